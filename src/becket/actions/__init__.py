@@ -1,0 +1,1 @@
+"""What loops do, shared by all of them; one file per theme, registered by entry point."""

@@ -1,0 +1,61 @@
+"""Ask a person, and go on only with an answer to exactly this question."""
+
+from __future__ import annotations
+
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Duration, Record, digest_of
+from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.handoff import Approval, ApprovalState
+from becket.contract.spec import Name
+
+NAMES = ("asked", "approved", "denied", "expired", "revoked")
+
+
+class AskParams(Record):
+    """`about` is what the decision is bound to: a commit, a diff, a text. Its hash is stored with the approval."""
+
+    question: str
+    about: str
+    role: str = "approver"
+    expires: Duration = 7 * 86400.0
+    of: Name = "approval"
+
+
+def groups(params: AskParams) -> tuple[ConditionGroup, ...]:
+    return (ConditionGroup(object=params.of, names=NAMES),)
+
+
+async def ask(context: ActionContext, params: AskParams) -> Result:
+    """Asked once; an approval is spent the moment it is seen, so that it cannot serve a second time."""
+    bound_to = digest_of(params.about)
+    approval = await context.ask_approval(params.question, bound_to, params.role, params.expires)
+    if approval.state in (ApprovalState.approved, ApprovalState.used):
+        approval = await context.use_approval(approval.approval_id, bound_to)
+    name = "approved" if approval.state is ApprovalState.used else approval.state.value
+    said = Condition(object=params.of, name=name, group=NAMES, evidence=_evidence(approval))
+    return Result(
+        outputs={"approval": approval.approval_id, "state": name, "by": approval.decided_by or ""}, conditions=(said,)
+    )
+
+
+def _evidence(approval: Approval) -> dict[str, object]:
+    return {
+        "approval": approval.approval_id,
+        "question": approval.question,
+        "bound_to": approval.bound_to,
+        "by": approval.decided_by,
+        "role": approval.decided_role,
+        "until": approval.expires_at,
+    }
+
+
+ACTIONS = (
+    ActionDef(
+        name="approval.ask",
+        summary="Ask a person with a role; bound to a hash of what is approved.",
+        run=ask,
+        params=AskParams,
+        raises=groups,
+        outputs=("approval", "state", "by"),
+    ),
+)

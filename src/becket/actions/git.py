@@ -1,0 +1,57 @@
+"""Read the repository, and move a ref by compare-and-swap."""
+
+from __future__ import annotations
+
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Record, digest_of
+from becket.contract.effect import EffectCall
+from becket.contract.errors import ActionFailed
+from becket.contract.git import Git
+
+
+class BaseParams(Record):
+    branch: str | None = None
+
+
+class UpdateRefParams(Record):
+    ref: str
+    new: str
+    old: str | None = None
+
+
+async def read_base(context: ActionContext, params: BaseParams) -> Result:
+    """The subject's commit where the run is about one; otherwise the branch's head now."""
+    git = context.port(Git)
+    fields = context.run.subject.fields
+    branch = params.branch or str(fields.get("branch", "main"))
+    sha = None if params.branch else fields.get("sha")
+    found = await git.resolve(str(sha) if sha else f"refs/heads/{branch}")
+    if found is None:
+        raise ActionFailed(f"{branch} has no commit here; is `branch:` in becket.yaml right?", kind="no_base")
+    tree, refs = await git.tree_of(found), digest_of(dict(await git.refs()))
+    return Result(outputs={"sha": found, "branch": branch, "tree": tree, "refs": refs}, progress="")
+
+
+async def update_ref(context: ActionContext, params: UpdateRefParams) -> Result:
+    payload = {"new": params.new, "old": params.old}
+    report = await context.perform(EffectCall(name="git.update_ref", target=params.ref, payload=payload))
+    return Result(outputs={"state": report.state, "effect": report.key}, note=report.reason)
+
+
+ACTIONS = (
+    ActionDef(
+        name="git.read_base",
+        summary="Name the commit this run is about.",
+        run=read_base,
+        params=BaseParams,
+        outputs=("sha", "branch", "tree", "refs"),
+    ),
+    ActionDef(
+        name="git.update_ref",
+        summary="Move a ref from an exact commit to an exact commit.",
+        run=update_ref,
+        params=UpdateRefParams,
+        outputs=("state", "effect"),
+        effects=("git.update_ref",),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The outside world: one folder per port, strangers to each other."""

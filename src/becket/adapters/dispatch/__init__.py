@@ -1,0 +1,1 @@
+"""Who causes `advance` to be called. A hint, never an authority."""

@@ -1,0 +1,75 @@
+"""Moves one ref by compare-and-swap (L3), with the door's permit, and never under somebody's work tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from becket.adapters.git.program import GitCommandFailed, run
+from becket.adapters.git.refs import Refs, read_text, ref_problem
+from becket.contract.effect import EffectCall, Permit
+from becket.contract.errors import EffectRefused, GitFailed
+
+UPDATE_REF = "git.update_ref"
+
+
+class RefLost(GitFailed):
+    """A compare-and-swap found another value than the expected one; nothing was changed."""
+
+
+class RefBusy(GitFailed):
+    """Another git holds the ref's lock; the same call may succeed in a moment."""
+
+
+class BranchInUse(GitFailed):
+    """The branch is checked out: moving it would make that work tree look changed by its owner."""
+
+
+def update_ref_call(ref: str, new: str, old: str | None) -> EffectCall:
+    """The one form of this effect; a permit for it is good for exactly this move."""
+    return EffectCall(name=UPDATE_REF, target=ref, payload={"new": new, "old": old})
+
+
+async def move_ref(refs: Refs, ref: str, new: str, old: str | None, permit: Permit) -> None:
+    if not isinstance(permit, Permit) or not permit.covers(update_ref_call(ref, new, old)):
+        raise EffectRefused(f"moving {ref} to {new} was not let out by the door; nothing was changed")
+    if problem := ref_problem(ref):
+        raise GitFailed(problem)
+    if where := (await branches_in_use(refs)).get(ref):
+        raise BranchInUse(f"{ref} is checked out at {where}; switch that work tree to another branch first")
+    change = f"create {ref}\0{new}\0" if old is None else f"update {ref}\0{new}\0{old}\0"
+    try:
+        await run(refs.place, "update-ref", "--no-deref", "-m", "becket", "--stdin", "-z", stdin=change.encode())
+    except GitCommandFailed as failed:
+        raise _explained(ref, failed) from failed
+
+
+def _explained(ref: str, failed: GitCommandFailed) -> GitFailed:
+    if "File exists" in failed.stderr:
+        return RefBusy(f"another git is moving {ref}; nothing was changed: {failed.stderr.splitlines()[0]}")
+    signs_of_loss = ("but expected", "reference already exists", "unable to resolve reference")
+    if any(sign in failed.stderr for sign in signs_of_loss):
+        return RefLost(f"{ref} is not where it was expected; nothing was changed: {failed.stderr}")
+    return failed
+
+
+async def branches_in_use(refs: Refs) -> Mapping[str, str]:
+    """Branches that some work tree stands on, or is busy with, and where. Work trees that are gone do not count."""
+    in_use: dict[str, str] = {}
+    listing = await run(refs.place, "worktree", "list", "--porcelain")
+    for entry in listing.text.split("\n\n"):
+        fields = dict(line.partition(" ")[::2] for line in entry.splitlines())
+        if "branch" in fields and "prunable" not in fields:
+            in_use[fields["branch"]] = fields["worktree"]
+    for admin in (refs.common_dir, *sorted(refs.common_dir.glob("worktrees/*"))):
+        for ref in _under_way(admin):
+            in_use.setdefault(ref, f"a rebase or bisect recorded in {admin}")
+    return in_use
+
+
+def _under_way(admin: Path) -> Iterator[str]:
+    """Branches a rebase or bisect will come back to: HEAD is detached meanwhile."""
+    for name in ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs"):
+        yield from (line for line in (read_text(admin / name) or "").splitlines() if line.startswith("refs/heads/"))
+    if start := read_text(admin / "BISECT_START"):
+        yield f"refs/heads/{start.removeprefix('refs/heads/')}"

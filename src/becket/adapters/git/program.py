@@ -1,0 +1,176 @@
+"""Runs the git program: no `GIT_*` inherited, no hooks, no terminal, no network, never for longer than a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from becket.contract.errors import GitFailed, UsageError
+
+TIMEOUT = 60.0
+GRACE = 2.0  # after TERM git removes its lock files; after KILL it cannot
+_SHOWN = 2000
+
+_HARMLESS = (
+    "--no-pager",
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "gc.auto=0"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The repository a command is about. Named in full, so that git neither searches for it nor asks who owns it.
+
+    A `private` place is one of ours: the person's and the machine's git configuration do not count there, so that
+    the same commit gives the same files everywhere and no configured filter runs.
+    """
+
+    git_dir: Path
+    work_tree: Path | None = None
+    private: bool = False
+
+    @property
+    def cwd(self) -> Path:
+        return self.work_tree or self.git_dir
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        git_dir = f"--git-dir={self.git_dir}"
+        return (git_dir,) if self.work_tree is None else (git_dir, f"--work-tree={self.work_tree}")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command that ended said."""
+
+    code: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        return shown(self.stdout).strip()
+
+
+class GitCommandFailed(GitFailed):
+    """Git ran and said no."""
+
+    def __init__(self, command: tuple[str, ...], cwd: Path, code: int, stderr: str) -> None:
+        self.command = command
+        self.code = code
+        self.stderr = stderr.strip()
+        said = self.stderr[:_SHOWN] or "it said nothing"
+        super().__init__(f"`git {shlex.join(command)}` failed in {cwd} with exit code {code}: {said}")
+
+
+class GitTimedOut(GitFailed):
+    """Git was ended because it took too long; it may have done its work or not."""
+
+    def __init__(self, command: tuple[str, ...], cwd: Path, seconds: float) -> None:
+        super().__init__(
+            f"`git {shlex.join(command)}` took longer than {seconds:g} s in {cwd} and was ended; "
+            "see whether the disk answers and whether another git holds a lock there"
+        )
+
+
+def shown(raw: bytes) -> str:
+    """Bytes of git as text that any record can hold; what is not UTF-8 is escaped."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def environment(ceiling: Path, *, private: bool = False) -> dict[str, str]:
+    """Our own environment without any `GIT_*` (L1), and git's ways to the outside closed."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env |= {
+        "LC_ALL": "C",
+        "GIT_CEILING_DIRECTORIES": str(ceiling),
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",  # reading must not write the person's index
+        "GIT_ALLOW_PROTOCOL": "",  # no transport at all: a partial clone would fetch what it lacks
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",  # a hash must mean the object of that hash
+        "GIT_COMMITTER_NAME": "Becket",
+        "GIT_COMMITTER_EMAIL": "becket@localhost",
+    }
+    if private:
+        env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
+    return env
+
+
+async def run(
+    place: Place, *command: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,), timeout: float = TIMEOUT
+) -> Output:
+    """Run one command to its end; an exit code that is not in `ok` is a GitCommandFailed.
+
+    On cancellation git is ended before CancelledError leaves.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *("git", *_HARMLESS, *place.options, *command),
+            cwd=place.cwd,
+            env=environment(place.cwd.parent, private=place.private),
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise not_started(place.cwd, error) from error
+    except ValueError as error:  # a NUL in an argument
+        raise GitFailed(f"`git {' '.join(command)!r}` cannot be run: {error}") from error
+    try:
+        async with asyncio.timeout(timeout):
+            stdout, stderr = await process.communicate(stdin or None)
+    except TimeoutError:
+        raise GitTimedOut(command, place.cwd, timeout) from None
+    finally:
+        if process.returncode is None:
+            await asyncio.shield(_end(process))
+    output = Output(process.returncode or 0, stdout, shown(stderr))
+    if output.code not in ok:
+        raise GitCommandFailed(command, place.cwd, output.code, output.stderr)
+    return output
+
+
+def run_at_start(folder: Path, *command: str) -> Output:
+    """Run one command that finds its repository by itself, blocking: only for start-up, before anything else runs."""
+    try:
+        ended = subprocess.run(
+            ["git", *_HARMLESS, *command],
+            cwd=folder,
+            env=environment(Path("/")),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=False,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise not_started(folder, error) from error
+    except subprocess.TimeoutExpired:
+        raise GitTimedOut(command, folder, TIMEOUT) from None
+    return Output(ended.returncode, ended.stdout, shown(ended.stderr))
+
+
+def not_started(folder: Path, error: OSError) -> GitFailed | UsageError:
+    if isinstance(error, FileNotFoundError) and folder.is_dir():
+        return UsageError("the git program is not on the PATH; install git")
+    return GitFailed(f"git could not be started in {folder}: {error}")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """TERM, then KILL, the whole session: git's own children hold its pipes open."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE)
+            return

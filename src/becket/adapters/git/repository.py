@@ -1,0 +1,156 @@
+"""The person's repository behind the Git port. `discover` finds it; everything else names it in full."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from becket.adapters.git import workspace as workspaces
+from becket.adapters.git.move import move_ref
+from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
+from becket.adapters.git.refs import OWN, Refs, ref_problem
+from becket.adapters.git.status import read_status
+from becket.contract.effect import Permit
+from becket.contract.errors import GitFailed, UsageError
+from becket.contract.git import RefMoved, TreeState, Workspace
+
+MIN_VERSION = (2, 32)  # the first that can be told to ignore the person's configuration
+
+
+def version() -> tuple[int, ...]:
+    """Of the git program on the PATH. Called by doctor, and compared with MIN_VERSION."""
+    said = run_at_start(Path("/"), "version").text
+    number = re.search(r"\d+(?:\.\d+)+", said)
+    if number is None:
+        raise GitFailed(f"`git version` said {said!r}; is it git that is on the PATH?")
+    return tuple(int(part) for part in number[0].split("."))
+
+
+def discover(path: Path) -> GitRepository:
+    """The repository that holds `path`. Called once, at start; blocks for one spawn."""
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a folder; start Becket in a git repository")
+    questions = ("--git-dir", "--git-common-dir", "--show-object-format", "--is-bare-repository", "--show-toplevel")
+    output = run_at_start(path, "rev-parse", "--path-format=absolute", *questions)
+    answers = os.fsdecode(output.stdout).splitlines()
+    if len(answers) < 4:
+        raise _not_found(path, output)
+    git_dir, common_dir, object_format, bare, *top = answers
+    if bare == "true":
+        return GitRepository(Path(git_dir), Path(git_dir), Path(common_dir), object_format)
+    if len(top) != 1:
+        raise UsageError(f"{path} lies inside a git directory; start Becket in the work tree")
+    return GitRepository(Path(top[0]), Path(git_dir), Path(common_dir), object_format)
+
+
+def _not_found(path: Path, output: Output) -> UsageError:
+    if "not a git repository" in output.stderr:
+        return UsageError(f"{path} is not in a git repository; run `git init` there, or start Becket in one")
+    return UsageError(f"git refuses the repository at {path}: {output.stderr.strip()}")
+
+
+class GitRepository:
+    """One repository, reached by the git program. Holds no process and no open file between calls."""
+
+    def __init__(self, root: Path, git_dir: Path, common_dir: Path, object_format: str = "sha1") -> None:
+        self._root = root
+        self._common_dir = common_dir
+        self._place = Place(git_dir, None if root == git_dir else root)
+        self._refs = Refs(self._place, common_dir)
+        self._source = workspaces.Source(self._place, self._refs, object_format)
+        self._degraded: str | None = None
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    @property
+    def common_dir(self) -> Path:
+        return self._common_dir
+
+    @property
+    def bare(self) -> bool:
+        return self._place.work_tree is None
+
+    @property
+    def degraded(self) -> str | None:
+        """Why watching is slower than it should be; None if it is not. Shown by doctor and status."""
+        return self._degraded
+
+    async def resolve(self, revision: str) -> str | None:
+        if "\0" in revision:
+            return None
+        if revision.startswith("refs/heads/") and not ref_problem(revision) and (value := await self.value(revision)):
+            return value
+        command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        output = await run(self._place, *command, ok=(0, 1, 128))
+        if output.code == 128 and output.stderr:  # silent where the revision is well formed and leads nowhere
+            raise GitCommandFailed(command, self._place.cwd, output.code, output.stderr)
+        return output.text or None
+
+    async def value(self, ref: str) -> str | None:
+        """What a full ref name holds, unpeeled; None if it does not exist."""
+        return await self._refs.value(ref)
+
+    async def tree_of(self, commit: str) -> str:
+        output = await run(self._place, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
+        return output.text
+
+    async def refs(self) -> Mapping[str, str]:
+        """HEAD is told as `ref: refs/heads/...` unless it is detached: a switch of branch counts as a move."""
+        listed = await self._refs.listed()
+        ours_left_out = {ref: sha for ref, sha in listed.items() if not ref.startswith(OWN)}
+        return {"HEAD": await self._refs.head(), **ours_left_out}
+
+    async def read_file(self, revision: str, path: str) -> str | None:
+        if "\n" in revision or "\n" in path:
+            raise GitFailed(f"{revision}:{path!r} cannot be read: a line break is not supported here")
+        name = f"{revision}:{path.removeprefix('./')}"
+        output = await run(self._place, "cat-file", "--batch", stdin=f"{name}\n".encode())
+        header, _, content = output.stdout.partition(b"\n")
+        fields = header.split(b" ")
+        if len(fields) == 3 and fields[1] == b"blob" and fields[2].isdigit():
+            return content[: int(fields[2])].decode("utf-8", "replace")
+        if await self.resolve(revision) is None:
+            raise GitFailed(f"{revision!r} names no commit in {self._root}, so {path} cannot be read from it")
+        return None
+
+    async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
+        excluded = (f"^{old}",) if old else ()
+        output = await run(self._place, "rev-list", f"--max-count={limit}", "--end-of-options", new, *excluded, "--")
+        return output.text.split()
+
+    async def status(self, workspace: Workspace | None = None) -> TreeState:
+        if workspace is not None:
+            return await read_status(workspaces.private_place(workspace))
+        if self.bare:
+            raise GitFailed(f"{self._root} is a bare repository: it has no work tree to look at")
+        return await read_status(self._place)
+
+    async def open_workspace(self, folder: Path, revision: str) -> Workspace:
+        sha = await self.resolve(revision)
+        if sha is None:
+            raise GitFailed(f"{revision!r} names no commit in {self._root}; nothing was checked out")
+        return await workspaces.open_workspace(self._source, folder.absolute(), sha)
+
+    async def find_workspace(self, folder: Path) -> Workspace | None:
+        return workspaces.find_workspace(folder.absolute())
+
+    async def close_workspace(self, folder: Path) -> None:
+        await workspaces.close_workspace(folder.absolute())
+
+    async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
+        await move_ref(self._refs, ref, new, old, permit)
+
+    def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
+        from becket.adapters.git.watch import watch
+
+        for branch in branches:
+            if problem := ref_problem(f"refs/heads/{branch}"):
+                raise GitFailed(problem)
+        return watch(self._refs, tuple(branches), poll, self._note)
+
+    def _note(self, degraded: str | None) -> None:
+        self._degraded = degraded

@@ -1,0 +1,191 @@
+"""The implementation of the `Processes` port: one contained child at a time, any number side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from becket.adapters.process import environment, identity, words
+from becket.adapters.process.child import Child, KeeperProgram
+from becket.adapters.process.choice import Wanted, pick
+from becket.adapters.process.keeper.job import Job, Report
+from becket.adapters.process.places import Disk
+from becket.adapters.process.sandboxes import Surroundings
+from becket.adapters.process.scratch import Scratch
+from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
+
+T = TypeVar("T")
+
+_SIGKILL_CODE = -9
+_SLACK = 15.0
+"""Seconds beyond timeout and grace after which a silent keeper is killed."""
+
+
+class ContainedProcesses:
+    """Runs children, each under a keeper of its own, in the sandbox that was asked for or is best here.
+
+    `grace` is the time between TERM and KILL at a timeout. The sandbox is probed once, when this is made.
+    """
+
+    def __init__(self, kind: Wanted = "auto", *, grace: float = 2.0, keeper: KeeperProgram | None = None) -> None:
+        self._sandbox = pick(kind)
+        self._holds = self._sandbox.holds()
+        self._grace = grace
+        self._keeper = keeper or KeeperProgram.default()
+        self._disk = Disk(self._keeper.package)
+
+    @property
+    def kind(self) -> SandboxKind:
+        return self._holds.kind
+
+    def holds(self) -> Holds:
+        return self._holds
+
+    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None) -> ChildResult:
+        if not spec.tree.is_dir():
+            return self._not_started(words.NO_TREE.format(tree=spec.tree))
+        try:
+            scratch = Scratch()
+        except OSError as error:
+            return self._not_started(words.NO_SCRATCH.format(reason=error.strerror))
+        try:
+            return await self._run_in(scratch, spec, watcher)
+        finally:
+            if not scratch.remove_if_empty():
+                await _to_its_end(asyncio.to_thread(scratch.remove))
+
+    def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
+        return identity.end(children)[0]
+
+    async def _run_in(self, scratch: Scratch, spec: ChildSpec, watcher: ChildWatcher | None) -> ChildResult:
+        home, temporary = self._sandbox.private_folders(scratch)
+        env = environment.build(spec, os.environ, home=home, temporary=temporary)
+        around = Surroundings(self._disk.rules_of(spec, env), spec.network, scratch)
+        job = Job(
+            argv=list(spec.argv),
+            env=env,
+            tree=str(spec.tree.absolute()),
+            timeout=spec.timeout,
+            grace=self._grace,
+            cap=spec.output_cap,
+            landlock=self._sandbox.landlock(around),
+        )
+        try:
+            output = _fresh_file(spec.output)
+        except OSError as error:
+            return self._not_started(words.NO_OUTPUT.format(output=spec.output, reason=error.strerror))
+        try:
+            child = self._spawn(around, output, spec.stdin)
+        except OSError as error:
+            return self._not_started(words.NO_SPAWN.format(reason=error.strerror))
+        finally:
+            os.close(output)
+        return await self._attend(child, job, spec, watcher)
+
+    def _spawn(self, around: Surroundings, output: int, stdin: bytes) -> Child:
+        control, far_end = socket.socketpair()
+        control.setblocking(False)
+        try:
+            command = self._sandbox.command(self._keeper.command(far_end.fileno(), output), around)
+            return Child.spawn(command, control, far_end.fileno(), output, stdin)
+        except BaseException:
+            control.close()
+            raise
+        finally:
+            far_end.close()
+
+    async def _attend(self, child: Child, job: Job, spec: ChildSpec, watcher: ChildWatcher | None) -> ChildResult:
+        told = watcher
+        try:
+            if watcher is not None:
+                try:
+                    await watcher.started(child.ref, spec.argv)
+                except Exception:
+                    told = None  # it does not know the child, so it need not hear of its end
+                    raise
+            job.env[environment.MARK] = identity.mark(child.ref)
+            report = await self._release(child, job)
+            seconds = 0.0 if child.ran_from is None else time.monotonic() - child.ran_from
+        finally:
+            escaped = await _to_its_end(self._put_away(child, told))
+        return self._result(child, report, spec, seconds, escaped)
+
+    async def _release(self, child: Child, job: Job) -> Report | None:
+        try:
+            async with asyncio.timeout(job.timeout + job.grace + _SLACK):
+                return await child.release(job)
+        except TimeoutError:
+            return None  # the keeper is stuck: whoever puts it away kills it
+
+    async def _put_away(self, child: Child, watcher: ChildWatcher | None) -> int:
+        """Nothing of the child lives afterwards; returns how many processes its keeper had not ended."""
+        escaped = 0
+        if not await child.put_away():
+            _, escaped = await asyncio.to_thread(identity.end, [child.ref])
+        if watcher is not None:
+            await watcher.ended(child.ref)
+        return escaped
+
+    def _result(
+        self, child: Child, report: Report | None, spec: ChildSpec, seconds: float, escaped: int
+    ) -> ChildResult:
+        if report is None and child.ran_from is None:
+            return self._not_started(words.NO_SANDBOX.format(said=child.last_words or "no reason was given"))
+        size = spec.output.stat().st_size
+        if report is None or report.end not in ChildEnd.__members__:
+            report = Report(ChildEnd.killed.value, _SIGKILL_CODE, 0, size, False, words.KEEPER_LOST)
+        return ChildResult(
+            end=ChildEnd(report.end),
+            exit_code=report.code,
+            seconds=seconds,
+            output_bytes=size,
+            output_capped=report.capped,
+            sandbox=self.kind,
+            left_running=report.left + escaped,
+            message=report.message,
+        )
+
+    def _not_started(self, message: str) -> ChildResult:
+        return ChildResult(
+            end=ChildEnd.not_started,
+            exit_code=None,
+            seconds=0.0,
+            output_bytes=0,
+            output_capped=False,
+            sandbox=self.kind,
+            message=message,
+        )
+
+
+def choose(kind: Wanted = "auto") -> ContainedProcesses:
+    """The processes of this machine: in the sandbox asked for, or in the best that works.
+
+    A UsageError says what to install or set if the one asked for does not work here.
+    """
+    return ContainedProcesses(kind)
+
+
+def _fresh_file(path: Path) -> int:
+    """A new file: never one that a child may have prepared as a link to somewhere else."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work` whatever happens to us; a cancellation that came meanwhile is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return task.result()

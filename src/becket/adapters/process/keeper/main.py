@@ -1,0 +1,234 @@
+"""Runs one child to its end: holds it back until Becket says go, ends it in time, and leaves nothing of it alive."""
+
+import _signal  # type: ignore[import-not-found]
+import posix as os
+import select
+import time
+
+from . import kernel, processes
+from .job import STARTED, Job, Report, receive
+from .output import Output
+
+_SIGKILL, _SIGTERM = 9, 15
+_CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_CHUNK = 65536
+SETTLE = 0.3
+"""Seconds in which a helper of the child (a pool's tracker, say) may end by itself and is not called left running."""
+KILL = 5.0
+"""Seconds after which a process that outlives SIGKILL is given up and reported."""
+_REAP_EVERY = 1.0
+
+
+def main(control: int, output: int) -> None:
+    """The whole life of a keeper. `control` ends when Becket does; both descriptors are never the child's."""
+    os.set_inheritable(control, False)
+    os.set_inheritable(output, False)
+    for polite in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+        _signal.signal(polite, _signal.SIG_IGN)  # the keeper goes last: Becket's end is what ends it
+    kernel.forbid_tracing()
+    kernel.adopt_orphans()
+    job = receive(control)
+    if job is not None:
+        os.write(control, _run(job, control, output).encode())
+    os._exit(0)  # nothing to flush; the interpreter's own end would cost a millisecond
+
+
+def _run(job: Job, control: int, output: int) -> Report:
+    reader, writer = os.pipe()
+    pid, problem = _start(job, writer)
+    os.close(writer)
+    if problem:
+        os.waitpid(pid, 0)
+        return Report("not_started", None, 0, 0, False, problem)
+    os.write(control, STARTED)
+    return _Watch(job, pid, control, reader, Output(output, job.cap)).to_the_end()
+
+
+def _start(job: Job, writer: int) -> tuple[int, str]:
+    """Fork and exec; returns after the exec, with what went wrong, if anything."""
+    reader, failure = os.pipe()
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become(job, keeper, writer, failure)
+    os.close(failure)
+    problem = os.read(reader, 4096)
+    os.close(reader)
+    return pid, problem.decode("utf-8", "replace")
+
+
+def _become(job: Job, keeper: int, writer: int, failure: int) -> None:
+    """In the fork: turn into the child's program, or tell why not. Never returns."""
+    step = "contain it"
+    try:
+        os.setsid()
+        kernel.die_with(keeper)
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        for changed in _CHANGED_SIGNALS:
+            _signal.signal(changed, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+        step = f"enter {job.tree}"
+        os.chdir(job.tree)
+        step = "confine it by landlock"
+        if job.landlock is not None:
+            from .landlock import restrict  # only where it is used: it costs half a millisecond
+
+            restrict(job.landlock.rules, job.landlock.deny_tcp, job.landlock.version)
+        step = f"run {job.argv[0]}"
+        _execute(job.argv, job.env)
+    except BaseException as error:  # whatever it is, two keepers must never go on
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        os.write(failure, f"cannot {step}: {reason}".replace("\n", " ").encode("utf-8", "replace"))
+    finally:
+        os._exit(127)
+
+
+def _execute(argv: list[str], env: dict[str, str]) -> None:
+    """Run the program that PATH names. Raises what tells most: one that may not be run, before none at all."""
+    if "/" in argv[0]:
+        os.execve(argv[0], argv, env)
+    problem: OSError = FileNotFoundError(2, os.strerror(2))
+    for folder in env.get("PATH", "").split(":"):
+        try:
+            os.execve(f"{folder}/{argv[0]}", argv, env)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problem = error
+    raise problem
+
+
+class _Watch:
+    """From the exec to the moment when nothing of the child is alive."""
+
+    def __init__(self, job: Job, pid: int, control: int, pipe: int, output: Output) -> None:
+        self._job = job
+        self._pid = pid
+        self._control = control
+        self._pipe = pipe
+        self._output = output
+        self._status: int | None = None
+        self._reaped = 0
+        self._timed_out = False
+        self._abandoned = False
+        self._pipe_ended = False
+        self._ended = os.pidfd_open(pid)
+        os.set_blocking(pipe, False)
+        self._poll = select.poll()
+        for descriptor in (control, pipe, self._ended):
+            self._poll.register(descriptor, select.POLLIN)
+
+    def to_the_end(self) -> Report:
+        deadline = time.monotonic() + self._job.timeout
+        if not self._wait_for_child(deadline):
+            self._timed_out = not self._abandoned
+            self._ask_to_end()
+        left = self._kill_the_rest()
+        while self._copy():
+            pass
+        return self._report(left)
+
+    def _wait_for_child(self, deadline: float) -> bool:
+        """True when the child's program ended by itself, False at the deadline or when Becket wants an end."""
+        while self._status is None and not self._abandoned:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            self._step(min(remaining, _REAP_EVERY))
+            self._reap()
+        return self._status is not None and not self._abandoned
+
+    def _ask_to_end(self) -> None:
+        """TERM everything, and give it the grace; Becket's own end, or its word, allows no grace."""
+        if self._abandoned:
+            return
+        for process in processes.descendants(os.getpid()):
+            processes.send(process, _SIGTERM)
+        self._let_end(self._job.grace)
+
+    def _let_end(self, seconds: float) -> bool:
+        """Wait for everything to end by itself; True if it did."""
+        until = time.monotonic() + seconds
+        pause = 0.001
+        while self._reap():
+            remaining = until - time.monotonic()
+            if remaining <= 0 or self._abandoned:
+                return False
+            self._step(min(pause, remaining))
+            pause = min(pause * 2, 0.02)
+        return True
+
+    def _kill_the_rest(self) -> int:
+        """KILL what is left until no child is; returns how many outlived the child's own end.
+
+        Only our own children are signalled: their pids cannot be reused before we reap them. What they leave behind
+        becomes our child in turn, so the loop ends with nothing alive.
+        """
+        if self._status is not None and not self._timed_out:
+            self._let_end(SETTLE)
+        before = self._reaped
+        until = time.monotonic() + KILL
+        pause = 0.001
+        while self._reap() and time.monotonic() < until:
+            for process in processes.look_around():
+                if process.parent == os.getpid():
+                    _kill(process.pid)
+            self._step(pause)
+            pause = min(pause * 2, 0.05)
+        return self._reaped - before
+
+    def _step(self, seconds: float) -> None:
+        """Serve the pipe and the control socket once."""
+        for descriptor, _ in self._poll.poll(seconds * 1000):
+            if descriptor == self._pipe:
+                self._copy()
+            elif descriptor == self._control and not self._abandoned:
+                self._abandoned = True  # Becket says nothing after the job: this is its word to end, or its own end
+                self._poll.unregister(self._control)
+            elif descriptor == self._ended:
+                self._poll.unregister(self._ended)
+
+    def _copy(self) -> bool:
+        """Move one chunk from the pipe to the log; False if there is none."""
+        try:
+            data = os.read(self._pipe, _CHUNK)
+        except BlockingIOError:
+            return False
+        if data:
+            self._output.take(data)
+        elif not self._pipe_ended:
+            self._pipe_ended = True
+            self._poll.unregister(self._pipe)
+        return bool(data)
+
+    def _reap(self) -> bool:
+        """Collect what ended; False when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._pid:
+                self._status = os.waitstatus_to_exitcode(status)
+            else:
+                self._reaped += 1
+
+    def _report(self, left: int) -> Report:
+        code = -_SIGKILL if self._status is None else self._status
+        end = "timeout" if self._timed_out else "killed" if code < 0 or self._abandoned else "exited"
+        message = self._output.problem
+        if self._reap():
+            message = f"some processes outlived SIGKILL for {KILL:g} s"
+        return Report(end, code, left, self._output.size, self._output.capped, message)
+
+
+def _kill(pid: int) -> bool:
+    """False for a program that runs with the rights of another user; the report says that it is left."""
+    try:
+        os.kill(pid, _SIGKILL)
+    except PermissionError:
+        return False
+    return True

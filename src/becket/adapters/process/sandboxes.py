@@ -1,0 +1,191 @@
+"""The three ways to contain a child. Each says what it holds, and how to start a keeper inside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from becket.adapters.process import words
+from becket.adapters.process.keeper import landlock
+from becket.adapters.process.keeper.job import Landlock as LandlockJob
+from becket.adapters.process.places import ETC, SYSTEM, Access, Rule, nearest
+from becket.adapters.process.scratch import Scratch
+from becket.contract.errors import UsageError
+from becket.contract.process import Holds, Network, SandboxKind
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What one child is to see: the rules of its disk, its network, its private folders."""
+
+    rules: tuple[Rule, ...]
+    network: Network
+    scratch: Scratch
+
+
+class Sandbox(Protocol):
+    """One way to contain a child. Stateless; the methods are called once per child, `holds` at any time."""
+
+    def holds(self) -> Holds: ...
+
+    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
+        """Home and temporary folder, by the names they have inside."""
+        ...
+
+    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
+        """What to start, so that the keeper runs inside."""
+        ...
+
+    def landlock(self, around: Surroundings) -> LandlockJob | None:
+        """What the keeper has to apply to the child itself."""
+        ...
+
+
+class Bare:
+    """No containment beyond the keeper's."""
+
+    def holds(self) -> Holds:
+        return Holds(kind=SandboxKind.none, files=False, processes=False, network=False, notes=words.NONE_NOTES)
+
+    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
+        return str(scratch.home), str(scratch.temporary)
+
+    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
+        return list(keeper)
+
+    def landlock(self, around: Surroundings) -> LandlockJob | None:
+        return None
+
+
+class Landlocked(Bare):
+    """Files only, by the kernel's landlock; the keeper stays outside of it."""
+
+    _DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
+
+    def __init__(self, abi: int) -> None:
+        self._abi = abi
+
+    def holds(self) -> Holds:
+        abi = self._abi
+        signals = abi >= landlock.FIRST_TO_HOLD_SIGNALS
+        tcp = abi >= landlock.FIRST_TO_HOLD_TCP
+        files = abi >= landlock.FIRST_TO_HOLD_TRUNCATE
+        notes = [
+            *words.LANDLOCK_NOTES,
+            words.LANDLOCK_SIGNALS_HELD if signals else words.LANDLOCK_SIGNALS_OPEN.format(abi=abi),
+            words.LANDLOCK_TCP_HELD if tcp else words.LANDLOCK_TCP_OPEN.format(abi=abi),
+        ]
+        if not files:
+            notes.append(words.LANDLOCK_TRUNCATE_OPEN.format(abi=abi))
+        return Holds(kind=SandboxKind.landlock, files=files, processes=False, network=False, notes=tuple(notes))
+
+    def landlock(self, around: Surroundings) -> LandlockJob:
+        rules = [(str(path), landlock.READ) for path in (*ETC, Path("/proc"))]
+        rules += [(str(path), landlock.DEVICE) for path in self._DEVICES]
+        rules.append((str(around.scratch.folder), landlock.WRITE))
+        rules += _allowed(around.rules)
+        return LandlockJob(rules, around.network is Network.none, self._abi)
+
+
+def _allowed(rules: Sequence[Rule]) -> list[tuple[str, str]]:
+    """The rules without their holes: landlock only adds, so a folder with a hidden part is given piece by piece."""
+    allowed: list[tuple[str, str]] = []
+    for rule in rules:
+        if rule.access is Access.hide:
+            continue
+        holes = [other.path for other in rules if other.access is Access.hide and other.path.is_relative_to(rule.path)]
+        if holes and rule.access is Access.write:
+            raise UsageError(words.LANDLOCK_CANNOT_HIDE.format(hidden=holes[0], shown=rule.path))
+        allowed += [(str(path), rule.access.value) for path in _around_holes(rule.path, holes)]
+    return allowed
+
+
+def _around_holes(folder: Path, holes: Sequence[Path]) -> Iterable[Path]:
+    if folder in holes:
+        return
+    inside = [hole for hole in holes if hole.is_relative_to(folder)]
+    if not inside:
+        yield folder
+        return
+    for entry in folder.iterdir():
+        if not entry.is_symlink():  # what a link leads to has a rule of its own, or is not meant
+            yield from _around_holes(entry, inside)
+
+
+class Bubblewrap:
+    """Files, processes and network, by the namespaces of bwrap. The keeper is process 1 inside."""
+
+    _HOME, _TEMPORARY = "/run/becket/home", "/tmp"  # noqa: S108 - a private one, made by bwrap
+
+    def __init__(self, program: Path) -> None:
+        self._program = program
+
+    def holds(self) -> Holds:
+        notes = words.BWRAP_NOTES if os.geteuid() != 0 else (*words.BWRAP_NOTES, words.BWRAP_AS_ROOT)
+        return Holds(kind=SandboxKind.bwrap, files=True, processes=True, network=True, notes=notes)
+
+    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
+        return self._HOME, self._TEMPORARY
+
+    def landlock(self, around: Surroundings) -> LandlockJob | None:
+        return None
+
+    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
+        arguments = [str(self._program), *self.namespaces(around.network), "--proc", "/proc", "--dev", "/dev"]
+        arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY, "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
+        arguments += ["--bind", str(around.scratch.home), self._HOME]
+        arguments += _mounts(around.rules)
+        for path in ETC:
+            if path.exists():
+                arguments += _settings(path)
+        return [*arguments, "--remount-ro", "/", "--", *keeper]
+
+    @staticmethod
+    def namespaces(network: Network) -> list[str]:
+        flags = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        if network is not Network.full:
+            flags.append("--unshare-net")
+        return [*flags, "--die-with-parent", "--new-session", "--as-pid-1"]
+
+
+def _settings(path: Path) -> list[str]:
+    """One file or folder of /etc; a link into /usr stays a link, which is cheaper than a mount."""
+    real = path.resolve()
+    if path.is_symlink() and real.is_relative_to("/usr"):
+        return ["--symlink", str(real), str(path)]
+    return ["--ro-bind", str(real), str(path)]
+
+
+def _mounts(rules: Sequence[Rule]) -> list[str]:
+    """Shallow before deep, so that a deeper mount lies on top of a shallower one."""
+    arguments: list[str] = []
+    sealed: list[str] = []
+    for rule in rules:
+        path = str(rule.path)
+        if rule.access is not Access.hide:
+            arguments += ["--bind" if rule.access is Access.write else "--ro-bind", path, path]
+        elif rule.path.is_dir():
+            arguments += ["--tmpfs", path]
+            sealed += ["--remount-ro", path]
+        else:
+            arguments += ["--ro-bind", os.devnull, path]
+    return [*arguments, *_links(rules), *sealed]
+
+
+def _links(rules: Sequence[Rule]) -> list[str]:
+    """The symbolic links that lead to what the child sees, where no visible folder holds them already."""
+    arguments: list[str] = []
+    for link in SYSTEM:
+        if link.is_symlink():
+            arguments += ["--symlink", str(link.readlink()), str(link)]
+    made: list[Path] = []
+    aliases = {rule.alias: rule.path for rule in rules if rule.alias is not None and rule.access is not Access.hide}
+    for alias in sorted(aliases, key=lambda path: len(path.parts)):
+        reachable = any(alias.is_relative_to(link) for link in made) or nearest(rules, alias) is not Access.hide
+        if not reachable:
+            arguments += ["--symlink", str(aliases[alias]), str(alias)]
+            made.append(alias)
+    return arguments

@@ -1,0 +1,172 @@
+"""Claims and leases: who may move a run, and how that right is lost. One holder per run and per group, by epoch."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from becket.adapters.store import raised
+from becket.adapters.store.ending import free_group
+from becket.adapters.store.locked import LockedRun, find_and_lock
+from becket.adapters.store.records import carried_of, steps_of
+from becket.adapters.store.tables import controls, leases, runs, specs, workers
+from becket.adapters.store.tx import Row, Tx
+from becket.contract.events import Kind
+from becket.contract.run import Move, Status
+from becket.contract.store import Claim
+
+_QUEUED = runs.c.status == sa.literal_column("'queued'")
+_RUNNING = runs.c.status == sa.literal_column("'running'")
+
+_GROUP_OF = sa.select(runs.c.group_name).where(runs.c.run_id == sa.bindparam("run_id"))
+_SPEC_TEXT = sa.select(specs.c.text).where(specs.c.digest == sa.bindparam("digest"))
+_BRAKES = sa.select(
+    sa.exists().where(controls.c.scope.in_(["all", sa.bindparam("loop_scope", type_=sa.Text)])).label("paused"),
+    sa.exists().where(workers.c.worker_id == sa.bindparam("worker"), workers.c.dead).label("dead"),
+)
+_LEASE = sa.select(leases).where(leases.c.name == sa.bindparam("name")).with_for_update()
+_LOOK_AT_LEASE = sa.select(leases).where(leases.c.name == sa.bindparam("name"))
+_DROP_LEASE = sa.delete(leases).where(leases.c.name == sa.bindparam("this_name"))
+_TAKE_LEASE = sa.insert(leases)
+
+_other = runs.alias("other")
+_other_is_ready = sa.and_(
+    _other.c.ended_at.is_(None),
+    _other.c.status == sa.literal_column("'queued'"),
+    ~_other.c.held,
+    ~sa.exists().where(controls.c.scope == sa.literal_column("'loop:'").op("||")(_other.c.loop_id)),
+)
+_FIRST_OF_GROUP = (
+    sa.select(_other.c.run_id)
+    .where(_other.c.group_name == sa.bindparam("group"), _other_is_ready)
+    .order_by(_other.c.number)
+    .limit(1)
+)
+_STARTABLE = (
+    sa.select(runs.c.run_id, runs.c.segment)
+    .where(
+        _QUEUED,
+        ~runs.c.held,
+        ~sa.exists().where(
+            sa.or_(
+                controls.c.scope == sa.literal_column("'all'"),
+                controls.c.scope == sa.literal_column("'loop:'").op("||")(runs.c.loop_id),
+            )
+        ),
+        ~sa.exists().where(leases.c.name == runs.c.group_name, leases.c.until > sa.bindparam("now")),
+        ~sa.exists().where(
+            _other.c.group_name == runs.c.group_name, _other.c.number < runs.c.number, _other_is_ready
+        ),
+    )
+    .order_by(runs.c.number)
+    .limit(sa.bindparam("most"))
+)  # fmt: skip
+_DEAD_WORKERS = sa.select(workers.c.worker_id).where(workers.c.dead)
+_LOST = (
+    sa.select(runs.c.run_id)
+    .where(_RUNNING, sa.or_(runs.c.lease_until <= sa.bindparam("now"), runs.c.worker.in_(_DEAD_WORKERS)))
+    .order_by(runs.c.number)
+)
+_HELD_BY = sa.select(runs.c.run_id).where(_RUNNING, runs.c.worker == sa.bindparam("worker")).order_by(runs.c.number)
+
+
+def claim(tx: Tx, run_id: str, segment: int, worker: str, ttl: float) -> Claim | None:
+    run = _lock_in_group(tx, run_id)
+    if run is None or run["segment"] != segment or run.status is not Status.queued or run["held"]:
+        return None
+    brakes = tx.one(_BRAKES, loop_scope=f"loop:{run['loop_id']}", worker=worker)
+    if brakes is None or brakes.paused or brakes.dead:
+        return None
+    if run["group_name"] is not None and not _take_group(tx, run, worker, ttl):
+        return None
+    run.move(Move.claim)
+    run.set(epoch=run["epoch"] + 1, worker=worker, lease_until=tx.now + ttl)
+    run.add(
+        Kind.run_claimed,
+        {"worker": worker, "epoch": run["epoch"], "segment": segment, "iteration": run["iteration"]},
+    )
+    run.save()
+    return _whole_claim(tx, run)
+
+
+def _lock_in_group(tx: Tx, run_id: str) -> LockedRun | None:
+    if tx.many_writers:
+        row = tx.one(_GROUP_OF, run_id=run_id)
+        if row is not None and row.group_name is not None:
+            tx.mutex([f"group:{row.group_name}"])
+    return find_and_lock(tx, run_id)
+
+
+def _take_group(tx: Tx, run: LockedRun, worker: str, ttl: float) -> bool:
+    group = run["group_name"]
+    lease = tx.one(_LOOK_AT_LEASE, name=group)
+    others = lease is not None and lease.run_id != run.run_id
+    if lease is not None and others and (lease.until > tx.now or not _oust(tx, lease)):
+        return False
+    first = tx.one(_FIRST_OF_GROUP, group=group)
+    if first is None or first.run_id != run.run_id:
+        return False
+    tx.run(_DROP_LEASE, {"this_name": group})
+    tx.run(_TAKE_LEASE, {"name": group, "run_id": run.run_id, "worker": worker, "until": tx.now + ttl})
+    return True
+
+
+def _oust(tx: Tx, seen: Row) -> bool:
+    """Fence the holder of an expired lease. Its run is locked before the lease, in the order its own writes use."""
+    holder = find_and_lock(tx, seen.run_id)
+    lease = tx.one(_LEASE, name=seen.name)
+    if lease is not None and (lease.run_id != seen.run_id or lease.until > tx.now):
+        return False
+    if holder is not None and holder.status is Status.running:
+        requeue(holder, "its lease expired and another run of the group took it")
+    return True
+
+
+def _whole_claim(tx: Tx, run: LockedRun) -> Claim:
+    spec = tx.one(_SPEC_TEXT, digest=run["spec_digest"])
+    return Claim(
+        run=run.record(),
+        spec_text="" if spec is None else spec.text,
+        steps=steps_of(tx, run.run_id, run["iteration"]),
+        conditions=raised.of_run(tx, run.run_id),
+        carried=carried_of(tx, run.run_id),
+    )
+
+
+def requeue(run: LockedRun, why: str, *, tell: bool = True) -> None:
+    """Take a run from its worker: the next write under the old epoch is fenced. Saves the run."""
+    worker = run["worker"]
+    free_group(run)
+    run.move(Move.requeue)
+    run.set(epoch=run["epoch"] + 1, segment=run["segment"] + 1, lost_by=worker if tell else None)
+    run.add(Kind.run_requeued, {"worker": worker, "why": why, "segment": run["segment"]})
+    run.save()
+
+
+def requeue_lost(tx: Tx) -> tuple[str, ...]:
+    dead = set(tx.ids(_DEAD_WORKERS))
+    return tuple(run_id for run_id in tx.ids(_LOST, now=tx.now) if _requeue_if_lost(tx, run_id, dead))
+
+
+def _requeue_if_lost(tx: Tx, run_id: str, dead: set[str]) -> bool:
+    run = find_and_lock(tx, run_id)
+    if run is None or run.status is not Status.running:
+        return False
+    if run["worker"] in dead:
+        requeue(run, "its worker is dead")
+    elif run["lease_until"] is None or run["lease_until"] <= tx.now:
+        requeue(run, "its lease expired")
+    else:
+        return False
+    return True
+
+
+def requeue_held_by(tx: Tx, worker: str) -> None:
+    """A worker leaves in good order and gives back what it has."""
+    for run_id in tx.ids(_HELD_BY, worker=worker):
+        run = find_and_lock(tx, run_id)
+        if run is not None and run.status is Status.running and run["worker"] == worker:
+            requeue(run, "its worker stopped", tell=False)
+
+
+def startable(tx: Tx, limit: int = 100) -> tuple[tuple[str, int], ...]:
+    return tuple((row.run_id, row.segment) for row in tx.all(_STARTABLE, now=tx.now, most=limit))

@@ -1,0 +1,118 @@
+"""How runs end, whoever ends them: one last write that frees the group and tells the parent."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from becket.adapters.store.locked import LockedRun, fenced, find_and_lock, lock
+from becket.adapters.store.rows import dumps, handoff_row, plain, run_of
+from becket.adapters.store.tables import approvals, handoffs, leases, runs
+from becket.adapters.store.tx import Tx
+from becket.adapters.store.waking import deliver, drop_wakeups
+from becket.contract.base import Json
+from becket.contract.events import Kind
+from becket.contract.handoff import Handoff
+from becket.contract.run import ENDED, IllegalMove, Move, Run, Status
+from becket.contract.store import End, SignalEnd
+
+_FREE = sa.delete(leases).where(leases.c.run_id == sa.bindparam("this_run"))
+_CLOSE_QUESTIONS = (
+    sa.update(approvals)
+    .where(approvals.c.run_id == sa.bindparam("this_run"), approvals.c.state == "asked")
+    .values(state="expired", note="the run ended")
+)
+_ADD_HANDOFF = sa.insert(handoffs)
+_QUEUED_OF_GROUP = (
+    sa.select(runs.c.run_id)
+    .where(runs.c.group_name == sa.bindparam("group"), runs.c.ended_at.is_(None))
+    .where(runs.c.status == "queued", ~runs.c.held)
+    .order_by(runs.c.number)
+    .limit(100)
+)
+_CANCEL_ASKED = sa.select(runs.c.run_id).where(
+    runs.c.worker == sa.bindparam("worker"), runs.c.status == sa.literal_column("'running'"), runs.c.cancel_asked
+)
+_UNFOLLOWED = (
+    sa.select(runs)
+    .where(runs.c.follow_since.is_not(None))
+    .order_by(runs.c.follow_since, runs.c.number)
+    .limit(sa.bindparam("most"))
+)
+_FOLLOWED = sa.update(runs).where(runs.c.run_id == sa.bindparam("this_run")).values(follow_since=None)
+
+
+def free_group(run: LockedRun) -> None:
+    """Give up the claim and the lease on the group, if it holds one."""
+    run.set(worker=None, lease_until=None)
+    if run["group_name"] is not None:
+        run.tx.run(_FREE, {"this_run": run.run_id})
+
+
+def finish(
+    run: LockedRun, move: Move, reason: str, detail: dict[str, Json], handoff: Handoff | None = None
+) -> str | None:
+    """Ends and saves a locked run. Returns its parent if that woke."""
+    tx = run.tx
+    before = run.status
+    run.move(move)
+    if run.status not in ENDED:
+        raise IllegalMove(f"{move} does not end a run")
+    free_group(run)
+    if before is Status.waiting:
+        drop_wakeups(tx, run.run_id)
+    tx.run(_CLOSE_QUESTIONS, {"this_run": run.run_id})
+    if handoff is not None:
+        tx.run(_ADD_HANDOFF, handoff_row(handoff))
+        opened = {"handoff_id": handoff.handoff_id, "owner": handoff.owner, "reason": handoff.reason}
+        run.add(Kind.handoff_opened, opened)
+    run.add(Kind.run_ended, {"status": run.status.value, "reason": reason, "detail": detail})
+    run.set(
+        reason=plain(reason), detail=dumps(detail), ended_at=tx.now, follow_since=tx.now, open_subject=None,
+        waiting_on="[]",
+    )  # fmt: skip
+    run.save()
+    return _tell_parent(run, reason)
+
+
+def _tell_parent(run: LockedRun, reason: str) -> str | None:
+    parent = find_and_lock(run.tx, run["parent"]) if run["parent"] else None
+    if parent is None:
+        return None
+    payload = {"run_id": run.run_id, "loop_id": run["loop_id"], "status": run.status.value, "reason": reason}
+    said = deliver(parent, "child", payload, f"child:{run.run_id}")
+    parent.save()
+    return parent.run_id if said is SignalEnd.woke else None
+
+
+def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
+    run = fenced(tx, run_id, epoch)
+    run.add_all(end.events)
+    parent = finish(run, end.move, end.reason, end.detail, end.handoff)
+    group = run["group_name"]
+    queued = tx.ids(_QUEUED_OF_GROUP, group=group) if group is not None else []
+    return (*queued, *([parent] if parent is not None and parent not in queued else []))
+
+
+def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:
+    run = lock(tx, run_id)
+    detail: dict[str, Json] = {"by": by, "note": reason}
+    if run.status in (Status.queued, Status.waiting):
+        run.add(Kind.cancel_asked, detail)
+        finish(run, Move.cancel, "cancelled", detail)
+    elif run.status is Status.running and not run["cancel_asked"]:
+        run.set(cancel_asked=True, detail=dumps(detail))
+        run.add(Kind.cancel_asked, detail)
+        run.save()
+    return run.record()
+
+
+def cancel_asked(tx: Tx, worker: str) -> tuple[str, ...]:
+    return tuple(tx.ids(_CANCEL_ASKED, worker=worker))
+
+
+def unfollowed(tx: Tx, limit: int = 100) -> tuple[Run, ...]:
+    return tuple(run_of(dict(row._mapping)) for row in tx.all(_UNFOLLOWED, most=limit))
+
+
+def followed(tx: Tx, run_id: str) -> None:
+    tx.run(_FOLLOWED, {"this_run": run_id})

@@ -1,0 +1,155 @@
+"""Workers, the triggers' cursors, and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from becket.adapters.store.claiming import requeue_held_by
+from becket.adapters.store.rows import dumps, loads, plain
+from becket.adapters.store.runs import start, start_mutexes
+from becket.adapters.store.tables import alerts, cursors, leases, runs, workers
+from becket.adapters.store.tx import Row, Tx
+from becket.contract.base import Json
+from becket.contract.errors import NotFound, WorkerDeclaredDead
+from becket.contract.run import NewRun, Started
+from becket.contract.store import Alert, AlertState, Cursor, Heartbeat, WorkerInfo
+
+_RUNNING = runs.c.status == sa.literal_column("'running'")
+
+_DROP_WORKER = sa.delete(workers).where(workers.c.worker_id == sa.bindparam("this"))
+_ADD_WORKER = sa.insert(workers)
+_BURY_OTHERS = sa.update(workers).where(workers.c.worker_id != sa.bindparam("this")).values(dead=True)
+_BEAT = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this"), ~workers.c.dead)
+_OWN_RUNS = (
+    sa.select(runs.c.run_id)
+    .where(_RUNNING, runs.c.worker == sa.bindparam("worker"))
+    .order_by(runs.c.number)
+    .with_for_update()
+)
+_RENEW_RUNS = sa.update(runs).where(_RUNNING, runs.c.worker == sa.bindparam("this"))
+_RENEW_LEASES = sa.update(leases).where(leases.c.worker == sa.bindparam("this"))
+_LOST = sa.select(runs.c.run_id).where(runs.c.lost_by.is_not(None), runs.c.lost_by == sa.bindparam("worker"))
+_TOLD_LOST = sa.update(runs).where(runs.c.lost_by == sa.bindparam("this")).values(lost_by=None)
+_WORKERS = sa.select(workers).order_by(workers.c.started_at, workers.c.worker_id)
+
+_CURSORS = sa.select(cursors).order_by(cursors.c.name)
+_CURSOR = sa.select(cursors).where(cursors.c.name == sa.bindparam("name")).with_for_update()
+_MOVE_CURSOR = sa.update(cursors).where(cursors.c.name == sa.bindparam("this"))
+_DROP_CURSOR = sa.delete(cursors).where(cursors.c.name == sa.bindparam("this"))
+
+_ADD_ALERT = sa.insert(alerts)
+_ALERT = sa.select(alerts).where(alerts.c.key == sa.bindparam("key")).with_for_update()
+_CHANGE_ALERT = sa.update(alerts).where(alerts.c.key == sa.bindparam("this"))
+
+
+def now(tx: Tx) -> float:
+    return tx.now
+
+
+def join(tx: Tx, worker: WorkerInfo, alone: bool) -> None:
+    tx.run(_DROP_WORKER, {"this": worker.worker_id})
+    tx.run(_ADD_WORKER, {**worker.model_dump(), "beat_at": tx.now, "dead": False})
+    if alone:
+        tx.run(_BURY_OTHERS, {"this": worker.worker_id})
+
+
+def beat(tx: Tx, worker: str, ttl: float) -> Heartbeat:
+    if not tx.run(_BEAT, {"this": worker, "beat_at": tx.now}):
+        raise WorkerDeclaredDead(
+            f"worker {worker} was declared dead and its runs were given to others; this process must stop"
+        )
+    # Locked in one order first: an UPDATE of many rows takes them in any.
+    if tx.ids(_OWN_RUNS, worker=worker):
+        tx.run(_RENEW_RUNS, {"this": worker, "lease_until": tx.now + ttl})
+        tx.run(_RENEW_LEASES, {"this": worker, "until": tx.now + ttl})
+    lost = tuple(tx.ids(_LOST, worker=worker))
+    if lost:
+        tx.run(_TOLD_LOST, {"this": worker})
+    return Heartbeat(lost=lost)
+
+
+def leave(tx: Tx, worker: str) -> None:
+    requeue_held_by(tx, worker)
+    tx.run(_DROP_WORKER, {"this": worker})
+
+
+def list_workers(tx: Tx) -> tuple[WorkerInfo, ...]:
+    return tuple(WorkerInfo.model_validate(dict(row._mapping)) for row in tx.all(_WORKERS))
+
+
+def list_cursors(tx: Tx, prefix: str) -> tuple[Cursor, ...]:
+    found = (Cursor.model_validate(dict(row._mapping)) for row in tx.all(_CURSORS))
+    return tuple(cursor for cursor in found if cursor.name.startswith(prefix))
+
+
+def fire(tx: Tx, old: Cursor | None, new: Cursor, starts: Sequence[NewRun]) -> tuple[Started, ...] | None:
+    tx.mutex([f"cursor:{new.name}", *(name for item in starts for name in start_mutexes(item))])
+    known = tx.one(_CURSOR, name=new.name)
+    if not _stands_at(known, old):
+        return None
+    row = {"value": plain(new.value), "due_at": new.due_at, "updated_at": tx.now}
+    if known is None:
+        tx.add_new(cursors, {"name": new.name, **row})
+    else:
+        tx.run(_MOVE_CURSOR, {"this": new.name, **row})
+    return tuple(start(tx, item) for item in starts)
+
+
+def _stands_at(known: Row | None, old: Cursor | None) -> bool:
+    if known is None or old is None:
+        return known is None and old is None
+    return bool((known.name, known.value, known.due_at) == (old.name, plain(old.value), old.due_at))
+
+
+def drop_cursors(tx: Tx, names: Sequence[str]) -> None:
+    tx.run(_DROP_CURSOR, [{"this": name} for name in names])
+
+
+def raise_alert(tx: Tx, key: str, text: str, data: dict[str, Json]) -> Alert:
+    tx.mutex([f"alert:{key}"])
+    known = tx.one(_ALERT, key=key)
+    said = {"text": plain(text), "data": dumps(data), "last_at": tx.now}
+    fresh = {"state": "open", "count": 1, "first_at": tx.now, "told_at": None}
+    if known is None:
+        tx.run(_ADD_ALERT, {"key": key, **said, **fresh})
+    elif known.state == AlertState.closed:
+        tx.run(_CHANGE_ALERT, {"this": key, **said, **fresh})
+    else:
+        tx.run(_CHANGE_ALERT, {"this": key, **said, "count": known._mapping["count"] + 1})
+    return _alert(tx, key)
+
+
+def alert_told(tx: Tx, key: str, delivered: bool) -> Alert:
+    """A closed alert stays closed, however its last message fared."""
+    known = _alert(tx, key)
+    if known.state is not AlertState.closed:
+        changed = {"state": "told", "told_at": tx.now} if delivered else {"state": "open", "told_at": None}
+        tx.run(_CHANGE_ALERT, {"this": key, **changed})
+    return _alert(tx, key)
+
+
+def close_alert(tx: Tx, key: str) -> Alert | None:
+    if tx.one(_ALERT, key=key) is None:
+        return None
+    tx.run(_CHANGE_ALERT, {"this": key, "state": "closed"})
+    return _alert(tx, key)
+
+
+def _alert(tx: Tx, key: str) -> Alert:
+    row = tx.one(_ALERT, key=key)
+    if row is None:
+        raise NotFound(f"there is no alert {key!r}; `becket status` shows the alerts")
+    return _alert_of(row)
+
+
+def _alert_of(row: Row) -> Alert:
+    return Alert.model_validate({**row._mapping, "data": loads(row.data)})
+
+
+def list_alerts(tx: Tx, states: Sequence[AlertState]) -> tuple[Alert, ...]:
+    query = sa.select(alerts).order_by(alerts.c.first_at, alerts.c.key)
+    if states:
+        query = query.where(alerts.c.state.in_([state.value for state in states]))
+    return tuple(_alert_of(row) for row in tx.all(query))

@@ -1,0 +1,74 @@
+"""What runs use of tokens, money and agents' time: booked before the call, corrected after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from becket.adapters.store.locked import fenced
+from becket.adapters.store.tables import spending
+from becket.adapters.store.tx import Tx
+from becket.contract.errors import NotFound
+from becket.contract.store import SpendLimit
+
+_BOOKING = ""
+"""The kind of the row that says that a key was booked, whatever it booked."""
+
+_ROUNDING = 1e-9
+"""0.1 + 0.2 is within a limit of 0.3."""
+
+_KNOWN = sa.select(spending).where(spending.c.key == sa.bindparam("key"), spending.c.kind == _BOOKING)
+_DROP_AMOUNTS = sa.delete(spending).where(spending.c.key == sa.bindparam("this"), spending.c.kind != _BOOKING)
+_ADD = sa.insert(spending)
+
+
+def reserve(
+    tx: Tx, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
+) -> str | None:
+    run = fenced(tx, run_id, epoch)
+    if limits:
+        tx.mutex(["spending"])  # a limit may span runs and loops
+    if tx.one(_KNOWN, key=key) is not None:
+        return None
+    for limit in limits:
+        used = _sum(tx, limit.kind, limit.run_id, limit.loop_id, limit.since)
+        if used + amounts.get(limit.kind, 0.0) > limit.most + _ROUNDING:
+            return limit.name
+    _book(tx, key, run_id, str(run["loop_id"]), tx.now, {_BOOKING: 0.0, **amounts})
+    return None
+
+
+def settle_spend(tx: Tx, key: str, amounts: dict[str, float]) -> None:
+    known = tx.one(_KNOWN, key=key)
+    if known is None:
+        raise NotFound(f"nothing was booked under {key!r}; reserve before you settle")
+    tx.run(_DROP_AMOUNTS, {"this": key})
+    _book(tx, key, known.run_id, known.loop_id, known.at, amounts)
+
+
+def _book(tx: Tx, key: str, run_id: str, loop_id: str, at: float, amounts: dict[str, float]) -> None:
+    rows = [
+        {"key": key, "kind": kind, "run_id": run_id, "loop_id": loop_id, "amount": amount, "at": at}
+        for kind, amount in amounts.items()
+    ]
+    tx.run(_ADD, rows)
+
+
+def _sum(tx: Tx, kind: str, run_id: str | None, loop_id: str | None, since: float) -> float:
+    return spent(tx, run_id, loop_id, since, kind).get(kind, 0.0)
+
+
+def spent(
+    tx: Tx, run_id: str | None = None, loop_id: str | None = None, since: float = 0, kind: str | None = None
+) -> dict[str, float]:
+    query = sa.select(spending.c.kind, sa.func.sum(spending.c.amount)).where(spending.c.kind != _BOOKING)
+    if kind is not None:
+        query = query.where(spending.c.kind == kind)
+    if run_id is not None:
+        query = query.where(spending.c.run_id == run_id)
+    if loop_id is not None:
+        query = query.where(spending.c.loop_id == loop_id)
+    if since > 0:
+        query = query.where(spending.c.at >= since)
+    return {row[0]: float(row[1]) for row in tx.all(query.group_by(spending.c.kind))}

@@ -1,0 +1,117 @@
+"""SQLite: one writer connection, WAL, every commit on disk, every write transaction taken at once.
+
+Nothing here awaits: a transaction never spans a switch to another task, so one connection serves the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+
+from becket.adapters.store import points
+from becket.adapters.store.tx import Clock, Tx
+from becket.contract.errors import StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_SECONDS = 5.0
+
+
+class SqliteDatabase:
+    """One file, or memory if `path` is None."""
+
+    def __init__(self, path: Path | None, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._raw = _connect(path)
+        engine = sa.create_engine("sqlite://", creator=lambda: self._raw, poolclass=sa.StaticPool)
+        self._conn = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._lock = threading.RLock()
+        self._version = self._data_version()
+
+    @property
+    def connection(self) -> sa.Connection:
+        return self._conn
+
+    async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            try:
+                return work(Tx(self._conn, self._clock), *args, **kwargs)
+            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
+                raise self._unavailable(error) from error
+
+    async def write(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            try:
+                self._raw.execute("BEGIN IMMEDIATE")
+                try:
+                    result = work(Tx(self._conn, self._clock), *args, **kwargs)
+                    points.before_commit(work.__name__)
+                    self._raw.execute("COMMIT")
+                except BaseException:
+                    self._raw.rollback()
+                    raise
+            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
+                raise self._unavailable(error) from error
+        points.after_commit(work.__name__)
+        return result
+
+    def _unavailable(self, error: Exception) -> StoreUnavailable:
+        return unavailable(self._path, error)
+
+    async def version_changed(self) -> bool:
+        with self._lock:
+            seen, self._version = self._version, self._data_version()
+        return seen != self._version
+
+    def _data_version(self) -> int:
+        return int(self._raw.execute("PRAGMA data_version").fetchone()[0])
+
+    async def close(self) -> None:
+        with self._lock:
+            self._conn.close()
+            self._conn.engine.dispose()
+            self._raw.close()
+
+
+def unavailable(path: Path | None, error: Exception) -> StoreUnavailable:
+    said = getattr(error, "orig", None) or error
+    return StoreUnavailable(
+        f"the journal {path or 'in memory'} cannot be used: {said}; is the disk full, the file unreadable, or another "
+        "process writing for long?"
+    )
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    try:
+        if path is None:
+            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        # The journal holds what agents and tests said: it is for its owner alone, and so are WAL and index beside it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        raw = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        _use_wal(raw)
+        raw.execute("PRAGMA synchronous = FULL")
+    except (OSError, sqlite3.Error) as error:
+        raise unavailable(path, error) from error
+    return raw
+
+
+def _use_wal(raw: sqlite3.Connection) -> None:
+    """The busy timeout does not cover this switch when two processes open a new file at once."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            raw.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,390 @@
+"""The journal's tables. Times are seconds since 1970 (UTC), JSON is canonical text; both databases hold the same."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+VERSION = "0001"
+"""The newest revision under `migrations`; `create_all` of this module builds exactly that."""
+
+
+def _text(name: str, *, primary_key: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=False, primary_key=primary_key)
+
+
+def _maybe_text(name: str) -> sa.Column[str | None]:
+    return sa.Column(name, sa.Text, nullable=True)
+
+
+def _int(name: str, *, primary_key: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, primary_key=primary_key, autoincrement=False)
+
+
+def _time(name: str) -> sa.Column[float]:
+    return sa.Column(name, sa.Double, nullable=False)
+
+
+def _maybe_time(name: str) -> sa.Column[float | None]:
+    return sa.Column(name, sa.Double, nullable=True)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False)
+
+
+def _number() -> sa.Column[int]:
+    """The order of writing. On SQLite an INTEGER primary key is the row's own id."""
+    return sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True)
+
+
+def _step_key() -> tuple[sa.Column[str], sa.Column[int], sa.Column[str]]:
+    return _text("run_id"), _int("iteration"), _text("phase")
+
+
+def _where(name: str, table: sa.Table, *columns: str, where: str) -> None:
+    """A partial index. Its queries must say the condition in the same literal words, or SQLite will not use it."""
+    sa.Index(
+        name, *(table.c[column] for column in columns), sqlite_where=sa.text(where), postgresql_where=sa.text(where)
+    )
+
+
+specs = sa.Table("specs", metadata, _text("digest", primary_key=True), _text("text"), _time("at"))
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    _number(),
+    _text("run_id"),
+    _text("loop_id"),
+    _text("subject"),
+    _text("subject_key"),
+    _text("fields"),
+    _text("status"),
+    _int("segment"),
+    _int("epoch"),
+    _int("iteration"),
+    _int("counted"),
+    _text("spec_digest"),
+    _text("inputs"),
+    _text("trigger_kind"),
+    _maybe_text("group_name"),
+    _flag("dry_run"),
+    _flag("held"),
+    _flag("cancel_asked"),
+    _maybe_text("autonomy"),
+    _maybe_text("parent"),
+    _maybe_text("retry_of"),
+    _int("chain"),
+    _text("reason"),
+    _text("detail"),
+    _text("waiting_on"),
+    _text("waits_since"),
+    _time("wall_used"),
+    _maybe_text("worker"),
+    _maybe_time("lease_until"),
+    _maybe_text("lost_by"),
+    _text("started_by"),
+    _time("created_at"),
+    _time("updated_at"),
+    _time("deadline_at"),
+    _maybe_time("ended_at"),
+    _maybe_time("follow_since"),
+    _int("event_count"),
+    _text("head"),
+    _maybe_text("open_subject"),
+    sa.Index("ix_runs_run_id", "run_id", unique=True),
+    sa.Index("ix_runs_open_subject", "open_subject", unique=True),
+    sa.Index("ix_runs_subject", "loop_id", "subject_key"),
+    sa.Index("ix_runs_status", "status"),
+    sa.Index("ix_runs_spec", "spec_digest"),
+)
+_where("ix_runs_queued", runs, "number", where="status = 'queued'")
+_where("ix_runs_group", runs, "group_name", "number", where="ended_at IS NULL")
+_where("ix_runs_deadline", runs, "deadline_at", where="status = 'waiting'")
+_where("ix_runs_lease", runs, "lease_until", where="status = 'running'")
+_where("ix_runs_worker", runs, "worker", where="status = 'running'")
+_where("ix_runs_lost", runs, "lost_by", where="lost_by IS NOT NULL")
+_where("ix_runs_parent", runs, "parent", where="parent IS NOT NULL")
+_where("ix_runs_ended", runs, "ended_at", where="ended_at IS NOT NULL")
+_where("ix_runs_follow", runs, "follow_since", where="follow_since IS NOT NULL")
+
+origins = sa.Table(
+    "origins",
+    metadata,
+    _text("origin_key", primary_key=True),
+    _text("run_id"),
+    sa.Index("ix_origins_run", "run_id"),
+)
+"""Which run answered a start. A key keeps its answer even when the run was started by another key."""
+
+carried = sa.Table("carried", metadata, _text("run_id", primary_key=True), _text("value"))
+"""Apart from `runs`, so that its size does not weigh on every write of the run's row."""
+
+events = sa.Table(
+    "events",
+    metadata,
+    _text("run_id", primary_key=True),
+    _int("seq", primary_key=True),
+    _time("at"),
+    _text("kind"),
+    _text("data"),
+    _text("previous"),
+    _text("digest"),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    _number(),
+    *_step_key(),
+    _text("id"),
+    _text("state"),
+    _int("attempts"),
+    _text("outputs"),
+    _text("conditions"),
+    _text("receipts"),
+    _text("artifacts"),
+    _text("error_kind"),
+    _text("error"),
+    _text("note"),
+    _text("progress"),
+    _time("started_at"),
+    _time("ended_at"),
+    sa.Index("ix_steps_key", "run_id", "iteration", "phase", "id", unique=True),
+)
+
+conditions = sa.Table(
+    "conditions",
+    metadata,
+    _text("run_id", primary_key=True),
+    _text("object", primary_key=True),
+    _text("name", primary_key=True),
+    _text("group_names"),
+    _text("life"),
+    _text("evidence"),
+    _int("iteration"),
+    _time("at"),
+)
+
+receipts = sa.Table(
+    "receipts",
+    metadata,
+    _number(),
+    *_step_key(),
+    _text("action_id"),
+    _text("digest"),
+    _text("receipt"),
+    _time("started_at"),
+    _time("ended_at"),
+    sa.Index("ix_receipts_key", "run_id", "iteration", "phase", "action_id", "digest", unique=True),
+)
+
+artifact_refs = sa.Table(
+    "artifact_refs",
+    metadata,
+    _number(),
+    *_step_key(),
+    _text("action_id"),
+    _text("digest"),
+    _text("name"),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    _time("at"),
+    sa.Index("ix_artifact_refs_key", "run_id", "iteration", "phase", "action_id", "digest", "name", unique=True),
+    sa.Index("ix_artifact_refs_digest", "digest"),
+)
+
+effects = sa.Table(
+    "effects",
+    metadata,
+    _number(),
+    _text("key"),
+    *_step_key(),
+    _text("action_id"),
+    _text("name"),
+    _text("target"),
+    _text("payload"),
+    _text("label"),
+    _maybe_text("approval"),
+    _flag("defer"),
+    _text("digest"),
+    _text("class"),
+    _text("state"),
+    _int("attempts"),
+    _time("settle_at"),
+    _maybe_time("next_at"),
+    _text("result"),
+    _text("reason"),
+    _time("created_at"),
+    _time("updated_at"),
+    sa.Index("ix_effects_key", "key", unique=True),
+    sa.Index("ix_effects_run", "run_id"),
+    sa.Index("ix_effects_name", "name", "created_at"),
+)
+_where("ix_effects_retrying", effects, "next_at", where="state = 'retrying'")
+_where("ix_effects_intended", effects, "settle_at", where="state = 'intended'")
+
+handoffs = sa.Table(
+    "handoffs",
+    metadata,
+    _text("handoff_id", primary_key=True),
+    _text("run_id"),
+    _text("loop_id"),
+    _text("subject"),
+    _text("owner"),
+    _text("reason"),
+    _text("evidence"),
+    _text("next_step"),
+    _text("state"),
+    _maybe_text("taken_by"),
+    _text("note"),
+    _time("created_at"),
+    _maybe_time("expires_at"),
+    _time("updated_at"),
+    sa.Index("ix_handoffs_run", "run_id"),
+    sa.Index("ix_handoffs_state", "state"),
+)
+_where("ix_handoffs_due", handoffs, "expires_at", where="state = 'open'")
+
+approvals = sa.Table(
+    "approvals",
+    metadata,
+    _text("approval_id", primary_key=True),
+    _text("run_id"),
+    _text("ask_key"),
+    _text("question"),
+    _text("bound_to"),
+    _text("role"),
+    _text("state"),
+    _time("asked_at"),
+    _time("expires_at"),
+    _maybe_text("decided_by"),
+    _maybe_text("decided_role"),
+    _maybe_time("decided_at"),
+    _text("note"),
+    _maybe_text("used_by"),
+    sa.Index("ix_approvals_ask", "run_id", "ask_key", unique=True),
+)
+_where("ix_approvals_due", approvals, "expires_at", where="state IN ('asked', 'approved')")
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    _text("name", primary_key=True),
+    _text("run_id"),
+    _text("worker"),
+    _time("until"),
+    sa.Index("ix_leases_run", "run_id"),
+    sa.Index("ix_leases_worker", "worker"),
+)
+
+wakeups = sa.Table(
+    "wakeups",
+    metadata,
+    _number(),
+    _text("run_id"),
+    _text("condition"),
+    _text("wake"),
+    _time("due"),
+    _time("expires"),
+    sa.Index("ix_wakeups_run", "run_id"),
+    sa.Index("ix_wakeups_due", "due"),
+)
+
+signals = sa.Table(
+    "signals",
+    metadata,
+    _number(),
+    _text("signal_id"),
+    _text("run_id"),
+    _text("name"),
+    _text("payload"),
+    _time("at"),
+    _flag("kept"),
+    sa.Index("ix_signals_id", "signal_id", unique=True),
+    sa.Index("ix_signals_run", "run_id"),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    _text("worker_id", primary_key=True),
+    _int("pid"),
+    _text("host"),
+    _text("role"),
+    _text("version"),
+    _time("started_at"),
+    _time("beat_at"),
+    _flag("dead"),
+)
+
+cursors = sa.Table(
+    "cursors",
+    metadata,
+    _text("name", primary_key=True),
+    _text("value"),
+    _maybe_time("due_at"),
+    _time("updated_at"),
+)
+_where("ix_cursors_due", cursors, "due_at", where="due_at IS NOT NULL")
+
+controls = sa.Table(
+    "controls",
+    metadata,
+    _text("scope", primary_key=True),
+    _text("set_by"),
+    _text("note"),
+    _time("at"),
+)
+
+facts = sa.Table(
+    "facts",
+    metadata,
+    _number(),
+    _text("fact"),
+    _text("subject_key"),
+    _text("run_id"),
+    _time("at"),
+    sa.Index("ix_facts_subject", "fact", "subject_key"),
+    sa.Index("ix_facts_run", "run_id"),
+)
+
+spending = sa.Table(
+    "spending",
+    metadata,
+    _text("key", primary_key=True),
+    _text("kind", primary_key=True),
+    _text("run_id"),
+    _text("loop_id"),
+    _time("amount"),
+    _time("at"),
+    sa.Index("ix_spending_run", "run_id"),
+    sa.Index("ix_spending_loop", "loop_id", "at"),
+    sa.Index("ix_spending_at", "at"),
+)
+
+alerts = sa.Table(
+    "alerts",
+    metadata,
+    _text("key", primary_key=True),
+    _text("text"),
+    _text("data"),
+    _text("state"),
+    _int("count"),
+    _time("first_at"),
+    _time("last_at"),
+    _maybe_time("told_at"),
+)
+
+children = sa.Table(
+    "children",
+    metadata,
+    _text("boot", primary_key=True),
+    _int("pid", primary_key=True),
+    sa.Column("started", sa.BigInteger, nullable=False, primary_key=True, autoincrement=False),
+    _text("run_id"),
+    _text("argv"),
+    _time("at"),
+    sa.Index("ix_children_run", "run_id"),
+)

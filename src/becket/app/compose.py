@@ -1,0 +1,235 @@
+"""Puts the parts together for one repository."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TextIO
+
+from becket import __version__
+from becket.actions.runs import EventPost
+from becket.adapters.git.effects import UpdateRefEffect
+from becket.adapters.git.repository import GitRepository, discover
+from becket.adapters.http import Endpoint, HttpPost
+from becket.adapters.notify import ConsoleNotice, FileNotice
+from becket.adapters.process import ContainedProcesses, choose
+from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
+from becket.app.plugins import built_in_loops, load_registry
+from becket.app.state import State
+from becket.contract.action import Registry
+from becket.contract.base import new_id
+from becket.contract.config import Config, PersonConfig
+from becket.contract.effect import EffectAdapter
+from becket.contract.errors import UsageError
+from becket.contract.git import Git
+from becket.contract.process import Processes, SandboxKind
+from becket.contract.run import Run
+from becket.contract.spec import Autonomy, Budget, LoopSpec
+from becket.contract.store import Store, WorkerInfo
+from becket.engine.advance import Engine
+from becket.engine.context import Surroundings
+from becket.engine.door import Door
+from becket.engine.intake import Intake
+from becket.engine.redact import Redactor, secret_variables
+from becket.engine.schedule import Scheduler
+from becket.engine.triggers import Triggers
+from becket.spec.book import LoopBook
+from becket.spec.load import load_config
+
+
+class App:
+    """One repository's parts, each made when it is first asked for."""
+
+    def __init__(
+        self, state: State, store: Store, console: TextIO = sys.stdout, ports: Mapping[type, object] | None = None
+    ) -> None:
+        self.state = state
+        self._ports = dict(ports or {})
+        self.store = store
+        self.worker_id = new_id("wrk")
+        self.kick: Callable[[], None] = lambda: None
+        self._console = console
+        self._config: tuple[tuple[int, int] | None, Config] | None = None
+
+    @classmethod
+    def open(cls, state: State, console: TextIO = sys.stdout) -> App:
+        """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
+        url = read_config(state).database
+        store = open_postgres(url) if url else open_sqlite(state.make().database)
+        return cls(state, store, console)
+
+    @property
+    def config(self) -> Config:
+        """becket.yaml as it stands now: read again when the file changed."""
+        stamp = _stamp(self.state.config)
+        if self._config is None or self._config[0] != stamp:
+            self._config = (stamp, read_config(self.state))
+        return self._config[1]
+
+    @cached_property
+    def git(self) -> GitRepository:
+        return discover(self.state.root)
+
+    @cached_property
+    def processes(self) -> ContainedProcesses:
+        return choose(_sandbox(self.config))
+
+    @cached_property
+    def artifacts(self) -> FileArtifacts:
+        return FileArtifacts(self.state.artifacts)
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Knows the daemon's own secrets by value."""
+        secrets = [(f"alarms.{number}.secret", target.secret) for number, target in enumerate(self.config.alarms)]
+        return Redactor(secret_variables(os.environ) | {name: value for name, value in secrets if value})
+
+    @cached_property
+    def effects(self) -> dict[str, EffectAdapter]:
+        endpoints = {
+            target.url: Endpoint(url=target.url, secret=target.secret) for target in self.config.alarms if target.url
+        }
+        self.state.outbox.mkdir(exist_ok=True)
+        adapters: list[EffectAdapter] = [
+            ConsoleNotice(self._console),
+            FileNotice([self.state.outbox]),
+            HttpPost(endpoints, self.redactor.text),
+            UpdateRefEffect(self.git),
+        ]
+        return {adapter.name: adapter for adapter in adapters}
+
+    @cached_property
+    def registry(self) -> Registry:
+        return load_registry(self.effects.values())
+
+    @cached_property
+    def loops(self) -> LoopBook:
+        return LoopBook(self.state.loops, built_in_loops(), self.registry)
+
+    @cached_property
+    def door(self) -> Door:
+        return Door(self.store, self.effects, self.redactor, self.config.effect_caps)
+
+    @cached_property
+    def intake(self) -> Intake:
+        return Intake(self.store, self.loops, self.git, self.config.branch, lambda: self.kick())
+
+    @cached_property
+    def triggers(self) -> Triggers:
+        return Triggers(
+            self.store, self.loops, self.intake, self.git, self.config.branch, on_started=lambda _: self.kick()
+        )
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        return Scheduler(self.store, self.loops, self.intake)
+
+    @cached_property
+    def engine(self) -> Engine:
+        ports = {Git: self.git, EventPost: self.triggers, **self._ports}
+        return Engine(
+            Surroundings(
+                store=self.store,
+                artifacts=self.artifacts,
+                door=self.door,
+                intake=self.intake,
+                loops=self.loops,
+                policy=self,
+                places=self,
+                registry=self.registry,
+                ports=_Lazily(ports, {Processes: lambda: self.processes}),
+                redact=self.redactor.text,
+                worker=self.worker_id,
+            )
+        )
+
+    def worker(self, role: str, now: float) -> WorkerInfo:
+        return WorkerInfo(
+            worker_id=self.worker_id, pid=os.getpid(), host=socket.gethostname(), role=role, version=__version__,
+            started_at=now, beat_at=now, dead=False,
+        )  # fmt: skip
+
+    # Policy
+
+    def autonomy(self, spec: LoopSpec, run: Run | None = None) -> Autonomy:
+        wished = run.autonomy if run is not None and run.autonomy is not None else Autonomy.release
+        return Autonomy.lowest(self.config.autonomy, spec.autonomy, wished, self.sandbox_allows())
+
+    def sandbox_allows(self) -> Autonomy:
+        """Above `propose`, files, processes and network must be contained, or given up in so many words."""
+        if self.config.autonomy.rank <= Autonomy.propose.rank:
+            return Autonomy.release  # nothing to cap; do not probe for it
+        missing = set(self.processes.holds().missing) - set(self.config.sandbox.without)
+        return Autonomy.propose if missing else Autonomy.release
+
+    def budget(self, run: Run, stored: Budget) -> Budget:
+        for loop in self.loops.all():
+            if loop.spec.loop_id == run.loop_id:
+                return loop.spec.budget
+        return stored
+
+    def owner(self) -> str:
+        return self.config.handoff_to or self.person()[0]
+
+    # Places
+
+    def of_run(self, run_id: str) -> Path:
+        return self.state.runs / run_id
+
+    def hidden(self) -> tuple[Path, ...]:
+        return (self.state.folder, self.state.common, Path.home())
+
+    def readable(self) -> tuple[Path, ...]:
+        return (self.state.common / "objects",)
+
+    # People
+
+    def person(self) -> tuple[str, PersonConfig]:
+        """Who is at the keyboard: the operating-system user, with the role that becket.yaml gives."""
+        user = getpass.getuser()
+        for name, person in self.config.people.items():
+            if person.os_user == user:
+                return name, person
+        # Before anybody is named, whoever owns the checkout is its owner.
+        return user, PersonConfig(role="member" if self.config.people else "owner", os_user=user)
+
+
+class _Lazily(dict[type, object]):
+    """Ports that are made when an action first asks for them: probing a sandbox costs a process."""
+
+    def __init__(self, ready: Mapping[type, object], later: Mapping[type, Callable[[], object]]) -> None:
+        super().__init__(ready)
+        self._later = later
+
+    def get(self, kind: type, default: object = None) -> object:
+        if kind not in self and kind in self._later:
+            self[kind] = self._later[kind]()
+        return super().get(kind, default)
+
+
+def _sandbox(config: Config) -> SandboxKind | Literal["auto"]:
+    return "auto" if config.sandbox.use == "auto" else SandboxKind(config.sandbox.use)
+
+
+def read_config(state: State) -> Config:
+    """becket.yaml of the working copy, or the defaults where there is none."""
+    try:
+        text = state.config.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Config(version=1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{state.config} cannot be read: {error}") from None
+    return load_config(text, str(state.config), os.environ)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime_ns, stat.st_size

@@ -1,0 +1,100 @@
+"""The same snapshot as `becket.app.status`, through the Store port: for a journal that is not a local file."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from becket.app.compose import App
+from becket.app.state import State
+from becket.app.status import (
+    MOST,
+    AlertNow,
+    ApprovalNow,
+    FireNow,
+    HandoffNow,
+    PauseNow,
+    RunNow,
+    Snapshot,
+    outline,
+    with_alarms,
+)
+from becket.contract.events import Kind
+from becket.contract.handoff import HandoffState
+from becket.contract.run import Run, Status
+from becket.contract.store import AlertState, RunFilter
+
+
+def take_from_store(state: State) -> Snapshot:
+    return asyncio.run(_take(state))
+
+
+async def _take(state: State) -> Snapshot:
+    app = App.open(state)
+    try:
+        return await overview(app)
+    finally:
+        await app.store.close()
+
+
+async def overview(app: App) -> Snapshot:
+    store = app.store
+    now = await store.now()
+    settings = app.config.model_dump(mode="json")
+    counts = {status.value: count for status, count in (await store.count_runs()).items() if count}
+    handoffs = await store.handoffs((HandoffState.open, HandoffState.taken))
+    approvals = [item for item in await store.approvals(open_only=True) if item.expires_at > now]
+    cursors = sorted((cursor.due_at, cursor.name) for cursor in await store.cursors("schedule:") if cursor.due_at)
+    alerts = sorted(await store.alerts((AlertState.open, AlertState.told)), key=lambda item: item.first_at)
+    snapshot = replace(
+        outline(app.state, settings, now),
+        counts=dict(sorted(counts.items())),
+        running=await _runs(app, Status.running),
+        queued=await _runs(app, Status.queued),
+        waiting=await _runs(app, Status.waiting),
+        handoffs=tuple(
+            HandoffNow(
+                item.handoff_id, item.run_id, item.loop_id, item.subject, item.owner, item.reason, item.next_step,
+                item.state.value, item.taken_by, item.created_at,
+            )
+            for item in sorted(handoffs, key=lambda item: item.created_at)[:MOST]
+        ),
+        approvals=tuple(
+            ApprovalNow(
+                item.approval_id, item.run_id, item.question, item.bound_to, item.role, item.asked_at, item.expires_at
+            )
+            for item in sorted(approvals, key=lambda item: item.asked_at)[:MOST]
+        ),
+        paused=tuple(
+            PauseNow(item.scope, item.by, item.note, item.at)
+            for item in sorted(await store.controls(), key=lambda item: item.scope)
+        ),
+        fires=tuple(FireNow(name.split(":")[1], at) for at, name in cursors[:MOST]),
+        alerts=tuple(AlertNow(item.key, item.text, item.count, item.first_at, "engine") for item in alerts[:MOST]),
+    )  # fmt: skip
+    return with_alarms(snapshot, app.state)
+
+
+async def _runs(app: App, status: Status) -> tuple[RunNow, ...]:
+    runs = await app.store.list_runs(RunFilter(statuses=(status,), limit=MOST, oldest_first=True))
+    return tuple([await _run(app, run) for run in runs])
+
+
+async def _run(app: App, run: Run) -> RunNow:
+    """The Store port does not tell when a wait is over; the journal's own file does."""
+    steps = await app.store.steps(run.run_id, run.iteration)
+    last = steps[-1] if steps else None
+    return RunNow(
+        run_id=run.run_id, loop_id=run.loop_id, subject=run.subject.name, status=run.status.value, held=run.held,
+        iteration=run.iteration, phase=last.phase.value if last else "", step=last.id if last else "",
+        since=await _since(app, run), waits_for=run.waiting_on,
+    )  # fmt: skip
+
+
+async def _since(app: App, run: Run) -> float:
+    if run.status is Status.running:
+        events = await app.store.events(run.run_id)
+        return next((event.at for event in reversed(events) if event.kind is Kind.run_claimed), run.updated_at)
+    if run.status is Status.waiting:
+        return min(run.waits_since.values(), default=run.updated_at)
+    return run.created_at

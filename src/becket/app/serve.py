@@ -1,0 +1,170 @@
+"""Makes this process the engine of its repository, or waits for the one that is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from becket.adapters.dispatch.bell import Bell, ring
+from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.app.compose import App
+from becket.app.state import Lock
+from becket.contract.crash import CrashPoint
+from becket.contract.errors import NotFound
+from becket.contract.git import RefMoved
+from becket.contract.run import ENDED, Status
+
+TAKE_OVER_AFTER = 2.0
+"""A client whose run nobody touches for this long tries to become the engine."""
+
+RETENTION_EVERY = 3600.0
+
+recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
+locked = CrashPoint("serve.locked", "the engine lock is held; the worker has not joined")
+
+Until = Callable[[], Awaitable[bool]]
+
+
+async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.Event | None = None) -> bool:
+    """Be the engine until `until` holds or `stop` is set. False at once if another process is it."""
+    with Lock(app.state.engine_lock) as lock:
+        if not lock.acquire():
+            return False
+        locked()
+        bell = Bell(app.state.bell)
+        try:
+            await _serve(app, role, until, stop, bell)
+        finally:
+            bell.close()
+    return True
+
+
+async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
+    daemon = role == "daemon"
+    chores: list[Chore] = [app.triggers.follow, partial(deliver_deferred, app)]
+    residents: list[Resident] = []
+    if daemon:
+        chores += [app.scheduler.tick, Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now)]
+        residents.append(partial(watch_branches, app))
+        await app.scheduler.sync()
+    staff = Staff(
+        engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
+        residents=residents, recover=partial(recover, app),
+    )  # fmt: skip
+    dispatcher = Embedded(staff, bell)
+    app.kick = dispatcher.kick
+    stopper = asyncio.create_task(_stop_when(stop, dispatcher)) if stop is not None else None
+
+    async def finished() -> bool:
+        # Others may count on this process by now: it leaves only when nothing is at work.
+        return until is not None and await until() and await dispatcher.idle()
+
+    try:
+        await dispatcher.serve(finished if until is not None else None)
+    finally:
+        if stopper is not None:
+            stopper.cancel()
+        app.kick = lambda: None
+
+
+async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
+    await stop.wait()
+    dispatcher.stop()
+
+
+async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> None:
+    """See to it that `done` comes true: by the running engine, or by becoming it."""
+    while not await done():
+        if stop is not None and stop.is_set():
+            return
+        if await serve(app, "run", done, stop):
+            if await done() or (stop is not None and stop.is_set()):
+                return
+            continue
+        ring(app.state.bell)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_poll(app, done), TAKE_OVER_AFTER)
+
+
+async def _poll(app: App, done: Until) -> None:
+    while not await done():
+        await asyncio.sleep(0.05)
+
+
+async def settled(app: App, run_id: str) -> bool:
+    """Has the run ended, or does it wait for somebody?"""
+    run = await app.store.get_run(run_id)
+    return run.status in ENDED or run.status is Status.waiting or run.held
+
+
+async def recover(app: App) -> None:
+    """Boot: no process and no folder of an earlier engine is left behind."""
+    children = await app.store.live_children()
+    if children:
+        app.processes.sweep(children)
+        for child in children:
+            await app.store.child_ended(child)
+    await app.store.requeue_lost()
+    await _sweep_folders(app)
+    recovered()
+
+
+async def _sweep_folders(app: App) -> None:
+    if not app.state.runs.is_dir():
+        return
+    for folder in app.state.runs.iterdir():
+        if await _is_over(app, folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _is_over(app: App, run_id: str) -> bool:
+    try:
+        return (await app.store.get_run(run_id)).status in ENDED
+    except NotFound:
+        return True
+
+
+async def deliver_deferred(app: App) -> None:
+    for effect in await app.store.due_effects():
+        await app.door.resume(effect)
+
+
+async def retain(app: App) -> None:
+    """Forget what is old and ended; remove content that nobody refers to."""
+    now = await app.store.now()
+    keep = app.config.retention
+    app.artifacts.remove(await app.store.forget(now - keep.runs, now - keep.artifacts))
+    referred = await app.store.referred()
+    orphans = [digest for digest in app.artifacts.digests() - referred if app.artifacts.older_than(digest, now - 86400)]
+    app.artifacts.remove(orphans)
+
+
+async def watch_branches(app: App) -> None:
+    """Tell the commit triggers about every move of the branches they name."""
+    branches = app.triggers.branches()
+    if not branches:
+        await asyncio.Event().wait()
+    async for moved in app.git.watch(branches):
+        await _told(app, moved)
+
+
+async def _told(app: App, moved: RefMoved) -> None:
+    await app.triggers.branch_moved(moved)
+    app.kick()
+
+
+class Sometimes:
+    """A chore that is done at most every so often."""
+
+    def __init__(self, chore: Chore, every: float, now: Callable[[], Awaitable[float]]) -> None:
+        self._chore, self._every, self._now = chore, every, now
+        self._last: float | None = None
+
+    async def __call__(self) -> None:
+        now = await self._now()
+        if self._last is None or now - self._last >= self._every:
+            self._last = now
+            await self._chore()

@@ -1,0 +1,148 @@
+"""Where a repository's state lives. Imported by the quick verbs: standard library only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from becket.contract.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The folder `<git common dir>/becket`: `git clean -fdx` cannot eat it."""
+
+    root: Path  # the work tree
+    common: Path  # the git common dir
+
+    @property
+    def folder(self) -> Path:
+        return self.common / "becket"
+
+    @property
+    def config(self) -> Path:
+        return self.root / "becket.yaml"
+
+    @property
+    def loops(self) -> Path:
+        return self.root / ".becket" / "loops"
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "becket.db"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.folder / "artifacts"
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def outbox(self) -> Path:
+        return self.folder / "outbox"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def bell(self) -> Path:
+        return self.folder / "bell"
+
+    @property
+    def engine_lock(self) -> Path:
+        return self.folder / "engine.lock"
+
+    @property
+    def daemon_lock(self) -> Path:
+        return self.folder / "daemon.lock"
+
+    @property
+    def watchdog_lock(self) -> Path:
+        return self.folder / "watchdog.lock"
+
+    @property
+    def watchdog_database(self) -> Path:
+        return self.folder / "watchdog.db"
+
+    @property
+    def wanted(self) -> Path:
+        """Exists while the daemon is supposed to be up; `becket down` removes it."""
+        return self.folder / "wanted"
+
+    def make(self) -> State:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        return self
+
+
+def find_state(start: Path | None = None) -> State:
+    """The state of the repository around `start`."""
+    start = start or Path.cwd()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(start), "rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel"],
+            capture_output=True, text=True, check=False, env=clean,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise UsageError("git was not found on PATH; install git 2.31 or newer") from None
+    lines = told.stdout.splitlines()
+    if told.returncode != 0 or len(lines) != 2:
+        said = told.stderr.strip().splitlines()
+        raise UsageError(
+            f"{start} is not inside a git work tree ({said[0] if said else 'bare repository'}); go to one, or `git init`"
+        )
+    return State(root=Path(lines[1]), common=Path(lines[0]))
+
+
+class Lock:
+    """An operating-system lock held by this process: it cannot outlive its owner (L31)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def acquire(self) -> bool:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def holder(path: Path) -> int | None:
+    """The pid that holds the lock now, or None. Asks the kernel, not the file's text."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(file, 32, 0).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else -1
+    finally:
+        os.close(file)
+    return None

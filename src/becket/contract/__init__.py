@@ -1,0 +1,1 @@
+"""The words: records, ports and errors that every other room speaks. Imports nothing of ours."""

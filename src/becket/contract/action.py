@@ -1,0 +1,206 @@
+"""What loops do and check, as code: actions and verifiers that declare beforehand what they may raise and make."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import Field
+
+from becket.contract.base import Json, Record
+from becket.contract.condition import Condition, ConditionGroup, Conditions
+from becket.contract.effect import EffectCall
+from becket.contract.handoff import Approval
+from becket.contract.receipt import Receipt
+from becket.contract.run import Decision, Run
+from becket.contract.spec import Autonomy, EffectClass, LoopSpec, Phase
+
+Port = TypeVar("Port")
+
+
+class EffectReport(Record):
+    """What the door says to the action that asked."""
+
+    key: str
+    state: str
+    result: dict[str, Json] = Field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def happened(self) -> bool:
+        return self.state == "done"
+
+
+class ActionContext(Protocol):
+    """What an action may see and ask for. Made anew for every attempt; nothing in it outlives the action."""
+
+    run: Run
+    spec: LoopSpec
+    phase: Phase
+    step_id: str
+    attempt: int
+    autonomy: Autonomy
+    conditions: Conditions
+    outputs: Mapping[str, Mapping[str, Json]]  # by action id: this iteration's, and persisted ones of earlier
+    decision: Decision | None  # only in notify
+    seconds_left: float  # until the run's wall budget or deadline; the action is cancelled then
+
+    def port(self, kind: type[Port]) -> Port:
+        """The adapter behind a port, such as Git or Processes."""
+        ...
+
+    def fill(self, template: str) -> str:
+        """Replace `{id.output}`, `{subject}`, `{sha}` and the like; an unknown name is an ActionFailed."""
+        ...
+
+    async def workspace(self) -> Path:
+        """The run's own checkout of the repository, made at the first call."""
+        ...
+
+    async def scratch(self) -> Path:
+        """The run's own empty folder, made at the first call."""
+        ...
+
+    async def perform(self, call: EffectCall) -> EffectReport:
+        """Ask the door. Raises EffectRefused or EffectFailed; returns `unknown` for an outcome nobody can know."""
+        ...
+
+    async def keep(self, content: bytes | Path, name: str) -> str:
+        """Store an artifact; returns its digest. The step's record refers to it."""
+        ...
+
+    async def receipt(self, receipt: Receipt, started_at: float, ended_at: float) -> str:
+        """Attach a receipt to the step; returns its digest."""
+        ...
+
+    async def command(self, command: RunCommand) -> CommandEnd:
+        """Run one contained command; its log is kept and a receipt is attached."""
+        ...
+
+    async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
+        """Start a child run, or find the one that answers for this subject."""
+        ...
+
+    async def child_runs(self) -> tuple[Run, ...]:
+        """The runs that this run started, oldest first."""
+        ...
+
+    async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
+        """The approval for exactly this question and binding: asked now, or as it stands."""
+        ...
+
+    async def use_approval(self, approval_id: str, bound_to: str) -> Approval:
+        """Spend an approval: once, before it expires, for what it was bound to. Raises ActionFailed otherwise."""
+        ...
+
+    async def spend(self, kind: str, amount: float) -> None:
+        """Book tokens, usd or agent_time on the run, the loop and the day."""
+        ...
+
+    async def now(self) -> float:
+        """The store's time."""
+        ...
+
+
+class RunCommand(Record):
+    """A command for ActionContext.command; `text` goes to `sh -euc`."""
+
+    text: str
+    cwd: Path
+    timeout: float
+    env: dict[str, str] = Field(default_factory=dict)
+    network: str = "none"
+    tree: str | None = None
+    input: bytes = b""
+    kind: str = "command"
+
+
+class CommandEnd(Record):
+    exit_code: int | None
+    end: str
+    stdout: bytes  # the first megabyte of standard output
+    log: str  # artifact digest of the whole log
+    receipt: str
+    left_running: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an action brought. `nothing_to_do` says, with the reason, that no output was to be expected."""
+
+    outputs: Mapping[str, Json] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    note: str = ""
+    nothing_to_do: str = ""
+    progress: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)  # fact name -> the subject it is about
+
+
+class Say(StrEnum):
+    passed = "pass"
+    failed = "fail"
+    undecided = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verifier's answer, with what it saw."""
+
+    says: Say
+    evidence: Mapping[str, Json]
+
+
+class NoParams(Record):
+    """For actions and verifiers without parameters."""
+
+
+Raises = tuple[ConditionGroup, ...] | Callable[[Any], tuple[ConditionGroup, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionDef:
+    """A registered action. `raises` may depend on the parameters (`gate.run of: base` raises `base.*`)."""
+
+    name: str
+    summary: str
+    run: Callable[[ActionContext, Any], Awaitable[Result]]
+    params: type[Record] = NoParams
+    raises: Raises = ()
+    outputs: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    calls_agent: bool = False  # left out in a dry run
+
+    def groups(self, params: Record) -> tuple[ConditionGroup, ...]:
+        return self.raises(params) if callable(self.raises) else self.raises
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierDef:
+    """A registered verifier."""
+
+    name: str
+    summary: str
+    run: Callable[[ActionContext, Any], Awaitable[Verdict]]
+    params: type[Record] = NoParams
+
+
+@dataclass(frozen=True, slots=True)
+class EffectInfo:
+    """What lint needs to know about an effect, without its adapter."""
+
+    name: str
+    class_: EffectClass
+    needs: Autonomy
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Everything that specs can name. A typo fails at load, not at night."""
+
+    actions: Mapping[str, ActionDef] = field(default_factory=dict)
+    verifiers: Mapping[str, VerifierDef] = field(default_factory=dict)
+    effects: Mapping[str, EffectInfo] = field(default_factory=dict)

@@ -1,0 +1,94 @@
+"""One root for every error Becket raises on purpose. The message is the advice: what happened, what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class BecketError(Exception):
+    """Something failed that Becket knows about. The CLI prints the message and exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(BecketError):
+    """The person's input or configuration is wrong; nothing was changed."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong in a file, with the place and the way out."""
+
+    file: str
+    line: int
+    column: int
+    rule: str
+    message: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.rule}: {self.message} ({self.fix})"
+
+
+class InvalidDocument(UsageError):
+    """A YAML document (a spec or becket.yaml) has findings; all of them are listed, not only the first."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(str(finding) for finding in findings))
+
+
+class Fenced(BecketError):
+    """This worker's claim on a run is gone (lease lost, run cancelled or taken over); it must write nothing more."""
+
+
+class WorkerDeclaredDead(BecketError):
+    """The store says this worker is dead: its runs were given to others. The process must exit."""
+
+
+class NotFound(UsageError):
+    """No object of that name; the message says how to list the existing ones."""
+
+
+class StoreUnavailable(BecketError):
+    """The database cannot be reached, or is of a newer version than this Becket."""
+
+    exit_code = 2
+
+
+class EffectRefused(BecketError):
+    """The door did not let an effect out: autonomy, a missing approval, a cap, or a secret in the payload."""
+
+
+class EffectFailed(BecketError):
+    """The outside said no, or could not be reached; `retryable` says whether the same call may succeed later.
+
+    `ambiguous` means the outside may have acted although no answer came back. `retry_after` is how many seconds the
+    outside asked to be left alone.
+    """
+
+    def __init__(
+        self, message: str, *, retryable: bool = False, ambiguous: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.ambiguous = ambiguous
+        self.retry_after = retry_after
+
+
+class ActionFailed(BecketError):
+    """An action could not do its work. `kind` is a short stable code; it is part of the failure's signature.
+
+    `retryable` says that the same action may succeed at once (a crash, a model error), so that `retry:` applies.
+    """
+
+    def __init__(self, message: str, *, kind: str = "error", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
+
+
+class GitFailed(BecketError):
+    """A git command failed; the message holds the command and what git said."""

@@ -1,0 +1,108 @@
+"""The port to the user's repository. Only the git program touches it, with hooks off and no `GIT_*` inherited."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from becket.contract.base import Record
+from becket.contract.effect import Permit
+
+
+class RefMoved(Record):
+    """A branch has another value than before. `old` is None for a new branch, `new` for a deleted one."""
+
+    branch: str
+    old: str | None
+    new: str | None
+
+
+class TreeState(Record):
+    """HEAD and cleanliness of one work tree, read in one go."""
+
+    head: str | None
+    branch: str | None
+    changed: tuple[str, ...]  # tracked paths that differ
+    untracked: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        return not self.changed and not self.untracked
+
+
+class Workspace(Record):
+    """A run's own checkout: a shared clone without a remote.
+
+    `tree` is what contained programs see and may write, its `.git` included. `git_dir` is the runtime's own and lies
+    outside: the runtime never runs git with a git directory that a contained program could write.
+    """
+
+    tree: Path
+    git_dir: Path
+    sha: str
+
+
+class Git(Protocol):
+    """One repository. Every method may raise GitFailed; none waits for a terminal or a network."""
+
+    @property
+    def root(self) -> Path:
+        """The work tree the person started Becket in."""
+        ...
+
+    @property
+    def common_dir(self) -> Path:
+        """Where refs and objects live, shared by all work trees."""
+        ...
+
+    async def resolve(self, revision: str) -> str | None:
+        """The commit behind a revision, or None."""
+        ...
+
+    async def tree_of(self, commit: str) -> str: ...
+
+    async def refs(self) -> Mapping[str, str]:
+        """Every ref and HEAD, for comparing before and after (L1). Becket's own `refs/becket/` are left out."""
+        ...
+
+    async def read_file(self, revision: str, path: str) -> str | None:
+        """A file as committed; None if it is not there."""
+        ...
+
+    async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
+        """Commits in new and not in old, newest first."""
+        ...
+
+    async def status(self, workspace: Workspace | None = None) -> TreeState:
+        """Of a workspace (by the runtime's own git directory), or of the person's work tree."""
+        ...
+
+    async def open_workspace(self, folder: Path, revision: str) -> Workspace:
+        """Make a clean checkout below `folder`, or reset and `clean -ffdx` the one that is there (L5).
+
+        HEAD and cleanliness are checked afterwards (L4). A leftover that cannot be reset is removed and made anew.
+        """
+        ...
+
+    async def find_workspace(self, folder: Path) -> Workspace | None:
+        """The workspace made there earlier, untouched; None if there is none or it was left half made."""
+        ...
+
+    async def close_workspace(self, folder: Path) -> None:
+        """Remove it. Called when the run has ended and everything worth saving is saved."""
+        ...
+
+    async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
+        """Compare-and-swap one ref (old None: it must not exist yet). An effect: demands the door's permit.
+
+        A branch that is checked out somewhere is refused: moving it under a person's work tree is `promote`'s job.
+        """
+        ...
+
+    def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
+        """Tell of every move of these branches from now on: by file events, with a slow poll as safety net.
+
+        The first values are told too, with `old` None, so that a caller can compare them with what it remembers.
+        """
+        ...

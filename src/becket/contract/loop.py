@@ -1,0 +1,68 @@
+"""What the runtime asks of its surroundings: the loops that exist, and what the current configuration allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from becket.contract.base import Record
+from becket.contract.run import Run
+from becket.contract.spec import Autonomy, Budget, LoopSpec
+
+
+class Loop(Record):
+    """A loop as it stands on disk now."""
+
+    spec: LoopSpec
+    text: str
+    digest: str
+    source: str  # the file, or `built in`
+
+
+class Loops(Protocol):
+    """The loops of this repository. Read anew when their files change; a broken file hides only itself."""
+
+    def get(self, loop_id: str) -> Loop:
+        """Raises NotFound, or InvalidDocument if its file is broken."""
+        ...
+
+    def all(self) -> Sequence[Loop]:
+        """Every loop that loads."""
+        ...
+
+    def parse(self, text: str) -> LoopSpec:
+        """A spec as a run stored it."""
+        ...
+
+
+class Policy(Protocol):
+    """What the current configuration allows; asked at every step, never remembered."""
+
+    def autonomy(self, spec: LoopSpec, run: Run) -> Autonomy:
+        """The lowest of configuration, spec, the run's own wish and what the sandbox can hold."""
+        ...
+
+    def budget(self, run: Run, stored: Budget) -> Budget:
+        """The loop's current budget, or the stored one if the loop is gone."""
+        ...
+
+    def owner(self) -> str:
+        """Who gets handoffs."""
+        ...
+
+
+class Places(Protocol):
+    """Where runs keep their files."""
+
+    def of_run(self, run_id: str) -> Path:
+        """The run's own folder below the state folder; made by whoever writes there first."""
+        ...
+
+    def hidden(self) -> tuple[Path, ...]:
+        """What no contained program may see: the state folder, the main git directory, HOME."""
+        ...
+
+    def readable(self) -> tuple[Path, ...]:
+        """What a checkout needs from outside itself: the main object store."""
+        ...

@@ -1,0 +1,503 @@
+"""The port to the journal: the only memory. One method is one transaction; time comes only from here.
+
+Whoever calls a method that takes `epoch` holds a claim on the run. The epoch and the status `running` are checked in
+the same transaction as the write; if they do not fit any more, the method raises Fenced and nothing is written.
+Events appended by a method form the run's chain: numbered without a hole, each with the digest of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import Field
+
+from becket.contract.base import Json, Record
+from becket.contract.condition import Condition
+from becket.contract.effect import Effect, EffectCall, EffectState, Origin
+from becket.contract.events import Event, NewEvent
+from becket.contract.handoff import Approval, Handoff, HandoffState
+from becket.contract.process import ChildRef
+from becket.contract.receipt import StoredReceipt
+from becket.contract.run import Move, NewRun, Run, Started, Status, Step
+from becket.contract.spec import EffectClass
+
+
+class Carried(Record):
+    """What an iteration hands to the next one."""
+
+    outputs: dict[str, dict[str, Json]] = Field(default_factory=dict)  # persisted outputs by action id
+    failures: dict[str, int] = Field(default_factory=dict)  # failure signature -> how often
+    progress: tuple[str, ...] = ()  # marks of what earlier iterations brought
+    last: str = ""  # digest of what the last counted iteration added
+
+
+class Claim(Record):
+    """A worker's right to move one run, with everything it needs to go on."""
+
+    run: Run
+    spec_text: str
+    steps: tuple[Step, ...]  # of the current iteration, in the order written
+    conditions: tuple[Condition, ...]
+    carried: Carried
+
+
+class Recorded(Record):
+    """One step's worth of writing."""
+
+    steps: tuple[Step, ...]
+    events: tuple[NewEvent, ...] = ()
+    receipts: tuple[StoredReceipt, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()  # (fact, subject)
+    wall: float = 0.0  # seconds to add to wall_used
+
+
+class WaitRow(Record):
+    """One thing a run waits for. `due` is the next poll, or the end of the wait."""
+
+    condition: str
+    wake: str
+    due: float
+    expires: float
+
+
+class End(Record):
+    """How a run ends."""
+
+    move: Move
+    reason: str
+    detail: dict[str, Json] = Field(default_factory=dict)
+    handoff: Handoff | None = None
+    events: tuple[NewEvent, ...] = ()
+
+
+class SignalEnd(StrEnum):
+    woke = "woke"
+    kept = "kept"  # the run does not wait for it now; it will find the signal when it does
+    ended = "ended"  # the run has ended
+    duplicate = "duplicate"
+
+
+class Heartbeat(Record):
+    lost: tuple[str, ...] = ()  # runs this worker believed its own
+
+
+class WorkerInfo(Record):
+    worker_id: str
+    pid: int
+    host: str
+    role: str  # daemon | run | worker
+    version: str
+    started_at: float
+    beat_at: float
+    dead: bool
+
+
+class Cursor(Record):
+    """How far a trigger has come: the last fire of a schedule, the last commit seen of a branch."""
+
+    name: str
+    value: str
+    due_at: float | None = None
+    updated_at: float = 0.0
+
+
+class Control(Record):
+    """A person's brake on everything ("all") or on one loop ("loop:NAME")."""
+
+    scope: str
+    by: str
+    note: str
+    at: float
+
+
+class AlertState(StrEnum):
+    open = "open"  # raised, nobody told yet
+    told = "told"  # delivered; quiet until it closes or its delivery proves void
+    closed = "closed"
+
+
+class Alert(Record):
+    key: str
+    text: str
+    data: dict[str, Json] = Field(default_factory=dict)
+    state: AlertState
+    count: int
+    first_at: float
+    last_at: float
+    told_at: float | None = None
+
+
+class ArtifactRef(Record):
+    digest: str
+    name: str
+    size: int
+    run_id: str
+    iteration: int
+    phase: str
+    action_id: str
+
+
+class RunFilter(Record):
+    loop_id: str | None = None
+    statuses: tuple[Status, ...] = ()
+    subject: str | None = None
+    parent: str | None = None
+    group: str | None = None
+    since: float | None = None
+    limit: int = 50
+    oldest_first: bool = False
+
+
+class RunStore(Protocol):
+    """Runs: how they start, move, wait and end."""
+
+    async def start_run(self, new: NewRun) -> Started:
+        """Called by intake. Finds the run that answers (origin_key; an open run of the same loop and subject; with
+        `unique_subject` also a completed one), else inserts it as queued with its spec and `run.created`: segment 1,
+        epoch 0, iteration 1, which counts. A dry run and a real run of one subject do not answer for each other.
+
+        With on_busy `drop` and a queued, running or waiting run in the group: nothing is started. With
+        `newest_waits`: other queued runs of the group are cancelled as `superseded` in the same transaction.
+        """
+        ...
+
+    async def claim(self, run_id: str, segment: int, worker: str, ttl: float) -> Claim | None:
+        """Called by the dispatcher, any number of times. One UPDATE bumps the epoch by the database's clock.
+
+        None if segment or status differ, the run is held, a control pauses it, its group's lease is taken and not
+        expired, or an older queued run of the group (neither held nor paused) comes first. Taking an expired lease
+        requeues the run that had it, in the same transaction. A worker that was declared dead gets None too.
+        """
+        ...
+
+    async def record(self, run_id: str, epoch: int, recorded: Recorded) -> None:
+        """Called once per finished action or verifier: rows, conditions, receipts, artifacts' references, events."""
+        ...
+
+    async def next_iteration(self, run_id: str, epoch: int, carried: Carried, counts: bool) -> None:
+        """Iteration + 1 within the same claim; conditions that live for the iteration are gone.
+
+        Writes `iteration.started`. `counts` says whether the new iteration counts towards max_iterations.
+        """
+        ...
+
+    async def wait(
+        self, run_id: str, epoch: int, waits: Sequence[WaitRow], since: dict[str, float], carried: Carried
+    ) -> bool:
+        """Give the run back until a signal or a due time. False: a kept signal was there, the run is queued again.
+
+        Either way the claim and the group's lease are gone, the segment and the iteration are one higher, and
+        conditions that live for the iteration are gone; on waking the run carries the condition `woken`, whose
+        evidence says `by` what: signal, due, deadline or cancel. An iteration that begins so is not counted.
+        A run whose cancelling was asked for does not sleep, nor does one that waits for nothing.
+        """
+        ...
+
+    async def end(self, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
+        """The last write of a run. Releases the lease, signals `child` to its parent, drops its waits.
+
+        Writes `handoff.opened` and `run.ended`. Returns the queued runs of its group, and its parent if that woke:
+        they may be tried now. Questions nobody answered expire with the run.
+        """
+        ...
+
+    async def signal(self, run_id: str, name: str, payload: dict[str, Json], signal_id: str) -> SignalEnd:
+        """Signal and wake-up in one transaction. The same signal_id counts once."""
+        ...
+
+    async def wake_due(self, limit: int = 100) -> tuple[str, ...]:
+        """Wake what is due: waits (poll or expiry) and deadlines. Expires approvals and handoffs. Returns run ids.
+
+        A run whose approval expired is woken too (signal `approval`).
+        """
+        ...
+
+    async def next_due(self) -> float | None:
+        """The next time anything is due: waits, deadlines of waiting runs, cursors, effects, approvals, handoffs."""
+        ...
+
+    async def startable(self, limit: int = 100) -> tuple[tuple[str, int], ...]:
+        """(run_id, segment) of queued runs that nothing holds, oldest first. Called at every look of the dispatcher."""
+        ...
+
+    async def requeue_lost(self) -> tuple[str, ...]:
+        """Runs at work whose lease expired or whose worker is dead: epoch + 1, segment + 1, queued, lease freed."""
+        ...
+
+    async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
+        """A queued or waiting run is cancelled at once; a running one is told so (`cancel_asked`). Ended: no change."""
+        ...
+
+    async def cancel_asked(self, worker: str) -> tuple[str, ...]:
+        """Runs of this worker that a person wants cancelled."""
+        ...
+
+    async def hold(self, run_id: str, by: str, on: bool) -> Run:
+        """Keep an open run from being claimed, or let it go again. A running one stops at its next segment."""
+        ...
+
+    async def migrate(self, run_id: str, spec_digest: str, spec_text: str, by: str) -> Run:
+        """Move a waiting run to a new spec; UsageError in any other status."""
+        ...
+
+    async def get_run(self, run_id: str) -> Run:
+        """Raises NotFound. An unambiguous prefix is enough."""
+        ...
+
+    async def list_runs(self, where: RunFilter) -> tuple[Run, ...]:
+        """Newest first unless asked otherwise."""
+        ...
+
+    async def count_runs(self) -> dict[Status, int]: ...
+
+    async def unfollowed(self, limit: int = 100) -> tuple[Run, ...]:
+        """Ended runs whose `after` triggers were not looked at yet."""
+        ...
+
+    async def followed(self, run_id: str) -> None:
+        """Its `after` triggers have started what they start."""
+        ...
+
+
+class RecordStore(Protocol):
+    """What runs left behind."""
+
+    async def append(self, run_id: str, epoch: int | None, events: Sequence[NewEvent]) -> None:
+        """Add events; with an epoch they are fenced."""
+        ...
+
+    async def events(self, run_id: str, after: int = 0, limit: int = 10_000) -> tuple[Event, ...]: ...
+
+    async def steps(self, run_id: str, iteration: int | None = None) -> tuple[Step, ...]: ...
+
+    async def conditions(self, run_id: str) -> tuple[Condition, ...]: ...
+
+    async def carried(self, run_id: str) -> Carried: ...
+
+    async def receipts(self, run_id: str) -> tuple[StoredReceipt, ...]: ...
+
+    async def artifacts(self, run_id: str) -> tuple[ArtifactRef, ...]: ...
+
+    async def refer(self, ref: ArtifactRef, epoch: int | None) -> None:
+        """Note that a step of a run uses an artifact. Called after the content is safely on disk."""
+        ...
+
+    async def spec_text(self, digest: str) -> str: ...
+
+    async def has_fact(self, fact: str, subject: str, loop_id: str) -> bool:
+        """Was this recorded about the subject? `completed`: a run of the loop with this subject completed."""
+        ...
+
+    async def recorded_by(self, fact: str, subject: str) -> str | None:
+        """The run that recorded this about the subject last, or None."""
+        ...
+
+    async def child_started(self, run_id: str, epoch: int, child: ChildRef, argv: Sequence[str]) -> None: ...
+
+    async def child_ended(self, child: ChildRef) -> None: ...
+
+    async def live_children(self) -> tuple[ChildRef, ...]: ...
+
+    async def forget(self, runs_before: float, artifacts_before: float) -> tuple[str, ...]:
+        """Retention: drop ended runs and artifact references older than this. Returns artifact digests that nobody
+        refers to any more. Never touches an open run, a run with an open or taken handoff, or an unsettled effect.
+        """
+        ...
+
+    async def referred(self) -> frozenset[str]:
+        """Every artifact digest that a row refers to."""
+        ...
+
+
+class EffectStore(Protocol):
+    """The door's rows. `epoch` is None for effects outside a run (alarms) and for deferred notices."""
+
+    async def intend(
+        self, key: str, origin: Origin, epoch: int | None, call: EffectCall, digest: str, class_: EffectClass,
+        state: EffectState, settle_at: float, reason: str = "",
+    ) -> tuple[Effect, bool]:  # fmt: skip
+        """Write the intent; (row, True) if it is new, else the row as it stands and False.
+
+        The same key with another digest raises EffectRefused. `call` is the redacted one, `digest` of the one asked.
+        An intent in the state `intended` is the first attempt.
+        """
+        ...
+
+    async def attempt(self, key: str, epoch: int | None, settle_at: float) -> Effect:
+        """One more attempt begins: attempts + 1, state intended, next_at cleared.
+
+        EffectRefused for a settled effect, and without an epoch also while another attempt may be in flight.
+        """
+        ...
+
+    async def settle(
+        self, key: str, epoch: int | None, state: EffectState, result: dict[str, Json], reason: str,
+        next_at: float | None = None,
+    ) -> Effect:  # fmt: skip
+        """How an attempt ended. A settled effect stays as it is (returned unchanged)."""
+        ...
+
+    async def get_effect(self, key: str) -> Effect | None: ...
+
+    async def effects(self, run_id: str | None = None, states: Sequence[EffectState] = ()) -> tuple[Effect, ...]: ...
+
+    async def due_effects(self, limit: int = 20) -> tuple[Effect, ...]:
+        """Deferred effects in `retrying` that are due, and whatever an ended run left unsettled, once it is due or no
+        attempt can be in flight any more.
+        """
+        ...
+
+    async def count_effects(self, name: str, since: float) -> int:
+        """Effects of this name that were let out since then (every state but refused and dry_run)."""
+        ...
+
+
+class PeopleStore(Protocol):
+    """Handoffs, approvals, controls."""
+
+    async def ask_approval(self, run_id: str, epoch: int, approval: Approval) -> Approval:
+        """Ask, once per (run, question, bound_to); an existing one is returned as it stands."""
+        ...
+
+    async def decide_approval(
+        self, approval_id: str, approve: bool, by: str, role: str, bound_to: str | None, note: str
+    ) -> Approval:
+        """A person's answer; signals `approval` to the run in the same transaction.
+
+        UsageError if it is not open any more, expired, the role is too low, or `bound_to` is another.
+        """
+        ...
+
+    async def revoke_approval(self, approval_id: str, by: str, note: str) -> Approval:
+        """Take an approval back; UsageError once it was used. Signals `approval`."""
+        ...
+
+    async def use_approval(self, approval_id: str, run_id: str, epoch: int, bound_to: str, used_by: str) -> Approval:
+        """Spend it. Idempotent for the same `used_by`; ActionFailed(kind="approval") otherwise, with the reason."""
+        ...
+
+    async def get_approval(self, approval_id: str) -> Approval: ...
+
+    async def approvals(self, run_id: str | None = None, open_only: bool = False) -> tuple[Approval, ...]: ...
+
+    async def handoffs(self, states: Sequence[HandoffState] = (), run_id: str | None = None) -> tuple[Handoff, ...]: ...
+
+    async def get_handoff(self, handoff_id: str) -> Handoff: ...
+
+    async def change_handoff(self, handoff_id: str, state: HandoffState, by: str, note: str) -> Handoff:
+        """take (open -> taken) or done (open or taken -> done); UsageError otherwise."""
+        ...
+
+    async def set_control(self, scope: str, on: bool, by: str, note: str) -> tuple[Control, ...]: ...
+
+    async def controls(self) -> tuple[Control, ...]: ...
+
+
+class HouseStore(Protocol):
+    """Workers, triggers' cursors, money, alerts."""
+
+    async def now(self) -> float:
+        """The store's time, seconds since 1970 UTC."""
+        ...
+
+    async def join(self, worker: WorkerInfo, alone: bool) -> None:
+        """A worker begins. `alone` (SQLite under the engine lock): every other worker is declared dead."""
+        ...
+
+    async def beat(self, worker: str, ttl: float) -> Heartbeat:
+        """Renew the worker and all its claims and leases. Raises WorkerDeclaredDead."""
+        ...
+
+    async def leave(self, worker: str) -> None:
+        """A worker stops in good order; what it still had is requeued."""
+        ...
+
+    async def workers(self) -> tuple[WorkerInfo, ...]: ...
+
+    async def cursors(self, prefix: str = "") -> tuple[Cursor, ...]: ...
+
+    async def fire(self, old: Cursor | None, new: Cursor, starts: Sequence[NewRun]) -> tuple[Started, ...] | None:
+        """Move a cursor from exactly `old` (None: it does not exist yet) and start runs, in one transaction.
+
+        None: another process was first and nothing was written.
+        """
+        ...
+
+    async def drop_cursors(self, names: Sequence[str]) -> None: ...
+
+    async def reserve(
+        self, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
+    ) -> str | None:
+        """Book amounts before a call, unless a limit would be passed: then its name, and nothing is booked.
+
+        The same key books once.
+        """
+        ...
+
+    async def settle_spend(self, key: str, amounts: dict[str, float]) -> None:
+        """Replace what was reserved by what was used."""
+        ...
+
+    async def spent(self, run_id: str | None = None, loop_id: str | None = None, since: float = 0) -> dict[str, float]:
+        """Sums by kind."""
+        ...
+
+    async def raise_alert(self, key: str, text: str, data: dict[str, Json]) -> Alert:
+        """Raise, or count once more. A closed alert opens again; a told one stays told."""
+        ...
+
+    async def alert_told(self, key: str, delivered: bool) -> Alert:
+        """Only a delivery mutes an alert; a failed one re-opens it."""
+        ...
+
+    async def close_alert(self, key: str) -> Alert | None: ...
+
+    async def alerts(self, states: Sequence[AlertState] = ()) -> tuple[Alert, ...]: ...
+
+    async def version_changed(self) -> bool:
+        """Has another process written since the last call? The safety net behind the doorbell."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SpendLimit(Record):
+    """A limit that a reservation is checked against."""
+
+    name: str  # shown to people: "this run's usd budget"
+    kind: str
+    most: float
+    run_id: str | None = None
+    loop_id: str | None = None
+    since: float = 0.0
+
+
+class Store(RunStore, RecordStore, EffectStore, PeopleStore, HouseStore, Protocol):
+    """The whole journal."""
+
+
+class Artifacts(Protocol):
+    """Content-addressed files. Content is on disk, synced, before its digest is returned."""
+
+    def put(self, content: bytes | Path) -> tuple[str, int]:
+        """(sha256, size). Storing the same content twice is one file."""
+        ...
+
+    def path(self, digest: str) -> Path:
+        """Raises NotFound."""
+        ...
+
+    def read(self, digest: str, limit: int | None = None) -> bytes: ...
+
+    def check(self, digest: str) -> bool:
+        """Does the content still have this digest?"""
+        ...
+
+    def remove(self, digests: Sequence[str]) -> None: ...
+
+    def digests(self) -> frozenset[str]: ...
+
+    def older_than(self, digest: str, at: float) -> bool: ...

@@ -1,0 +1,280 @@
+"""What one attempt of an action sees and may ask for; everything it brings is collected here for the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from becket.contract.action import CommandEnd, EffectReport, Registry, RunCommand
+from becket.contract.base import Json, digest_of
+from becket.contract.condition import Conditions
+from becket.contract.crash import CrashPoint
+from becket.contract.effect import EffectAdapter, EffectCall, Origin
+from becket.contract.errors import ActionFailed
+from becket.contract.events import Kind, NewEvent
+from becket.contract.git import Git
+from becket.contract.handoff import Approval
+from becket.contract.loop import Loops, Places, Policy
+from becket.contract.process import ChildRef, ChildSpec, Network, Processes
+from becket.contract.receipt import Receipt, StoredReceipt
+from becket.contract.run import Decision, Run
+from becket.contract.spec import Autonomy, LoopSpec, Phase
+from becket.contract.store import ArtifactRef, Artifacts, RunFilter, Store
+from becket.contract.template import fill
+from becket.engine.door import Door
+from becket.engine.intake import Ask, Intake
+
+Port = TypeVar("Port")
+
+STDOUT_LIMIT = 1_000_000
+
+command_ended = CrashPoint("command.ended", "a command has run, its log is not kept yet")
+log_kept = CrashPoint("command.log_kept", "the log is an artifact, the receipt is not written yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Everything the engine was given by `app`. One per process."""
+
+    store: Store
+    artifacts: Artifacts
+    door: Door
+    intake: Intake
+    loops: Loops
+    policy: Policy
+    places: Places
+    registry: Registry
+    ports: Mapping[type, object]
+    redact: Callable[[str], str]
+    worker: str
+    lease_ttl: float = 30.0
+
+    def port(self, kind: type[Port]) -> Port:
+        found = self.ports.get(kind)
+        if found is None:
+            raise ActionFailed(f"nothing is configured behind {kind.__name__}; see `becket doctor`", kind="no_port")
+        return found  # type: ignore[return-value]  # registered under its own type
+
+
+@dataclass
+class StepContext:
+    """Implements ActionContext for one attempt of one step."""
+
+    house: Surroundings
+    run: Run
+    spec: LoopSpec
+    phase: Phase
+    step_id: str
+    attempt: int
+    autonomy: Autonomy
+    conditions: Conditions
+    outputs: Mapping[str, Mapping[str, Json]]
+    decision: Decision | None
+    seconds_left: float
+    receipts: list[StoredReceipt] = field(default_factory=list)
+    artifacts: list[str] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    unknown_effects: list[EffectReport] = field(default_factory=list)
+
+    def port(self, kind: type[Port]) -> Port:
+        return self.house.port(kind)
+
+    def names(self) -> dict[str, Json]:
+        """Every name that a template may use."""
+        known: dict[str, Json] = {
+            **self.run.subject.fields, "subject": self.run.subject.name, "run_id": self.run.run_id,
+            "loop_id": self.run.loop_id, "iteration": self.run.iteration, **self.run.inputs,
+        }  # fmt: skip
+        for action, made in self.outputs.items():
+            known |= {f"{action}.{name}": value for name, value in made.items()}
+        if self.decision is not None:
+            known |= {"decision.outcome": self.decision.outcome.value, "decision.reason": self.decision.reason}
+        return known
+
+    def fill(self, template: str) -> str:
+        known = self.names()
+
+        def look_up(name: str) -> str:
+            if name not in known:
+                raise ActionFailed(f"{{{name}}} is not known here; its action made no such output", kind="no_output")
+            return text_of(known[name])
+
+        return fill(template, look_up)
+
+    async def workspace(self) -> Path:
+        git, folder = self.port(Git), self.house.places.of_run(self.run.run_id)
+        found = await git.find_workspace(folder)
+        if found is None:
+            revision = str(self.run.subject.fields.get("sha") or f"refs/heads/{self.run.subject.fields['branch']}")
+            found = await git.open_workspace(folder, revision)
+        return found.tree
+
+    async def scratch(self) -> Path:
+        folder = self.house.places.of_run(self.run.run_id) / "scratch"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    async def perform(self, call: EffectCall) -> EffectReport:
+        return await self.perform_by(call, None)
+
+    async def perform_by(self, call: EffectCall, adapter: EffectAdapter | None) -> EffectReport:
+        origin = Origin(run_id=self.run.run_id, iteration=self.run.iteration, phase=self.phase, action_id=self.step_id)
+        if call.approval is not None:
+            # Spent on this one effect: the same step of a later iteration needs a new decision.
+            await self._spend_approval(call.approval, call.digest, origin.key(call))
+        report = await self.house.door.perform(
+            call, origin, self.run.epoch, self.autonomy, self.run.dry_run, adapter=adapter
+        )
+        if report.state == "unknown":
+            self.unknown_effects.append(report)
+        if report.happened and call.name == "git.update_ref":
+            self.facts.append(("moved", str(call.payload.get("new"))))
+        return report
+
+    async def keep(self, content: bytes | Path, name: str) -> str:
+        digest, size = self.house.artifacts.put(content)
+        ref = ArtifactRef(
+            digest=digest, name=name, size=size, run_id=self.run.run_id, iteration=self.run.iteration,
+            phase=self.phase, action_id=self.step_id,
+        )  # fmt: skip
+        await self.house.store.refer(ref, self.run.epoch)
+        self.artifacts.append(digest)
+        return digest
+
+    async def receipt(self, receipt: Receipt, started_at: float, ended_at: float) -> str:
+        self.receipts.append(
+            StoredReceipt(
+                digest=receipt.digest,
+                receipt=receipt,
+                run_id=self.run.run_id,
+                iteration=self.run.iteration,
+                phase=self.phase,
+                action_id=self.step_id,
+                started_at=started_at,
+                ended_at=ended_at,
+            )
+        )
+        return receipt.digest
+
+    async def command(self, command: RunCommand) -> CommandEnd:
+        started = await self.now()
+        folder = self.house.places.of_run(self.run.run_id) / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{self.run.iteration}-{self.phase}-{self.step_id}"
+        log, stdout = folder / f"{name}.log", folder / f"{name}.out"
+        argv = ("sh", "-euc", command.text)
+        result = await self.port(Processes).run(
+            ChildSpec(
+                argv=argv,
+                tree=command.cwd,
+                env=command.env,
+                network=Network(command.network),
+                output=log,
+                stdout=stdout,
+                timeout=min(command.timeout, self.seconds_left),
+                stdin=command.input,
+                readable=self.house.places.readable(),
+                hidden=self.house.places.hidden(),
+            ),
+            _Children(self),
+        )
+        command_ended()
+        kept = await self.keep(log, f"{self.step_id}.log")
+        log_kept()
+        receipt = Receipt(
+            kind=command.kind, command=argv, tree=command.tree, exit_code=result.exit_code, log=kept,
+            environment=digest_of({"env": command.env, "network": command.network, "sandbox": result.sandbox}),
+            body={"end": result.end, "cwd": command.cwd.name, "env": command.env, "network": command.network},
+        )  # fmt: skip
+        return CommandEnd(
+            exit_code=result.exit_code, end=result.end, stdout=_head(stdout if stdout.exists() else log), log=kept,
+            receipt=await self.receipt(receipt, started, await self.now()), left_running=result.left_running,
+            message=result.message,
+        )  # fmt: skip
+
+    async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
+        key = f"child:{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{loop}:{subject or ''}"
+        started = await self.house.intake.start(
+            Ask(
+                loop_id=loop,
+                trigger="run.start",
+                subject=subject,
+                inputs=dict(inputs),
+                origin_key=key,
+                unique_subject=not again,
+                dry_run=self.run.dry_run,
+                autonomy=self.run.autonomy,
+                parent=self.run.run_id,
+                chain=self.run.chain + 1,
+                by=f"run {self.run.run_id}",
+            )
+        )
+        if started.run is None:
+            raise ActionFailed(f"{loop} was not started: {started.dropped}", kind="child_dropped")
+        return started.run
+
+    async def child_runs(self) -> tuple[Run, ...]:
+        return await self.house.store.list_runs(RunFilter(parent=self.run.run_id, limit=1000, oldest_first=True))
+
+    async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
+        now = await self.now()
+        identity = digest_of([self.run.run_id, question, bound_to, role])[:12]
+        return await self.house.store.ask_approval(
+            self.run.run_id,
+            self.run.epoch,
+            Approval(
+                approval_id=f"apr_{identity}",
+                run_id=self.run.run_id,
+                question=question,
+                bound_to=bound_to,
+                role=role,
+                asked_at=now,
+                expires_at=now + expires_in,
+            ),
+        )
+
+    async def use_approval(self, approval_id: str, bound_to: str) -> Approval:
+        return await self._spend_approval(approval_id, bound_to, f"{self.run.run_id}:{self.phase}:{self.step_id}")
+
+    async def _spend_approval(self, approval_id: str, bound_to: str, used_by: str) -> Approval:
+        return await self.house.store.use_approval(approval_id, self.run.run_id, self.run.epoch, bound_to, used_by)
+
+    async def spend(self, kind: str, amount: float) -> None:
+        key = f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{self.attempt}:{kind}"
+        await self.house.store.reserve(key, self.run.run_id, self.run.epoch, {kind: amount}, ())
+
+    async def now(self) -> float:
+        return await self.house.store.now()
+
+
+class _Children:
+    """Tells the journal about children, so that a crash of ours leaves no unknown process behind."""
+
+    def __init__(self, context: StepContext) -> None:
+        self._context = context
+
+    async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
+        run = self._context.run
+        await self._context.house.store.child_started(run.run_id, run.epoch, child, argv)
+
+    async def ended(self, child: ChildRef) -> None:
+        await self._context.house.store.child_ended(child)
+
+
+def text_of(value: Json) -> str:
+    """How an output looks inside a template: strings as they are, the rest as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _head(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    with path.open("rb") as file:
+        return file.read(STDOUT_LIMIT)
+
+
+def note(text: str) -> NewEvent:
+    return NewEvent(kind=Kind.note, data={"text": text})

@@ -1,0 +1,165 @@
+"""Turns a trigger into a run: resolves the subject, checks the inputs, makes the start idempotent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from pydantic import Field
+
+from becket.contract.base import Json, Record, new_id
+from becket.contract.errors import UsageError
+from becket.contract.git import Git
+from becket.contract.loop import Loop, Loops
+from becket.contract.run import NewRun, Run, Started, Subject
+from becket.contract.spec import Autonomy, InputSpec, InputType
+from becket.contract.store import Store
+from becket.contract.template import fields as template_fields
+from becket.contract.template import fill
+
+_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+class Ask(Record):
+    """A wish to start a run, from a person, a trigger or another run."""
+
+    loop_id: str
+    trigger: str = "manual"
+    subject: str | None = None
+    inputs: dict[str, Json] = Field(default_factory=dict)
+    fields: dict[str, Json] = Field(default_factory=dict)
+    origin_key: str | None = None
+    unique_subject: bool = False
+    dry_run: bool = False
+    autonomy: Autonomy | None = None
+    parent: str | None = None
+    retry_of: str | None = None
+    chain: int = 0
+    by: str = "becket"
+
+
+class Intake:
+    """The only way a run begins."""
+
+    def __init__(self, store: Store, loops: Loops, git: Git, branch: str, kick: Callable[[], None]) -> None:
+        self._store = store
+        self._loops = loops
+        self._git = git
+        self._branch = branch
+        self._kick = kick
+
+    async def start(self, ask: Ask) -> Started:
+        started = await self._store.start_run(await self.prepare(ask))
+        self._kick()
+        return started
+
+    async def retry(self, run: Run, by: str) -> Started:
+        """A new run on the same subject with the same inputs and the loop's current spec."""
+        return await self.start(
+            Ask(
+                loop_id=run.loop_id, trigger="manual", subject=run.subject.name, inputs=run.inputs,
+                fields=run.subject.fields, dry_run=run.dry_run, autonomy=run.autonomy, retry_of=run.run_id, by=by,
+            )
+        )  # fmt: skip
+
+    async def prepare(self, ask: Ask) -> NewRun:
+        """Everything but the write, so that a trigger can move its cursor in the same transaction."""
+        loop = self._loops.get(ask.loop_id)
+        run_id = new_id("run")
+        inputs = check_inputs(loop, ask.inputs)
+        fields = await self._fields(loop, ask, inputs, run_id)
+        concurrency = loop.spec.concurrency
+        return NewRun(
+            run_id=run_id,
+            loop_id=ask.loop_id,
+            spec_digest=loop.digest,
+            spec_text=loop.text,
+            subject=Subject(name=ask.subject or _filled(loop.spec.subject, fields), fields=fields),
+            inputs=inputs,
+            trigger=ask.trigger,
+            origin_key=ask.origin_key,
+            unique_subject=ask.unique_subject,
+            group=_filled(concurrency.group, fields) if concurrency else None,
+            on_busy=concurrency.on_busy.value if concurrency else "queue",
+            dry_run=ask.dry_run,
+            autonomy=ask.autonomy,
+            parent=ask.parent,
+            retry_of=ask.retry_of,
+            chain=ask.chain,
+            deadline=loop.spec.deadline,
+            by=ask.by,
+        )
+
+    async def _fields(self, loop: Loop, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> dict[str, Json]:
+        known: dict[str, Json] = {
+            "loop_id": ask.loop_id, "start": run_id, "trigger": ask.trigger, "repo": self._git.root.name,
+            **inputs, **ask.fields,
+        }  # fmt: skip
+        known.setdefault("branch", self._branch)
+        wanted = {field.name for text in _templates(loop) for field in template_fields(text)}
+        if "sha" not in known and ("sha" in wanted or loop.spec.state_refs):
+            known["sha"] = await self._git.resolve(f"refs/heads/{known['branch']}") or ""
+        return known
+
+
+def _templates(loop: Loop) -> tuple[str, ...]:
+    concurrency = loop.spec.concurrency
+    return (loop.spec.subject, concurrency.group) if concurrency else (loop.spec.subject,)
+
+
+def _filled(template: str, fields: Mapping[str, Json]) -> str:
+    def look_up(name: str) -> str:
+        if name not in fields:
+            raise UsageError(f"the template {template!r} needs {{{name}}}; give it with --with {name}=... or --subject")
+        return str(fields[name])
+
+    return fill(template, look_up)
+
+
+def check_inputs(loop: Loop, given: Mapping[str, Json]) -> dict[str, Json]:
+    """The run's parameters, typed; every missing, unknown or ill-typed one is named."""
+    declared = loop.spec.inputs
+    problems = [
+        f"{name}: {loop.spec.loop_id} has no such input; it has {', '.join(declared) or 'none'}"
+        for name in given
+        if name not in declared
+    ]
+    values: dict[str, Json] = {}
+    for name, spec in declared.items():
+        value = given.get(name, spec.default)
+        if value is None:
+            if not spec.optional:
+                problems.append(f"{name}: missing; give it with --with {name}=...")
+            continue
+        try:
+            values[name] = _typed(spec, value)
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+    if problems:
+        raise UsageError("\n".join(problems))
+    return values
+
+
+def _typed(spec: InputSpec, value: Json) -> Json:
+    text = str(value)
+    if spec.choices and text not in spec.choices:
+        raise ValueError(f"{text!r} is not one of {', '.join(spec.choices)}")
+    match spec.type:
+        case InputType.integer:
+            return int(text)
+        case InputType.number:
+            return float(text)
+        case InputType.boolean:
+            return _boolean(text)
+        case InputType.sha:
+            if not _SHA.fullmatch(text):
+                raise ValueError(f"{text!r} is not a full commit hash")
+            return text
+        case InputType.string | InputType.path:
+            return text
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
+        raise ValueError(f"{text!r} is not true or false")
+    return text.lower() in {"true", "yes", "1"}

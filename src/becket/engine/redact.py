@@ -1,0 +1,289 @@
+"""Redaction: secrets are replaced by `[redacted:kind]` before a text leaves or is stored (L25).
+
+Known values are found exactly and in their usual encodings; unknown ones by their shape. Every pattern runs in linear
+time: unbounded repeats are never followed by something that can fail, look-aheads are bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus, unquote, urlsplit
+
+from becket.contract.base import Json
+
+OWN_PREFIX = "bk_"
+"""What every bearer token that Becket itself hands out begins with."""
+
+_MARK = re.compile(r"\[redacted:[^\]]*\]")
+
+
+def _mark(kind: str) -> str:
+    return f"[redacted:{kind}]"
+
+
+_NAMES = (
+    r"password|passwd|passphrase|secret(?:[_-]?(?:access[_-]?)?key)?|token|credentials?"
+    r"|(?:api|access|account|auth|client|encryption|private|shared|signing)[_-]?(?:key|secret)"
+    r"|pwd(?![\"']?[ \t]{0,8}+[:=]{1,2}[ \t]{0,8}+[\"']?[/~])"  # not the working directory
+)
+_ASSIGNS = r"\\?[\"']?[ \t]{0,8}+(?:=>|:=|=|:)[ \t]{0,8}+"
+# What stands where a secret would stand, and is none: a mark, a variable, a template, a mask, a plain word.
+_HOLDERS = r"\[redacted:|\$[{(]|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\{{1,2}[ \w.]{1,64}\}|<[\w -]{1,64}>|%\(|\*{2}|\.{3}"
+_WORDS = (
+    r"(?i:true|false|none|null|nil|undefined|required|optional|missing|invalid|incorrect|expired|empty|string|str|bytes"
+    rf"|int|bool|any|yes|no|x{{3,}}|{_NAMES})|[0-9]{{1,3}}"
+)
+_CODE = r"[A-Za-z_][\w.]{0,80}[(\[]|(?:self|cls|os|process|settings|config|args)\.[A-Za-z_]"
+_NOT = rf"(?!{_HOLDERS}|(?:{_WORDS})(?=\\?[\"']|\Z))"
+_NOT_BARE = rf"(?!{_HOLDERS}|(?:{_WORDS})(?![\w-])|{_CODE})"
+_BARE = r"[^\s&;\"'<>`]*[^\s&;\"'<>`),}.]"
+_QUOTED = (
+    rf"\\\"{_NOT}(?P<escaped>[^\\\"'\r\n]+(?:\\(?!\")[^\\\"'\r\n]*)*)"
+    rf"|\"{_NOT}(?P<double>(?:[^\"\\\r\n]|\\.)[^\"\\\r\n]*(?:\\.[^\"\\\r\n]*)*)"
+    rf"|'{_NOT}(?P<single>(?:[^'\\\r\n]|\\.)[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*)"
+)
+_CHARS = r"[A-Za-z0-9._~+/=-]"
+
+
+def _is_basic(match: re.Match[str]) -> bool:
+    """`Basic` is also a plain word: only base64 of `user:password` counts."""
+    try:
+        return b":" in base64.b64decode(match["secret"] + "=" * (-len(match["secret"]) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _is_jwt(match: re.Match[str]) -> bool:
+    return match["secret"].count(".") >= 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The last named group of the pattern is the secret; without one, the whole match."""
+
+    kind: str
+    hints: tuple[str, ...]  # a text without any of them, in any case, cannot match
+    pattern: re.Pattern[str]
+    judge: Callable[[re.Match[str]], bool] | None = None  # where the shape alone does not tell
+
+    def hide(self, match: re.Match[str]) -> str:
+        if self.judge is not None and not self.judge(match):
+            return match[0]
+        start, end = match.span(match.lastgroup or 0)
+        return match[0][: start - match.start()] + _mark(self.kind) + match[0][end - match.start() :]
+
+
+def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
+    return _Rule(kind, tuple(hints.split()), re.compile(pattern), judge)
+
+
+_NAMED = "passw passphrase pwd secret token credential key"
+
+_RULES = (
+    _rule(
+        "private-key",
+        "-----begin",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    ),
+    _rule("url-password", "://", rf"://[^\s\[/:@\"'<>?#]{{0,256}}:(?P<secret>{_NOT}[^\s/\"'<>?#]+)@"),
+    _rule("url-user", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@"),
+    _rule(
+        "authorization",
+        "authorization",
+        rf"(?i:authorization{_ASSIGNS}\\?[\"']?"
+        r"(?:bearer|basic|token|digest|negotiate|api-?key|ntlm|aws4-hmac-sha256)[ \t]{1,8}+)"
+        rf"(?P<secret>{_NOT_BARE}[^\r\n\"'\\]+)",
+    ),
+    _rule(
+        "bearer",
+        "bearer",
+        rf"(?i:bearer)[ \t]{{1,8}}+(?P<secret>(?={_CHARS}{{0,64}}[0-9]){_CHARS}{{8,}}|{_CHARS}{{32,}})",
+    ),
+    _rule("basic", "basic", r"(?i:basic)[ \t]{1,8}+(?P<secret>[A-Za-z0-9+/]{6,1024}={0,2})", _is_basic),
+    _rule("secret", _NAMED, rf"(?i:{_NAMES}){_ASSIGNS}(?:{_QUOTED})"),
+    _rule("secret", _NAMED, rf"(?i:{_NAMES})=(?P<bare>{_NOT_BARE}{_BARE})"),
+    _rule(  # token: abc123, in the middle of a line: prose has no digits there
+        "secret",
+        _NAMED,
+        rf"(?i:{_NAMES}){_ASSIGNS}"
+        rf"(?P<odd>{_NOT_BARE}(?=[^\s\"'<>&;]{{0,64}}[0-9!@#$%^*+=~])(?=[^\s\"'<>&;]{{6}}){_BARE})",
+    ),
+    _rule(  # db_password: word, alone on its line
+        "secret",
+        _NAMED,
+        rf"(?m:^)[ \t]{{0,40}}+(?:-[ \t]{{1,4}}+)?[\w.-]{{0,64}}?(?i:{_NAMES})[ \t]{{0,8}}+[:=][ \t]{{1,8}}+"
+        rf"(?P<line>{_NOT_BARE}[^\s#\"']{{3,512}})(?=[ \t]{{0,40}}+(?:#[^\r\n]*)?(?m:$))",
+    ),
+    _rule(
+        "secret",
+        _NAMED,
+        rf"(?<![\w-])--[\w-]{{0,40}}?(?i:{_NAMES})[ \t]{{1,8}}+(?P<option>{_NOT_BARE}(?!-)"
+        rf"(?:(?=[^\s\"']{{0,64}}[0-9])[^\s\"']{{6,}}|[^\s\"']{{16,}}))",
+    ),
+    _rule(
+        "url-key",
+        "key= sig= signature=",
+        rf"[?&](?i:(?:x-(?:amz|goog)-)?(?:key|sig|signature))=(?P<secret>{_NOT_BARE}[^\s&#\"'<>]{{8,}})",
+    ),
+    _rule("webhook", "/hook/", r"(?i:/hook/)(?P<secret>(?=[A-Za-z0-9-]{0,64}[0-9])[A-Za-z0-9-]{20,})"),
+    _rule("webhook", "slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{10,})"),
+    _rule("webhook", "/webhooks/", r"/api/webhooks/[0-9]{5,40}/(?P<secret>[\w-]{20,})"),
+    _rule("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    _rule("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
+    _rule("gitlab", "gl", r"gl(?:pat|ptt|dt|rt|oas|soat|ft|imt|agent|cbt)-[A-Za-z0-9_-]{20,}"),
+    _rule("slack", "xox xapp-", r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{20,}"),
+    _rule("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,64}[A-Z0-9])[A-Za-z0-9_-]{20,}"),
+    _rule("api-key", "k_live_ k_test_ whsec_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}"),
+    _rule("api-key", "npm_ pypi- hf_", r"npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}"),
+    _rule("aws", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
+    _rule("google", "aiza ya29. gocspx-", r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"),
+    # The whole run of segments is taken whether it is a token or not, so that no start is scanned twice.
+    _rule("jwt", "eyj", r"(?P<secret>eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)", _is_jwt),
+    _rule("becket-token", OWN_PREFIX, rf"(?<![A-Za-z0-9]){OWN_PREFIX}[A-Za-z0-9_-]{{20,}}"),
+)
+
+_SECRET_FIELD = re.compile(rf"(?i:{_NAMES}|authorization)$")
+_HOLDER = re.compile(_HOLDERS)
+_WORD = re.compile(_WORDS)
+_FILLING = re.compile(r"[\W_]+")
+_SECRET_VARIABLE = re.compile(
+    r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|KEY|APIKEY|CREDENTIALS?|AUTH|PAT|DSN|WEBHOOK(?:_URL)?)$"
+)
+
+
+def secret_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables whose names or contents say that they hold a secret: what a Redactor should know."""
+    found: dict[str, str] = {}
+    for name, value in environment.items():
+        if _SECRET_VARIABLE.search(name.upper()) and name != "PWD":
+            found[name] = value
+        elif password := _url_password(value):
+            found[name] = password
+    return found
+
+
+def _url_password(value: str) -> str | None:
+    try:
+        return unquote(urlsplit(value).password or "") or None
+    except ValueError:
+        return None
+
+
+def _worth_looking_for(value: str) -> bool:
+    """A short or plain word would blacken ordinary text; it is still hidden where it is assigned to a name."""
+    kinds = {"a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "." for c in value}
+    return len(value) >= 8 and (len(kinds) >= 2 or len(value) >= 16)
+
+
+def _squeeze(text: str) -> str:
+    """Only letters and digits, in one case: what stays of a secret that was split, spaced or re-wrapped."""
+    return _FILLING.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _base64_cores(raw: bytes) -> Iterator[str]:
+    """What base64 of any text around the secret must contain, for each of the three alignments."""
+    for lead in range(3):
+        encoded = base64.b64encode(b"\0" * lead + raw).decode().rstrip("=")
+        yield encoded[(0, 2, 3)[lead] : len(encoded) - (1 if (lead + len(raw)) % 3 else 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str
+    exact: tuple[str, ...]  # replaced where they stand
+    traces: tuple[str, ...]  # squeezed; one of them left in a payload is a leak
+
+    @classmethod
+    def of(cls, name: str, value: str) -> _Known:
+        raw = value.encode()
+        encoded = base64.b64encode(raw).decode()
+        exact = {value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], raw.hex()}
+        exact |= {encoded, encoded.rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
+        traces = {_squeeze(trace) for trace in (value, value[::-1], raw.hex(), *_base64_cores(raw))}
+        return cls(
+            name=re.sub(r"[^A-Za-z0-9_.-]", "_", name),
+            exact=tuple(sorted(exact, key=len, reverse=True)),
+            traces=tuple(trace for trace in traces if len(trace) >= 8),
+        )
+
+    def left_in(self, views: set[str], squeezed: set[str]) -> bool:
+        exact = any(form in view for view in views for form in self.exact)
+        return exact or any(trace in view for view in squeezed for trace in self.traces)
+
+
+class Redactor:
+    """Knows the secrets by name. Made once at start; it holds them, so it is never stored or shown."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
+        self.too_plain = tuple(sorted(secrets.keys() - chosen.keys()))
+        """Names of secrets that are too short or plain to be looked for in text; `doctor` may say so."""
+        self._known = tuple(
+            _Known.of(name, value) for name, value in sorted(chosen.items(), key=lambda item: -len(item[1]))
+        )
+
+    def text(self, text: str) -> str:
+        for known in self._known:
+            for form in known.exact:
+                text = text.replace(form, _mark(known.name))
+        lower = text.lower()
+        for rule in _RULES:
+            if any(hint in lower for hint in rule.hints):
+                text = rule.pattern.sub(rule.hide, text)
+        return text
+
+    def value(self, value: Json) -> Json:
+        """The same for a JSON value: texts everywhere, and whatever a field of a secret's name holds."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.value(key): self._field(key, inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self.value(inner) for inner in value)
+        return value
+
+    def leaks(self, value: Json) -> list[str]:
+        """Names of known secrets of which a trace is left: split, spaced, re-encoded or inside an encoded text."""
+        if not self._known:
+            return []
+        views = {view for keys in (True, False) for view in _views("\n".join(_texts(value, keys)))}
+        squeezed = {_squeeze(view) for view in views}
+        return [known.name for known in self._known if known.left_in(views, squeezed)]
+
+    def _field(self, key: Json, inner: Json) -> Json:
+        if not isinstance(key, str) or not _SECRET_FIELD.search(key):
+            return self.value(inner)
+        if isinstance(inner, list | tuple):
+            return type(inner)(self._field(key, each) for each in inner)
+        if inner is None or isinstance(inner, bool | Mapping) or inner == "":
+            return self.value(inner)
+        shown = str(inner)
+        return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else _mark("secret")
+
+
+def _views(text: str) -> Iterator[str]:
+    """The text as it is and as a reader at the other end may decode it."""
+    once = unquote(text)
+    for view in (text, once, unquote(once), html.unescape(text)):
+        yield _MARK.sub("\n", view)
+
+
+def _texts(value: Json, keys: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if keys:
+                yield str(key)
+            yield from _texts(inner, keys)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, keys)
+    elif value is not None:
+        yield str(value)

@@ -1,0 +1,223 @@
+"""Does one action or verifier: its `when`, its attempts, its time limit; gives the Step that the journal will hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from becket.contract.action import ActionDef, Result, Say, Verdict, VerifierDef
+from becket.contract.base import Json, Record
+from becket.contract.condition import Condition, Life
+from becket.contract.crash import CrashPoint
+from becket.contract.errors import ActionFailed, BecketError, EffectFailed, EffectRefused, Fenced, WorkerDeclaredDead
+from becket.contract.receipt import StoredReceipt
+from becket.contract.run import Step, StepState
+from becket.contract.spec import ActionSpec, VerifierSpec
+from becket.contract.template import is_field
+from becket.engine.commands import run_command, verify_by_command
+from becket.engine.context import StepContext
+
+T = TypeVar("T")
+
+GRACE = 15.0
+"""A command kills its own process at its time limit; the step around it is given up this much later."""
+
+action_begins = CrashPoint("step.action_begins", "an action is about to be done; nothing of it is written")
+action_done = CrashPoint("step.action_done", "an action is done; its row is not written")
+verifier_begins = CrashPoint("step.verifier_begins", "a verifier is about to look")
+verifier_done = CrashPoint("step.verifier_done", "a verifier has looked; its row is not written")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that is ready to be recorded."""
+
+    step: Step
+    receipts: tuple[StoredReceipt, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+ContextFor = Callable[[str, int], StepContext]
+"""Makes the context for (step id, attempt)."""
+
+
+async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
+    """All attempts of one action. Only failures that say so are tried again."""
+    context = context_for(spec.id, 1)
+    started = await context.now()
+    action_begins()
+    for attempt in range(1, spec.retry + 2):
+        context = context_for(spec.id, attempt)
+        try:
+            result = await _within(spec.timeout, context, _call(spec, context))
+            break
+        except (ActionFailed, EffectFailed) as error:
+            if not error.retryable or attempt > spec.retry:
+                return await _failed(spec.id, context, started, attempt, error)
+        except (Fenced, WorkerDeclaredDead):
+            raise
+        except Exception as error:  # an action is foreign code: whatever it raises is its failure, not ours
+            return await _failed(spec.id, context, started, attempt, error)
+    action_done()
+    return _done(spec.id, context, started, await context.now(), attempt, result)
+
+
+async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
+    """One verifier. A verifier that breaks is undecided: it never passes by accident (L11)."""
+    context = context_for(spec.id, 1)
+    started = await context.now()
+    verifier_begins()
+    try:
+        verdict = await _within(spec.timeout, context, _ask(spec, context))
+    except (Fenced, WorkerDeclaredDead):
+        raise
+    except Exception as error:
+        verdict = Verdict(Say.undecided, {"error": _said(context, error)})
+    verifier_done()
+    says = Condition(
+        object=spec.id, name=verdict.says.value, group=tuple(say.value for say in Say), evidence=dict(verdict.evidence),
+        iteration=context.run.iteration, at=started,
+    )  # fmt: skip
+    raised = [says]
+    if verdict.says is not Say.passed:
+        name = "verifier_failed" if verdict.says is Say.failed else "verifier_undecided"
+        raised.append(says.model_copy(update={"object": "run", "name": name, "group": (), "life": Life.iteration}))
+    failed = verdict.says is not Say.passed
+    step = _step(spec.id, context, started, await context.now(), 1).model_copy(
+        update={
+            "state": StepState.failed if failed else StepState.done,
+            "error_kind": verdict.says.value if failed else "",
+            "error": str(verdict.evidence.get("said") or verdict.evidence.get("error") or "") if failed else "",
+            "outputs": {"says": verdict.says.value},
+            "conditions": tuple(raised),
+        }
+    )
+    return Done(step, tuple(context.receipts), tuple(context.facts))
+
+
+def skipped(context: StepContext, step_id: str, why: str, at: float) -> Done:
+    return Done(_step(step_id, context, at, at, 0).model_copy(update={"state": StepState.skipped, "note": why}))
+
+
+async def _call(spec: ActionSpec, context: StepContext) -> Result:
+    if spec.run is not None:
+        result = await run_command(context, spec)
+        declared = tuple(spec.outputs)
+    else:
+        definition, params = _resolve(spec, context)
+        result = await definition.run(context, params)
+        declared = definition.outputs
+        _check_raised(definition, params, result)
+    missing = [name for name in declared if name not in result.outputs]
+    if missing and not result.nothing_to_do:
+        raise ActionFailed(f"it ran but made no {', '.join(missing)}", kind="no_output")
+    return result
+
+
+def _resolve(spec: ActionSpec, context: StepContext) -> tuple[ActionDef, Record]:
+    definition = context.house.registry.actions.get(spec.uses or "")
+    if definition is None:
+        raise ActionFailed(f"no action is registered as {spec.uses}; was a plug-in removed?", kind="unknown_action")
+    return definition, _params(definition, spec.with_, context)
+
+
+async def _ask(spec: VerifierSpec, context: StepContext) -> Verdict:
+    if spec.run is not None:
+        return await verify_by_command(context, spec)
+    definition = context.house.registry.verifiers.get(spec.uses or "")
+    if definition is None:
+        raise ActionFailed(f"no verifier is registered as {spec.uses}; was a plug-in removed?", kind="unknown_verifier")
+    return await definition.run(context, _params(definition, spec.with_, context))
+
+
+def _params(definition: ActionDef | VerifierDef, given: dict[str, Json], context: StepContext) -> Record:
+    try:
+        return definition.params.model_validate({name: _filled(value, context) for name, value in given.items()})
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise ActionFailed(f"{definition.name}: {problems}", kind="bad_parameter") from None
+
+
+def _filled(value: Json, context: StepContext) -> Json:
+    if isinstance(value, str):
+        # A value that is nothing but one field keeps the type of what it stands for.
+        return context.names().get(value[1:-1], context.fill(value)) if is_field(value) else context.fill(value)
+    if isinstance(value, list):
+        return [_filled(item, context) for item in value]
+    if isinstance(value, dict):
+        return {key: _filled(item, context) for key, item in value.items()}
+    return value
+
+
+def _check_raised(definition: ActionDef, params: Record, result: Result) -> None:
+    declared = {ref for group in definition.groups(params) for ref in group.refs}
+    if stray := [item.ref for item in result.conditions if item.ref not in declared]:
+        raise ActionFailed(f"{definition.name} raised {', '.join(stray)} without declaring it", kind="undeclared")
+
+
+async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(min(limit, max(context.seconds_left, 0.0)) + GRACE):
+            return await work
+    except TimeoutError:
+        raise ActionFailed(f"it did not end within {limit:g} s", kind="timeout", retryable=True) from None
+
+
+def _done(step_id: str, context: StepContext, started: float, ended: float, attempt: int, result: Result) -> Done:
+    raised = [
+        item.model_copy(update={"iteration": context.run.iteration, "at": ended}) for item in result.conditions
+    ] + _unknown(context, ended)
+    step = _step(step_id, context, started, ended, attempt).model_copy(
+        update={
+            "outputs": dict(result.outputs),
+            "conditions": tuple(raised),
+            "note": result.nothing_to_do or result.note,
+            "progress": result.progress,
+        }
+    )
+    return Done(step, tuple(context.receipts), (*context.facts, *result.facts.items()))
+
+
+async def _failed(step_id: str, context: StepContext, started: float, attempt: int, error: Exception) -> Done:
+    ended = await context.now()
+    kind = error.kind if isinstance(error, ActionFailed) else type(error).__name__
+    said = _said(context, error)
+    evidence: dict[str, Json] = {"action": step_id, "kind": kind, "error": said}
+    at = {"iteration": context.run.iteration, "at": ended, "evidence": evidence}
+    raised = [Condition(name="action_error").model_copy(update=at), *_unknown(context, ended)]
+    if kind == "no_output":
+        raised.append(Condition(name="no_output").model_copy(update=at))
+    if isinstance(error, EffectRefused):
+        raised.append(Condition(name="effect_refused").model_copy(update=at))
+    step = _step(step_id, context, started, ended, attempt).model_copy(
+        update={"state": StepState.failed, "error_kind": kind, "error": said, "conditions": tuple(raised)}
+    )
+    return Done(step, tuple(context.receipts), tuple(context.facts))
+
+
+def _unknown(context: StepContext, at: float) -> list[Condition]:
+    return [
+        Condition(
+            name="effect_unknown", life=Life.run, evidence={"effect": report.key, "reason": report.reason},
+            iteration=context.run.iteration, at=at,
+        )
+        for report in context.unknown_effects
+    ]  # fmt: skip
+
+
+def _step(step_id: str, context: StepContext, started: float, ended: float, attempts: int) -> Step:
+    return Step(
+        run_id=context.run.run_id, iteration=context.run.iteration, phase=context.phase, id=step_id,
+        state=StepState.done, attempts=attempts, receipts=tuple(item.digest for item in context.receipts),
+        artifacts=tuple(context.artifacts), started_at=started, ended_at=ended,
+    )  # fmt: skip
+
+
+def _said(context: StepContext, error: Exception) -> str:
+    """An error in one redacted line; a stranger's exception keeps its type's name."""
+    text = str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
+    return context.house.redact(" ".join(text.split()))[:2000]

@@ -1,0 +1,55 @@
+"""What keeps a trigger from starting its loop, said once as an alert and withdrawn when it is over."""
+
+from __future__ import annotations
+
+from becket.contract.base import Json
+from becket.contract.errors import BecketError
+from becket.contract.store import AlertState, HouseStore
+
+FIRST_RETRY = 10.0
+LAST_RETRY = 300.0
+
+
+def retry_after(failures: int) -> float:
+    """Seconds to wait after the nth failure in a row."""
+    return float(min(LAST_RETRY, FIRST_RETRY * 2 ** min(max(failures, 1) - 1, 10)))
+
+
+def in_words(error: Exception) -> str:
+    """An error of ours is advice already; any other is a bug and is shown with its kind."""
+    return str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
+
+
+class Trouble:
+    """Alerts of the triggers. One that nobody was told of stays open even when its cause is gone (L42)."""
+
+    def __init__(self, store: HouseStore) -> None:
+        self._store = store
+        self._raised: set[str] | None = None
+
+    async def report(self, key: str, text: str, data: dict[str, Json]) -> None:
+        await self._store.raise_alert(key, text, data)
+        (await self._known()).add(key)
+
+    async def not_started(self, loop_id: str, source: str, error: Exception, data: dict[str, Json]) -> None:
+        """A loop that should start cannot. Whoever calls this keeps the start for later."""
+        text = (
+            f"{loop_id} was not started by its {source} trigger: {in_words(error)}\n"
+            f"It will be tried again; `becket loops lint` shows what is wrong with the loop."
+        )
+        await self.report(f"start:{loop_id}:{source}", text, {"loop": loop_id, "trigger": source, **data})
+
+    async def started(self, loop_id: str, source: str) -> None:
+        await self.over(f"start:{loop_id}:{source}")
+
+    async def over(self, key: str) -> None:
+        """The cause is gone: close the alert if it was told. Costs nothing where none was raised."""
+        known = await self._known()
+        if key in known and any(alert.key == key for alert in await self._store.alerts((AlertState.told,))):
+            await self._store.close_alert(key)
+            known.discard(key)
+
+    async def _known(self) -> set[str]:
+        if self._raised is None:
+            self._raised = {alert.key for alert in await self._store.alerts((AlertState.open, AlertState.told))}
+        return self._raised

@@ -1,0 +1,22 @@
+"""Check of the loops: what lint says about each spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from becket.contract.errors import InvalidDocument
+from becket.setup import words
+from becket.setup.facts import Diagnosis, Exam, Level
+
+
+def lint(exam: Exam) -> Iterator[Diagnosis]:
+    try:
+        findings = tuple(exam.facts.lint_loops())
+    except InvalidDocument as error:
+        findings = error.findings
+    for found in findings:
+        what = f"{found.rule}: {found.message}"
+        where = f"{found.file}:{found.line}:{found.column}"
+        yield Diagnosis(name="loops", level=Level.error, what=what, mend=found.fix, where=where)
+    if not findings:
+        yield Diagnosis(name="loops", level=Level.ok, what=words.LOOPS_OK)

@@ -1,0 +1,73 @@
+"""Examine a machine and a repository: every check by itself, none able to take the others down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from becket.contract.base import Json
+from becket.setup import words
+from becket.setup.checks import configuration, containment, loops, machine, programs, store
+from becket.setup.facts import Check, Diagnosis, DoctorFacts, Exam, Level
+
+CHECKS: dict[str, Check] = {
+    "python": machine.python_version,
+    "git": machine.git_version,
+    "repository": machine.repository,
+    "config": configuration.readable,
+    "committed": configuration.committed,
+    "gates": configuration.gates,
+    "variables": configuration.variables,
+    "people": configuration.handoff_to,
+    "tools": programs.gate_tools,
+    "agents": programs.agent_tools,
+    "sandbox": containment.sandbox,
+    "state": machine.state_folder,
+    "disk": machine.disk,
+    "socket": machine.socket_path,
+    "inotify": machine.inotify,
+    "database": store.database,
+    "daemons": store.daemons,
+    "clock": store.clock,
+    "locks": store.locks,
+    "loops": loops.lint,
+}
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+def examine(facts: DoctorFacts) -> tuple[Diagnosis, ...]:
+    """Every check's diagnoses, in a fixed order."""
+    exam = Exam(facts)
+    return tuple(_redacted(found) for name, check in CHECKS.items() for found in _isolated(name, check, exam))
+
+
+def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
+    return 1 if any(found.level is Level.error for found in diagnoses) else 0
+
+
+def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
+    """What `becket doctor --json` prints."""
+    found = tuple(diagnoses)
+    return {
+        "ok": exit_code(found) == 0,
+        "errors": sum(item.level is Level.error for item in found),
+        "warnings": sum(item.level is Level.warn for item in found),
+        "diagnoses": [item.model_dump(mode="json") for item in found],
+    }
+
+
+def _isolated(name: str, check: Check, exam: Exam) -> tuple[Diagnosis, ...]:
+    try:
+        return tuple(check(exam))
+    except Exception as error:  # noqa: BLE001  one broken check must not hide what the others found
+        what = words.CHECK_FAILED.format(kind=type(error).__name__, why=error)
+        return (Diagnosis(name=name, level=Level.error, what=what, mend=words.CHECK_FAILED_MEND),)
+
+
+def _redacted(found: Diagnosis) -> Diagnosis:
+    """A database URL in an error message carries a password (L25)."""
+    hidden = {
+        field: _CREDENTIALS.sub("***", text) for field in ("what", "mend", "where") if (text := getattr(found, field))
+    }
+    return found.model_copy(update=hidden)

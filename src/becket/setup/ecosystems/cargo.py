@@ -1,0 +1,75 @@
+"""Rust crates and workspaces."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from typing import Any
+
+from becket.contract.config import GateStep, SetupConfig
+from becket.contract.process import Network
+from becket.setup import words
+from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
+
+_HOME = 'CARGO_HOME="$PWD/.cargo-home"'
+
+
+def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
+    if not folder.has("Cargo.toml"):
+        return None
+    manifest = folder.toml("Cargo.toml")
+    if not manifest.keys() & {"package", "workspace"}:
+        return None
+    setup, notes = _setup(folder, manifest)
+    # A package that is also a workspace tests only itself unless told otherwise.
+    whole = " --workspace" if manifest.keys() >= {"package", "workspace"} else ""
+    step = GateStep(
+        name=folder.step_name("cargo_test"),
+        run=folder.command(f"{_HOME + ' ' if setup else ''}cargo test --no-fail-fast{whole}"),
+        report="cargo",
+        timeout=2 * TEST_TIMEOUT,
+        min_tests=1,
+    )
+    return Ecosystem(
+        name="cargo",
+        folder=folder.name,
+        evidence=folder.below("Cargo.toml"),
+        fast=(step,),
+        test_side=tuple(folder.glob(pattern) for pattern in ("tests/**", "**/tests/**")),
+        setup=setup,
+        missing=missing_tools(tools, "cargo"),
+        notes=notes,
+    )
+
+
+def covers(root: Folder, sub: Folder) -> bool:
+    """Is the folder a member of the root's workspace, by name or as a path dependency of the root package?"""
+    manifest = root.toml("Cargo.toml")
+    workspace = manifest.get("workspace")
+    if not isinstance(workspace, dict):
+        return False
+    if any(fnmatch(sub.name, str(pattern)) for pattern in workspace.get("exclude", ())):
+        return False
+    named = any(fnmatch(sub.name, str(pattern)) for pattern in workspace.get("members", ()))
+    return named or sub.name in {str(path).strip("./") for path in _path_dependencies(manifest)}
+
+
+def _path_dependencies(manifest: dict[str, Any]) -> list[Any]:
+    return [
+        wanted["path"]
+        for table in ("dependencies", "dev-dependencies", "build-dependencies")
+        for wanted in (manifest.get(table) or {}).values()
+        if isinstance(wanted, dict) and "path" in wanted
+    ]
+
+
+def _setup(folder: Folder, manifest: dict[str, Any]) -> tuple[SetupConfig | None, tuple[str, ...]]:
+    lock = folder.text("Cargo.lock")
+    if "\nsource = " in lock:
+        run = folder.command(f"{_HOME} cargo fetch --locked")
+        key = (folder.below("Cargo.lock"), folder.below("Cargo.toml"))
+        return SetupConfig(run=run, key=key, network=Network.full), ()
+    outside = len(manifest.get("dependencies") or {}) + len(manifest.get("dev-dependencies") or {})
+    if not lock and outside > len(_path_dependencies(manifest)):
+        note = words.NO_LOCK.format(file=folder.below("Cargo.toml"), command="cargo generate-lockfile")
+        return None, (note,)
+    return None, ()

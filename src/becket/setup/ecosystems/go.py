@@ -1,0 +1,51 @@
+"""Go modules."""
+
+from __future__ import annotations
+
+from becket.contract.config import GateStep, SetupConfig
+from becket.contract.process import Network
+from becket.setup import words
+from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
+
+_CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
+
+
+def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
+    if not folder.has("go.mod"):
+        return None
+    setup = _setup(folder)
+    prefix = f"{_CACHE} " if setup else ""
+    fast = GateStep(
+        name=folder.step_name("go_test"),
+        run=folder.command(f"{prefix}go test -json ./..."),
+        report="go",
+        timeout=TEST_TIMEOUT,
+        min_tests=1,
+    )
+    slow = GateStep(name=folder.step_name("go_vet"), run=folder.command(f"{prefix}go vet ./..."), timeout=TEST_TIMEOUT)
+    return Ecosystem(
+        name="go",
+        folder=folder.name,
+        evidence=folder.below("go.mod"),
+        fast=(fast,),
+        slow=(slow,),
+        test_side=tuple(folder.glob(pattern) for pattern in ("*_test.go", "**/*_test.go", "**/testdata/**")),
+        setup=setup,
+        missing=missing_tools(tools, "go"),
+        notes=() if folder.contains("*_test.go") else (words.NO_TESTS_YET,),
+    )
+
+
+def covers(root: Folder, sub: Folder) -> bool:
+    """Never: `./...` stops at a nested go.mod."""
+    del root, sub
+    return False
+
+
+def _setup(folder: Folder) -> SetupConfig | None:
+    """Modules go to a cache inside the tree, because a contained step has no home folder. Vendored code needs none."""
+    if not folder.text("go.sum").strip() or folder.has("vendor/modules.txt"):
+        return None
+    # -modcacherw: otherwise nobody but root could remove the cache again.
+    run = folder.command(f"GOFLAGS=-modcacherw {_CACHE} go mod download")
+    return SetupConfig(run=run, key=(folder.below("go.sum"), folder.below("go.mod")), network=Network.full)

@@ -1,0 +1,219 @@
+"""Projects with a package.json, run by npm, pnpm or yarn."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from becket.contract.config import GateStep, SetupConfig
+from becket.contract.process import Network
+from becket.setup import words
+from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools, skipped
+from becket.setup.shell import cannot_fail
+
+_LOCKS = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "package-lock.json": "npm",
+    "npm-shrinkwrap.json": "npm",
+}
+_MOST_MEMBERS = 200
+_DEFAULT_SCRIPT = "no test specified"
+_NODE_TEST = re.compile(r"^node((?:\s+--?[\w-]+(?:=\S+)?)*?)\s+--test(?=\s|$)(.*)$")
+_WATCHES = re.compile(r"--watch(All)?(?!=false)\b|\bnodemon\b")
+_WATCHES_UNLESS_CI = re.compile(r"\b(react-scripts|jest|vitest)\b")
+_CHANGES_FILES = re.compile(r"--fix\b|--write\b")
+
+
+@dataclass(frozen=True)
+class _Package:
+    folder: Folder
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        return self.folder.json("package.json")
+
+    def script(self, name: str) -> str:
+        scripts = self.data.get("scripts")
+        text = scripts.get(name) if isinstance(scripts, dict) else None
+        return text.strip() if isinstance(text, str) else ""
+
+    @cached_property
+    def lock(self) -> str | None:
+        return next((name for name in _LOCKS if self.folder.has(name)), None)
+
+    @cached_property
+    def manager(self) -> str | None:
+        """By the project's own word, else by its lock; None if neither says."""
+        declared = str(self.data.get("packageManager", "")).partition("@")[0]
+        return declared if declared in _LOCKS.values() else _LOCKS.get(self.lock or "")
+
+    @property
+    def refused(self) -> str | None:
+        """Why the test script is no gate."""
+        script = self.script("test")
+        if not script or _DEFAULT_SCRIPT in script:
+            return words.NO_TESTS.format(kind="package.json")
+        if cannot_fail(script, stops_at_error=False):
+            return words.CANNOT_FAIL.format(what=self.folder.below("package.json") + " scripts.test", command=script)
+        if _WATCHES.search(script):
+            return words.WATCHES.format(command=script)
+        return None
+
+    @cached_property
+    def workspaces(self) -> tuple[str, ...]:
+        """The globs of the packages that live below this one."""
+        found = self.data.get("workspaces")
+        found = found.get("packages") if isinstance(found, dict) else found
+        globs = [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+        listed = re.findall(r"^\s*-\s*['\"]?([^'\"#\s]+)", self.folder.text("pnpm-workspace.yaml"), re.MULTILINE)
+        return tuple(item.removeprefix("./").rstrip("/") for item in (*globs, *listed))
+
+
+def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
+    if not folder.has("package.json"):
+        return None
+    package = _Package(folder)
+    owner = package if package.lock or not folder.name else _owner(package)
+    manager = owner.manager or package.manager or "npm"
+    notes = (package.refused,) if package.refused else ()
+    step = _test_step(package, manager) if not package.refused else _workspace_step(package, manager)
+    if step is not None:
+        notes = ()
+    lint = _lint_step(package, manager)
+    setup = _setup(owner, manager)
+    if setup is None and step is not None and _wants_modules(package):
+        notes = (*notes, words.NO_LOCK.format(file=folder.below("package.json"), command=f"{manager} install"))
+    needed = ("node",) if step and "node --test" in step.run and setup is None else ("node", manager)
+    return Ecosystem(
+        name=manager,
+        folder=folder.name,
+        evidence=folder.below("package.json"),
+        fast=(step,) if step else (),
+        slow=lint,
+        test_side=_test_side(folder),
+        setup=setup if step or lint else None,
+        missing=missing_tools(tools, *needed),
+        notes=notes,
+    )
+
+
+def covers(root: Folder, sub: Folder) -> bool:
+    """A workspace member is tested by the root's command, if the root has one."""
+    package = _Package(root)
+    if not _is_member(package, sub.name):
+        return False
+    return not package.refused or _workspace_step(package, package.manager or "npm") is not None
+
+
+def _is_member(package: _Package, name: str) -> bool:
+    return any(fnmatch(name, pattern) for pattern in package.workspaces if not pattern.startswith("!"))
+
+
+def _owner(package: _Package) -> _Package:
+    """Who holds the lock of a package without one: the root, if this is a member of its workspace."""
+    root = _Package(Folder(package.folder.root))
+    if root.folder.has("package.json") and root.lock and _is_member(root, package.folder.name):
+        return root
+    return package
+
+
+def _test_step(package: _Package, manager: str) -> GateStep:
+    folder, script = package.folder, package.script("test")
+    alone = not package.script("pretest") and not package.script("posttest") and not re.search(r"[;&|<>$`]", script)
+    node_test = _NODE_TEST.match(script) if alone else None
+    if node_test and "--test-reporter" not in script:
+        # Newer versions of node print no TAP unless asked, and only options before the first file count.
+        run = f"node{node_test[1]} --test --test-reporter=tap{node_test[2]}"
+        return _step(folder, "node_test", run, "tap")
+    if node_test and re.search(r"--test-reporter[= ]tap\b", script) and "--test-reporter-destination" not in script:
+        return _step(folder, "node_test", script, "tap")
+    quiet = "CI=true " if _WATCHES_UNLESS_CI.search(script) else ""
+    return _step(folder, f"{manager}_test", f"{quiet}{manager} test", "plain")
+
+
+def _workspace_step(package: _Package, manager: str) -> GateStep | None:
+    """One command for all members, where the manager has one that leaves out members without tests."""
+    command = {"npm": "npm test --workspaces --if-present", "pnpm": "pnpm -r test"}.get(manager)
+    if command is None or not any(not _Package(member).refused for member in _members(package)):
+        return None
+    return _step(package.folder, f"{manager}_test", command, "plain")
+
+
+def _members(package: _Package) -> list[Folder]:
+    """The readable members with a package.json; a broken one is left to its own finding."""
+    found: list[Folder] = []
+    for pattern in package.workspaces:
+        for path in _glob(package.folder.path, pattern):
+            inside = path.relative_to(package.folder.path)
+            if len(found) == _MOST_MEMBERS or any(skipped(part) for part in inside.parts) or path.is_symlink():
+                continue
+            member = Folder(package.folder.root, package.folder.below(inside.as_posix()))
+            if member.has("package.json") and _readable(member):
+                found.append(member)
+    return found
+
+
+def _glob(folder: Path, pattern: str) -> list[Path]:
+    """Bounded, inside the folder, and empty for what is no pattern at all."""
+    if not pattern or pattern.startswith(("!", "/")) or ".." in PurePosixPath(pattern).parts:
+        return []
+    try:
+        return sorted(islice(folder.glob(pattern), 10 * _MOST_MEMBERS))
+    except ValueError:
+        return []
+
+
+def _readable(folder: Folder) -> bool:
+    try:
+        folder.json("package.json")
+    except Unreadable:
+        return False
+    return True
+
+
+def _lint_step(package: _Package, manager: str) -> tuple[GateStep, ...]:
+    script = package.script("lint")
+    if not script or cannot_fail(script, stops_at_error=False) or _CHANGES_FILES.search(script):
+        return ()
+    return (_step(package.folder, f"{manager}_lint", f"{manager} run lint", "plain"),)
+
+
+def _step(folder: Folder, name: str, run: str, report: str) -> GateStep:
+    return GateStep(
+        name=folder.step_name(name),
+        run=folder.command(run),
+        report=report,
+        timeout=TEST_TIMEOUT,
+        min_tests=0 if report == "plain" else 1,
+    )
+
+
+def _wants_modules(package: _Package) -> bool:
+    return bool(package.data.get("dependencies") or package.data.get("devDependencies"))
+
+
+def _setup(package: _Package, manager: str) -> SetupConfig | None:
+    if package.lock is None or _LOCKS[package.lock] != manager:
+        return None
+    folder = package.folder
+    modern_yarn = folder.has(".yarnrc.yml") or "__metadata:" in folder.text("yarn.lock")
+    command = {
+        "npm": "npm ci",
+        "pnpm": "pnpm install --frozen-lockfile",
+        "yarn": "yarn install --immutable" if modern_yarn else "yarn install --frozen-lockfile",
+    }[manager]
+    key = (folder.below(package.lock), folder.below("package.json"))
+    return SetupConfig(run=folder.command(command), key=key, network=Network.full)
+
+
+def _test_side(folder: Folder) -> tuple[str, ...]:
+    folders = tuple(f"{name}/**" for name in ("test", "tests") if folder.has_folder(name))
+    settings = tuple(name for kind in ("jest", "vitest", "karma") for name in folder.names(f"{kind}.config.*"))
+    patterns = (*folders, "**/__tests__/**", "**/*.test.*", "**/*.spec.*", *settings)
+    return tuple(folder.glob(pattern) for pattern in patterns)

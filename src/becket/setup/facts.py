@@ -1,0 +1,142 @@
+"""What the doctor is told: plain values and callables about this machine, this repository and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from becket.contract.base import Record
+from becket.contract.config import Config
+from becket.contract.errors import Finding
+from becket.contract.process import Holds
+from becket.contract.store import WorkerInfo
+
+
+class Level(StrEnum):
+    ok = "ok"
+    warn = "warn"
+    error = "error"
+
+
+class Diagnosis(Record):
+    """One thing looked at. `mend` is the exact command or edit; `where` is a file, with the line if there is one."""
+
+    name: str
+    level: Level
+    what: str
+    mend: str | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFact:
+    """One sandbox this Becket knows. `reason` says why it is not available here."""
+
+    holds: Holds
+    available: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockFact:
+    """A lock or pid file of ours. `started` and `boot` tell a process from a later one with the same pid."""
+
+    path: Path
+    pid: int | None
+    started: int | None = None
+    boot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What the database says: its time, and who works on it."""
+
+    now: float
+    workers: tuple[WorkerInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InotifyFacts:
+    """The kernel's limits for watching files; None where a number cannot be known."""
+
+    works: bool
+    max_watches: int | None = None
+    max_instances: int | None = None
+    used_watches: int | None = None
+    used_instances: int | None = None
+    blind_mount: str | None = None  # the kind of file system that tells of no remote changes
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorFacts:
+    """Filled by `app`. A callable is called at most once or twice, and may raise: that becomes a diagnosis."""
+
+    git_version: str | None  # what `git --version` printed; None: no git
+    git_minimum: tuple[int, ...]
+    python_version: tuple[int, ...]
+    python_minimum: tuple[int, ...] = (3, 11)
+
+    root: Path | None  # None: not inside a repository
+    state: Path | None  # the state folder, which may not exist yet
+    socket: Path | None  # the doorbell's path
+    working_text: str | None  # becket.yaml of the work tree; None: no such file
+    committed_text: str | None  # becket.yaml of HEAD; None: not there
+    load_config: Callable[[str], Config]  # raises InvalidDocument
+
+    sandboxes: tuple[SandboxFact, ...]  # best first: the order in which `auto` takes them
+    open_store: Callable[[], StoreFacts | None]  # must not create one; None: none yet. Raises StoreUnavailable
+    now: Callable[[], float]
+    locks: tuple[LockFact, ...] = ()
+    alive: Callable[[LockFact], bool]
+    disk_free: Callable[[Path], int]
+    write_problem: Callable[[Path], str | None]  # why a folder cannot be written; None: it can
+    which: Callable[[str], str | None]
+    env: Mapping[str, str] = field(default_factory=dict)
+    inotify: Callable[[], InotifyFacts]
+    lint_loops: Callable[[], Iterable[Finding]]
+    worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
+
+
+class Exam:
+    """The facts of one examination, with what several checks need read once."""
+
+    def __init__(self, facts: DoctorFacts) -> None:
+        self.facts = facts
+        self.opened_at = 0.0  # this machine's time when the store told its own
+
+    @cached_property
+    def loaded(self) -> Config | Exception | None:
+        """The working copy's configuration, why it cannot be had, or None without a file."""
+        return self._load(self.facts.working_text)
+
+    @cached_property
+    def committed(self) -> Config | Exception | None:
+        return self._load(self.facts.committed_text)
+
+    @cached_property
+    def store(self) -> StoreFacts | Exception | None:
+        try:
+            found = self.facts.open_store()
+            self.opened_at = self.facts.now()
+        except Exception as error:  # noqa: BLE001  the check that owns it tells it; the others do without
+            return error
+        return found
+
+    @property
+    def config(self) -> Config | None:
+        return self.loaded if isinstance(self.loaded, Config) else None
+
+    def _load(self, text: str | None) -> Config | Exception | None:
+        if text is None:
+            return None
+        try:
+            return self.facts.load_config(text)
+        except Exception as error:  # noqa: BLE001  as above
+            return error
+
+
+Check = Callable[[Exam], Iterable[Diagnosis]]
+"""Looks at one thing. Whatever it raises becomes a diagnosis of its own."""

@@ -1,0 +1,241 @@
+"""Everything that init and doctor say to people."""
+
+from __future__ import annotations
+
+# Tools
+
+_INSTALL = {
+    "cargo": "sudo apt-get install -y cargo",
+    "go": "sudo apt-get install -y golang-go",
+    "gradle": "sudo apt-get install -y gradle",
+    "java": "sudo apt-get install -y default-jdk-headless",
+    "make": "sudo apt-get install -y make",
+    "mvn": "sudo apt-get install -y maven",
+    "node": "sudo apt-get install -y nodejs",
+    "npm": "sudo apt-get install -y npm",
+    "pnpm": "npm install --global pnpm",
+    "yarn": "npm install --global yarn",
+    "python3": "sudo apt-get install -y python3 python3-venv",
+    "mypy": "python3 -m pip install mypy",
+    "poetry": "python3 -m pip install poetry",
+    "pytest": "python3 -m pip install pytest",
+    "ruff": "python3 -m pip install ruff",
+    "uv": "python3 -m pip install uv",
+    "git": "sudo apt-get install -y git",
+    "bwrap": "sudo apt-get install -y bubblewrap",
+}
+
+
+def install(tool: str) -> str:
+    """The command that brings a tool, or the plain advice where we know none."""
+    return _INSTALL.get(tool, f"install {tool} and put it on PATH")
+
+
+# What detection found
+
+NO_FOLDER = "{path} is not a folder; run this inside the repository"
+CANNOT_LIST = "{path} cannot be listed ({why}); check its permissions"
+CANNOT_READ = "{file} cannot be read ({why}); what it says was left out"
+NOT_AN_OBJECT = "it does not hold an object"
+TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps of the others to becket.yaml yourself"
+NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
+NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
+NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
+INSTALLS_ITSELF = "{file} installs the project itself, which would prove another tree; it was left out of `setup`"
+PYTEST_UNPINNED = "pytest is in no requirements file, so `setup` installs its newest version; pin it in {file}"
+PYTEST_ABSENT = "pytest is in no requirements file and these have hashes; add it there, or the gate cannot run"
+CANNOT_FAIL = "{what} can never fail (`{command}`), so it proves nothing and was left out"
+WATCHES = "the test script watches files and never ends (`{command}`); add a step that runs the tests once"
+NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
+
+# Writing becket.yaml
+
+CONFIG_EXISTS = "{path} exists already and was not touched; edit it, or use --force to keep it as a .bak and start anew"
+CONFIG_IS_FOLDER = "{path} is a folder; move it away, Becket needs a file of that name"
+TOO_MANY_BACKUPS = "there are too many backups of {path}; remove some of its .bak files"
+CANNOT_WRITE = "{path} cannot be written ({why}); check the permissions and the free space"
+NO_TEST_COMMAND = "no test command was found; write one under `gates` in becket.yaml"
+EXAMPLE_EXISTS = "{path} exists already and was kept"
+NETWORK_COMMENT = "fetches what it needs while it runs"
+
+CONFIG_HEAD = """\
+# What Becket may do in this repository. Check it with `becket doctor`, then commit it.
+# Lines that begin with `#` and no space are examples: remove the `#` to use them."""
+
+CONFIG_COMMENTS = {
+    "version": "The version of this file's format.",
+    "branch": "The branch that loops watch and promote to.",
+    "remote": "Where main is fetched from; `push: after_promote` sends promoted commits there.",
+    "autonomy": "How far loops go by themselves: observe, propose, merge or release. A loop may ask for less.",
+    "gates": "What decides whether a commit is good. Every step of a gate must pass; `fast` runs first.",
+    "setup": "What the tests need besides the tree. Runs in it, and is kept while the key files stay the same.",
+    "test_side": "Which files are tests. A repair is proven with these files as they were before it.",
+    "guard": "Rules for every change: files it must not touch, how much it may delete, how big a file may be.",
+    "services": "Programs that Becket keeps running, and restarts on a proven commit.",
+    "agents": "Who repairs: a coding agent and its limits.",
+    "sandbox": "How tests and agents are contained: auto, bwrap, landlock or none. `becket doctor` says what holds.",
+    "people": "Who may decide. `role` is owner, approver or member; `os_user` is the login on this machine.",
+    "handoff_to": "Who gets what Becket cannot finish.",
+    "alarms": "Where alarms go besides `becket status`.",
+    "retention": "How long finished runs keep their logs, and their records.",
+    "effect_caps": "At most so many effects of one name in a time.",
+    "database": "A Postgres database for many workers. Without it: SQLite in the state folder.",
+}
+
+CONFIG_RESERVED = "Reserved for later: {keys}."
+
+FAST_EXAMPLE = """\
+  fast:
+    - {name: unit, run: "make test", timeout: 10m}"""
+
+SLOW_EXAMPLE = """\
+  slow:
+    - {name: lint, run: "make lint", timeout: 10m}"""
+
+CONFIG_EXAMPLES = {
+    "remote": "remote: {name: origin, fetch: 30s, push: after_promote}",
+    "gates": f"gates:\n{FAST_EXAMPLE}\n{SLOW_EXAMPLE}",
+    "setup": 'setup: {run: "npm ci", key: [package-lock.json], network: full}',
+    "test_side": 'test_side: ["tests/**", "conftest.py"]',
+    "services": """\
+services:
+  main:
+    build: "make build"
+    start: "./server --port 8080"
+    port: 8080
+    health: {url: /health, samples: 5, soak: 10s}
+    shared: [data, .env]
+    env_file: .env""",
+    "agents": 'agents: {fixer: {driver: command, run: "my-agent", limits: {time: 30m}}}',
+    "alarms": "alarms: [{file: alarms.log}]",
+    "retention": "retention: {artifacts: 30d, runs: 365d}",
+    "effect_caps": "effect_caps: {git.push: {count: 20, per: 1h}}",
+    "database": 'database: "${BECKET_DATABASE}"',
+}
+
+EXAMPLE_LOOP = """\
+# A small loop: it makes a file and ends only when a check has seen it. Start it with `becket run hello`.
+version: 1
+loop_id: hello
+goal: A greeting is written and was seen by a check.
+trigger:
+  - manual: {}
+max_iterations: 2
+deadline: 10m
+autonomy: propose
+budget: {wall: 5m}
+stop_conditions: [greeted, greeting.pass]
+handoff_conditions: [greeting.fail, greeting.undecided]
+phases:
+  act:
+    objective: Write the greeting into the run's own folder.
+    actions:
+      - id: greet
+        run: echo hello | tee greeting.txt
+        in: scratch
+        timeout: 1m
+        outputs: {text: stdout}
+        raises: {"0": greeted}
+    persist_outputs: [greet.text]
+  verify:
+    objective: See the greeting with other eyes than those that wrote it.
+    verifiers:
+      - id: greeting
+        run: grep -qx hello greeting.txt
+        in: scratch
+        timeout: 1m
+"""
+
+# The doctor
+
+CHECK_FAILED = "this check itself failed ({kind}: {why})"
+CHECK_FAILED_MEND = "run `becket doctor --json` once more; if it fails again, report it with that output"
+
+PYTHON_OK = "Python {have}"
+PYTHON_OLD = "Python {have} is too old; {need} or newer is needed"
+PYTHON_MEND = "install Python {need} or newer and install Becket with it"
+GIT_OK = "git {have}"
+GIT_NONE = "git was not found"
+GIT_OLD = "git {have} is too old; {need} or newer is needed"
+GIT_UNKNOWN = "git's version cannot be read from {text!r}; {need} or newer is needed"
+NO_REPOSITORY = "this is not inside a git repository"
+NO_REPOSITORY_MEND = "cd into the repository, or `git init`"
+REPOSITORY_OK = "repository {root}"
+
+STATE_OK = "the state folder can be written"
+STATE_READONLY = "the state folder cannot be written ({why})"
+STATE_MEND = 'sudo chown -R "$(id -u)" {path}'
+DISK_OK = "{free} GB free"
+DISK_LOW = "only {free} GB free; runs need room for checkouts and logs"
+DISK_MEND = "free some space on this disk: df -h {path}"
+SOCKET_OK = "the socket's path has {size} bytes"
+SOCKET_LONG = "the socket's path has {size} bytes; the system allows {most}"
+SOCKET_MEND = "move the repository to a path that is at least {spare} bytes shorter"
+INOTIFY_OK = "file events work"
+INOTIFY_NONE = "file events cannot be used here; new commits are found by a poll every 30 s instead"
+INOTIFY_NONE_MEND = "run Becket outside this container, or live with the poll"
+INOTIFY_BLIND = "the repository is on {kind}, which tells of no changes made elsewhere; a poll every 30 s finds them"
+INOTIFY_BLIND_MEND = "move the repository to a local disk, or live with the poll"
+INOTIFY_FEW = "{key} is {most}; fewer than {few} run out soon"
+INOTIFY_USED = "{used} of {most} {key} are in use"
+
+CONFIG_OK = "becket.yaml can be read"
+CONFIG_NONE = "there is no becket.yaml"
+NOT_COMMITTED = "becket.yaml is not committed; gates and guard count only as committed"
+COMMITTED_OK = "becket.yaml is committed"
+COMMITTED_DIFFERS = "{keys} differ from the committed becket.yaml, and the committed ones count"
+COMMITTED_BROKEN = "the committed becket.yaml cannot be used ({why}), and it is the one that counts"
+COMMIT_MEND = 'git add becket.yaml && git commit -m "Change becket.yaml" -- becket.yaml'
+GATES_OK = "gate steps: {names}"
+NO_GATE = "no test command: becket.yaml has no gate with a step, so nothing can be proven"
+NO_FAST_GATE = "gates.fast has no step, so nothing is proven quickly"
+GATE_MEND = 'add to becket.yaml: gates: {fast: [{name: unit, run: "YOUR TEST COMMAND"}]}'
+GATE_CANNOT_FAIL = "gates.{gate}.{step} can never fail (`{command}`), so it proves nothing"
+GATE_CANNOT_FAIL_MEND = "let the command end with the exit code of the tests"
+VARIABLES_OK = "every variable and env file that becket.yaml names is there"
+UNDEFINED = "${{{name}}} is used but not defined in the environment"
+UNDEFINED_MEND = "export {name}=..."
+ENV_FILE_NONE = "{what} reads {file}, which is not there"
+ENV_FILE_MEND = "create {file}, or remove the `env_file`"
+NO_HANDOFF = "handoff_to is not set: what Becket cannot finish has no owner"
+HANDOFF_OK = "handoffs go to {name}"
+HANDOFF_MEND = "add to becket.yaml: handoff_to: {name}"
+PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${{USER}}"}}}} and handoff_to: {name}'
+
+TOOLS_OK = "the programs of every gate step and of the set-up are there"
+TOOL_MISSING = "{tool}, which {user} starts, was not found"
+NOT_SHELL = "{user} is not a shell command ({why})"
+NOT_SHELL_MEND = "check its quotes"
+AGENT_NO_COMMAND = "agents.{name} has no `run`, and its driver needs one"
+AGENT_NO_COMMAND_MEND = "add to becket.yaml, at agents.{name}: run: YOUR AGENT"
+
+SANDBOX_USED = "{user}: {kind} holds {held}; autonomy up to `{most}`"
+SANDBOX_ACCEPTED = "; you accept not to contain {parts}"
+SANDBOX_OPEN = "; not contained: {parts}"
+SANDBOX_CAPS = "; `{asked}` is asked for, but only `{most}` counts while these are not contained: {parts}"
+SANDBOX_MEND = "{install}; or, to accept it, in becket.yaml: sandbox: {{use: {kind}, without: [{parts}]}}"
+SANDBOX_NONE = "{user}: {choice} cannot be used here ({why})"
+SANDBOX_UNKNOWN = "this Becket has no such sandbox"
+SANDBOX_AUTO_MEND = "in becket.yaml: sandbox: auto"
+NOTHING = "nothing"
+
+DATABASE_OK = "the database can be reached"
+DATABASE_NEW = "there is no database yet; the first run makes it"
+DATABASE_DOWN = "the database cannot be used: {why}"
+DATABASE_MEND = "start the database, or correct `database` in becket.yaml"
+DATABASE_NEWER_MEND = "python3 -m pip install --upgrade becket"
+DAEMON_OK = "one daemon, pid {pid} on {host}"
+DAEMON_NONE = "no daemon is running"
+DAEMON_SILENT = "the daemon (pid {pid} on {host}) gives no sign of life any more"
+TWO_DAEMONS = "two daemons work on one database: {who}"
+TWO_DAEMONS_MEND = "stop one of them: kill {pid}  (on {host})"
+CLOCK_OK = "this machine and the database agree on the time"
+CLOCK_OFF = "this machine's clock is {off} {way} the database's"
+AHEAD = "ahead of"
+BEHIND = "behind"
+CLOCK_MEND = "sudo timedatectl set-ntp true"
+LOCK_HELD = "held by process {pid}, which is running"
+LOCK_STALE = "left behind by process {pid}, which is gone"
+LOCK_EMPTY = "names no process"
+LOCK_NONE = "no lock files"
+LOOPS_OK = "every loop passes lint"

@@ -1,0 +1,1 @@
+"""Reads LoopSpecs and becket.yaml, and proves them before anything runs."""

@@ -1,0 +1,138 @@
+"""What the rules look at: a spec with its document, and what each of its steps may raise and make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from becket.contract.action import ActionDef, Registry, VerifierDef
+from becket.contract.condition import (
+    RUNTIME_CONDITIONS,
+    RUNTIME_HANDOFFS,
+    ConditionGroup,
+    Life,
+    split_ref,
+)
+from becket.contract.errors import Finding
+from becket.contract.spec import PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
+from becket.spec.document import Document, Path, Spot
+
+Order = tuple[int, int, int]
+"""When a step runs within an iteration: phase, actions before verifiers, position."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionStep:
+    """An action of the spec. `known` is False if what it raises and makes cannot be told: its own finding says why."""
+
+    path: Path
+    order: Order
+    spec: ActionSpec
+    definition: ActionDef | None
+    groups: tuple[ConditionGroup, ...]
+    outputs: frozenset[str]
+    known: bool = True
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        if self.spec.effects is not None:
+            return (self.spec.effects.name,)
+        return self.definition.effects if self.definition else ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierStep:
+    """A verifier of the spec; its verdict is a condition."""
+
+    path: Path
+    order: Order
+    spec: VerifierSpec
+    definition: VerifierDef | None
+
+    @property
+    def groups(self) -> tuple[ConditionGroup, ...]:
+        return (ConditionGroup(object=self.spec.id, names=("pass", "fail", "undecided")),)
+
+
+Step = ActionStep | VerifierStep
+
+
+def action_specs(spec: LoopSpec) -> Iterator[tuple[Path, Order, ActionSpec]]:
+    """Every action in the order of an iteration, whatever the order of the file."""
+    for number, phase in enumerate(PHASES):
+        for index, action in enumerate(_phase(spec, phase)[0]):
+            yield ("phases", phase.value, "actions", index), (number, 0, index), action
+
+
+def verifier_specs(spec: LoopSpec) -> Iterator[tuple[Path, Order, VerifierSpec]]:
+    for number, phase in enumerate(PHASES):
+        for index, verifier in enumerate(_phase(spec, phase)[1]):
+            yield ("phases", phase.value, "verifiers", index), (number, 1, index), verifier
+
+
+def _phase(spec: LoopSpec, phase: Phase) -> tuple[tuple[ActionSpec, ...], tuple[VerifierSpec, ...]]:
+    declared = spec.phases.get(phase)
+    return (declared.actions, declared.verifiers) if declared else ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Raiser:
+    """One way in which a condition may come about; `order` is None for the runtime's own."""
+
+    order: Order | None
+    group: ConditionGroup
+
+
+@dataclass(frozen=True)
+class Case:
+    """One spec under examination. `others` is None where the other loops are not known."""
+
+    document: Document
+    spec: LoopSpec
+    registry: Registry
+    others: Sequence[LoopSpec] | None
+    actions: tuple[ActionStep, ...]
+    verifiers: tuple[VerifierStep, ...]
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (*self.actions, *self.verifiers)
+
+    @cached_property
+    def all_known(self) -> bool:
+        """Whether everything that can be raised is known; without it, nothing is said to be unraisable."""
+        return all(action.known for action in self.actions)
+
+    @cached_property
+    def raisers(self) -> dict[str, tuple[Raiser, ...]]:
+        """Every condition that can come about, and how."""
+        found: dict[str, list[Raiser]] = {}
+        for name in (*RUNTIME_CONDITIONS, *RUNTIME_HANDOFFS):
+            found[name] = [Raiser(None, ConditionGroup(names=(name,), life=Life.run))]
+        for step in self.steps:
+            for group in step.groups:
+                for ref in group.refs:
+                    found.setdefault(ref, []).append(Raiser(step.order, group))
+        return {ref: tuple(ways) for ref, ways in found.items()}
+
+    @cached_property
+    def objects(self) -> frozenset[str]:
+        return frozenset(split_ref(ref)[0] for ref in self.raisers)
+
+    def exclusive(self, one: str, other: str) -> bool:
+        """Whether the two can never be raised together: whoever raises either of them lowers the other."""
+        if one == other or one not in self.raisers or other not in self.raisers:
+            return False
+        pairs = ((one, other), (other, one))
+        return all(wanted in way.group.refs for raised, wanted in pairs for way in self.raisers[raised])
+
+    def value(self, *path: str | int) -> Spot:
+        return self.document.place(path).value
+
+    def key(self, *path: str | int) -> Spot:
+        return self.document.place(path).key
+
+    def finding(self, spot: Spot, rule: str, message: str, fix: str) -> Finding:
+        return self.document.finding(spot, rule, message, fix)

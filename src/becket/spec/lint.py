@@ -1,0 +1,57 @@
+"""Proves a spec before it runs: every rule, every finding, each with its place and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from becket.contract.action import Registry
+from becket.contract.errors import Finding, InvalidDocument
+from becket.contract.spec import LoopSpec
+from becket.spec.case import Case
+from becket.spec.document import Document, read
+from becket.spec.load import fit
+from becket.spec.problems import in_order
+from becket.spec.resolve import resolve
+from becket.spec.rules import conditions, steps, templates, triggers
+
+Rule = Callable[[Case], Iterator[Finding]]
+
+RULES: tuple[Rule, ...] = (
+    triggers.clocks,
+    triggers.loops,
+    triggers.inputs,
+    triggers.feeding,
+    templates.subjects,
+    templates.steps,
+    templates.quotes,
+    templates.persisted,
+    conditions.expressions,
+    conditions.ends,
+    conditions.contradictions,
+    conditions.waits,
+    steps.names,
+    steps.effects,
+    steps.bounds,
+    steps.verification,
+    steps.commands,
+)
+
+
+def lint(
+    document: Document, spec: LoopSpec, registry: Registry, others: Sequence[LoopSpec] | None = None
+) -> list[Finding]:
+    """What is wrong with a spec that loads, in the order of the file. `others` None: the other loops are not known."""
+    case = resolve(document, spec, registry, others)
+    return in_order([*case.findings, *(finding for rule in RULES for finding in rule(case))])
+
+
+def lint_text(
+    text: str | bytes, file: str, registry: Registry, others: Sequence[LoopSpec] | None = None
+) -> tuple[LoopSpec | None, list[Finding]]:
+    """The spec, or None if it does not even load, and everything that is wrong with it."""
+    try:
+        document = read(text, file)
+        spec = fit(document, LoopSpec)
+    except InvalidDocument as error:
+        return None, list(error.findings)
+    return spec, lint(document, spec, registry, others)

@@ -1,0 +1,1 @@
+"""Public fakes and helpers for people who write loops, actions and adapters."""

@@ -1,0 +1,137 @@
+"""A world for story tests: a real repository, a real engine, a clock that stands still, and a recorded outside."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import textwrap
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from becket.adapters.store import open_memory, open_sqlite
+from becket.app.compose import App
+from becket.app.serve import recover
+from becket.app.state import State, find_state
+from becket.contract.agent import Agent, Agents, AgentsByName
+from becket.contract.base import Json
+from becket.contract.effect import EffectAdapter
+from becket.contract.run import Run
+from becket.contract.store import Store
+from becket.engine.intake import Ask
+from becket.testing.clock import ManualClock
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "World",
+    "GIT_AUTHOR_EMAIL": "world@example.invalid",
+    "GIT_COMMITTER_NAME": "World",
+    "GIT_COMMITTER_EMAIL": "world@example.invalid",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+class World:
+    """Make one per test: `World(tmp_path)`. Methods that move time or runs are async; the rest is plain."""
+
+    def __init__(self, folder: Path, *, store: str = "memory", agents: Mapping[str, Agent] | None = None) -> None:
+        self.root = folder / "repo"
+        self.clock = ManualClock()
+        self.console = io.StringIO()
+        self._agents = AgentsByName(agents or {})
+        self._outside: list[EffectAdapter] = []
+        self._kind = store
+        make_repository(self.root)
+        self.state: State = find_state(self.root).make()
+        self.store: Store = self._open_store()
+        self.app = self._open_app()
+
+    def _open_store(self) -> Store:
+        return open_memory(self.clock) if self._kind == "memory" else open_sqlite(self.state.database, self.clock)
+
+    def _open_app(self) -> App:
+        app = App(self.state, self.store, self.console, {Agents: self._agents})
+        app.effects.update({adapter.name: adapter for adapter in self._outside})
+        return app
+
+    def outside(self, *adapters: EffectAdapter) -> None:
+        """Replace what lies behind effects of these names."""
+        self._outside += adapters
+        self.app = self._open_app()
+
+    def write(self, path: str, text: str) -> Path:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(textwrap.dedent(text).lstrip("\n"))
+        return target
+
+    def loop(self, text: str) -> None:
+        """Add a loop of the repository."""
+        dedented = textwrap.dedent(text)
+        name = next(line.split(":", 1)[1].strip() for line in dedented.splitlines() if line.startswith("loop_id:"))
+        self.write(f".becket/loops/{name}.yaml", text)
+
+    def commit(self, files: Mapping[str, str] | None = None, message: str = "change") -> str:
+        """Write the files, commit everything, return the SHA."""
+        for path, text in (files or {}).items():
+            self.write(path, text)
+        return commit_all(self.root, message)
+
+    async def start(self, loop_id: str, **ask: Json) -> Run:
+        started = await self.app.intake.start(Ask(loop_id=loop_id, **ask))
+        if started.run is None:
+            raise AssertionError(f"{loop_id} was not started: {started.dropped}")
+        return started.run
+
+    async def run(self, loop_id: str, **ask: Json) -> Run:
+        """Start a run and let everything settle."""
+        run = await self.start(loop_id, **ask)
+        await self.settle()
+        return await self.store.get_run(run.run_id)
+
+    async def settle(self) -> None:
+        """Move every run that can move, one after another, until nothing can."""
+        while True:
+            await self.store.wake_due()
+            await self.app.triggers.follow()
+            for effect in await self.store.due_effects():
+                await self.app.door.resume(effect)
+            startable = await self.store.startable()
+            moved = [await self.app.engine.advance(run_id, segment) for run_id, segment in startable]
+            if all(end == "stale" for end in moved):
+                return
+
+    async def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        await self.settle()
+
+    async def restart(self) -> None:
+        """Another process takes over: a new engine over the same journal."""
+        if self._kind != "memory":
+            await self.store.close()
+            self.store = self._open_store()
+        self.app = self._open_app()
+        await self.store.join(self.app.worker("daemon", self.clock()), alone=True)
+        await recover(self.app)
+
+
+def make_repository(root: Path) -> None:
+    """A repository with one commit on `main`."""
+    root.mkdir(parents=True, exist_ok=True)
+    run_git(root, ["init", "--quiet", "--initial-branch=main"])
+    (root / "README.md").write_text("A repository of a test.\n")
+    commit_all(root, "begin")
+
+
+def commit_all(root: Path, message: str) -> str:
+    run_git(root, ["add", "--all"])
+    run_git(root, ["commit", "--quiet", "--allow-empty", "--no-verify", "-m", message])
+    return run_git(root, ["rev-parse", "HEAD"])
+
+
+def run_git(root: Path, arguments: Iterable[str]) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, env=clean | IDENTITY
+    )
+    return done.stdout.strip()

@@ -1,0 +1,57 @@
+"""Does the repository stand as the run believes?"""
+
+from __future__ import annotations
+
+from becket.contract.action import ActionContext, Say, Verdict, VerifierDef
+from becket.contract.base import Record, digest_of
+from becket.contract.git import Git, Workspace
+
+
+class OfBase(Record):
+    """`base` is the id of the `git.read_base` action that named the commit."""
+
+    base: str = "base"
+
+
+async def head_is_base(context: ActionContext, params: OfBase) -> Verdict:
+    """The checkout's HEAD is exactly the commit that was read (L4)."""
+    expected = context.outputs.get(params.base, {}).get("sha")
+    workspace = await _workspace(context)
+    if expected is None or workspace is None:
+        return Verdict(Say.undecided, {"error": "there is no base or no checkout to compare"})
+    state = await context.port(Git).status(workspace)
+    return _verdict(state.head == expected, {"expected": expected, "found": state.head})
+
+
+async def tree_clean(context: ActionContext, params: Record) -> Verdict:
+    """The checkout has no changed and no untracked file (L5)."""
+    workspace = await _workspace(context)
+    if workspace is None:
+        return Verdict(Say.undecided, {"error": "the run has no checkout"})
+    state = await context.port(Git).status(workspace)
+    return _verdict(state.clean, {"changed": list(state.changed[:20]), "untracked": list(state.untracked[:20])})
+
+
+async def refs_untouched(context: ActionContext, params: OfBase) -> Verdict:
+    """Every ref of the repository is where it was when the base was read (L1)."""
+    before = context.outputs.get(params.base, {}).get("refs")
+    if before is None:
+        return Verdict(Say.undecided, {"error": f"no action {params.base} read the refs"})
+    after = digest_of(dict(await context.port(Git).refs()))
+    return _verdict(before == after, {"before": before, "after": after})
+
+
+async def _workspace(context: ActionContext) -> Workspace | None:
+    tree = await context.workspace()
+    return await context.port(Git).find_workspace(tree.parent)
+
+
+def _verdict(good: bool, evidence: dict[str, object]) -> Verdict:
+    return Verdict(Say.passed if good else Say.failed, evidence)
+
+
+VERIFIERS = (
+    VerifierDef("head_is_base", "The checkout stands at the commit that was read.", head_is_base, OfBase),
+    VerifierDef("tree_clean", "The checkout has no changed or untracked file.", tree_clean),
+    VerifierDef("refs_untouched", "No ref of the repository moved.", refs_untouched, OfBase),
+)

@@ -1,0 +1,258 @@
+"""What the process suite plays on: decoys for the escapes, small children, and ways to look at real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import process_probes
+import pytest
+
+from becket.adapters.process import ContainedProcesses, KeeperProgram, available
+from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Holds, Network, SandboxKind
+
+ESCAPED, HELD = "escaped", "held"
+
+LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
+KINDS = [
+    pytest.param(SandboxKind.none, id="none"),
+    *([pytest.param(SandboxKind.landlock, id="landlock")] if LANDLOCK_WORKS else []),
+    pytest.param(SandboxKind.bwrap, id="bwrap", marks=pytest.mark.slow),
+]
+"""Where the kernel has no landlock, test_process_choice.py holds that it is refused with advice."""
+
+
+class Ground:
+    """A sandbox and a tree to run small children in."""
+
+    def __init__(self, processes: ContainedProcesses, base: Path) -> None:
+        self.processes = processes
+        self.base = base
+        self.tree = base / "tree"
+        self.tree.mkdir()
+        self.output = base / "logs" / "step.log"
+
+    def spec(self, *argv: str, **fields: object) -> ChildSpec:
+        given: dict[str, object] = {"argv": argv, "tree": self.tree, "output": self.output, "timeout": 30.0}
+        return ChildSpec.model_validate(given | fields)
+
+    def run(self, *argv: str, watcher: ChildWatcher | None = None, **fields: object) -> ChildResult:
+        return asyncio.run(self.processes.run(self.spec(*argv, **fields), watcher))
+
+    def shell(self, script: str, **fields: object) -> ChildResult:
+        return self.run("sh", "-euc", script, **fields)
+
+    def python(self, script: str, *arguments: str, **fields: object) -> ChildResult:
+        return self.run(sys.executable, "-I", "-c", script, *arguments, **fields)
+
+    @property
+    def said(self) -> str:
+        return self.output.read_text()
+
+
+def unique_sleep() -> str:
+    """A duration that no other process sleeps: its text names the process on the whole machine."""
+    return f"300.{int.from_bytes(os.urandom(6), 'big')}"
+
+
+def sleeping(duration: str) -> list[int]:
+    """The host's pids of the processes that sleep it, zombies excluded."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and duration.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(what: str, condition: object, seconds: float = 10.0) -> None:
+    """Poll for something that another process brings about."""
+    assert callable(condition)
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"waited {seconds} s in vain: {what}"
+        time.sleep(0.005)
+
+
+class Stage:
+    """A tree for the child, and decoys around it: the only things an attempt may hit."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.tree, self.state, self.home, self.outside, self.main = (
+            base / name for name in ("tree", "state", "home", "outside", "main")
+        )
+        for folder in (self.tree, self.state, self.home, self.outside):
+            folder.mkdir()
+        self.secrets = {name: f"{name}-{os.urandom(8).hex()}" for name in ("journal", "token", "netrc", "env")}
+        (self.state / "journal").write_text(self.secrets["journal"])
+        (self.state / "token").write_text(self.secrets["token"])
+        (self.home / ".netrc").write_text(self.secrets["netrc"])
+        for name in ("precious", "deletable", "linkable"):
+            (self.outside / name).write_text("kept")
+        self.commits = self._make_repository()
+        self.secrets["arg"] = unique_sleep()
+        self.decoy = subprocess.Popen(
+            ["sleep", self.secrets["arg"]],
+            env={"PATH": os.environ["PATH"], "DECOY": self.secrets["env"]},
+            start_new_session=True,
+        )
+        self.tcp = socket.create_server(("127.0.0.1", 0))
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind(("127.0.0.1", 0))
+        self.abstract_name = f"becket-decoy-{os.urandom(8).hex()}"
+        self.abstract = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.abstract.bind("\0" + self.abstract_name)
+
+    def _git(self, *arguments: str) -> str:
+        identity = ["-c", "user.name=decoy", "-c", "user.email=decoy@example.org"]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"HOME": "/"}
+        command = ["git", *identity, "-C", str(self.main), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout.strip()
+
+    def _make_repository(self) -> tuple[str, str]:
+        self.main.mkdir()
+        self._git("init", "-q", "-b", "main")
+        self._git("commit", "-q", "--allow-empty", "-m", "one")
+        first = self._git("rev-parse", "HEAD")
+        self._git("commit", "-q", "--allow-empty", "-m", "two")
+        return first, self._git("rev-parse", "HEAD")
+
+    def targets(self) -> str:
+        return json.dumps(
+            {
+                "outside": str(self.outside),
+                "state": str(self.state),
+                "home": str(self.home),
+                "main": str(self.main),
+                "other_commit": self.commits[0],
+                "pid": self.decoy.pid,
+                "tcp": self.tcp.getsockname()[1],
+                "udp": self.udp.getsockname()[1],
+                "abstract": self.abstract_name,
+            }
+        )
+
+    def outcomes(self, said: str) -> dict[str, str]:
+        """What became of each attempt, by the decoys themselves and never by the child's word."""
+        escaped = {
+            "write_outside": (self.outside / "planted").exists(),
+            "truncate_outside": (self.outside / "precious").read_text() == "",
+            "delete_outside": not (self.outside / "deletable").exists(),
+            "move_out": (self.outside / "carried").exists(),
+            "link_in": (self.outside / "linkable").read_text() != "kept",
+            "symlink_write": (self.outside / "through_link").exists(),
+            "symlink_read": self.secrets["journal"] in said,
+            "read_state": self.secrets["token"] in said,
+            "read_home": self.secrets["netrc"] in said,
+            "move_ref": self._git("rev-parse", "refs/heads/main") != self.commits[1],
+            "plant_fsmonitor": "fsmonitor" in (self.main / ".git" / "config").read_text(),
+            "see_process": self.secrets["arg"] in said,
+            "read_environment": self.secrets["env"] in said,
+            "signal_process": _ended(self.decoy),
+            "connect_tcp": _arrived(self.tcp),
+            "send_udp": _arrived(self.udp),
+            "abstract_socket": _arrived(self.abstract),
+        }
+        return {name: ESCAPED if out else HELD for name, out in escaped.items()}
+
+    def close(self) -> None:
+        for listener in (self.tcp, self.udp, self.abstract):
+            listener.close()
+        self.decoy.kill()
+        self.decoy.wait()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(timeout=0.05)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _arrived(listener: socket.socket) -> bool:
+    listener.settimeout(0.05)
+    try:
+        if listener.type == socket.SOCK_STREAM:
+            listener.accept()[0].close()
+        else:
+            listener.recv(16)
+    except TimeoutError:
+        return False
+    return True
+
+
+def published(holds: Holds) -> dict[str, str]:
+    """The outcome of every attempt, as the sandbox's own table and notes announce it."""
+    expected = {
+        name: HELD if getattr(holds, needs) else ESCAPED for name, (needs, _) in process_probes.ATTEMPTS.items()
+    }
+    notes = " ".join(holds.notes)
+    if "not their environment" in notes:
+        expected["read_environment"] = HELD
+    if "signals to host processes, and their abstract sockets, are denied" in notes:
+        expected["signal_process"] = expected["abstract_socket"] = HELD
+    if "network: none denies TCP" in notes:
+        expected["connect_tcp"] = HELD
+    return expected
+
+
+def play(processes: ContainedProcesses, python: str, base: Path) -> tuple[dict[str, str], str]:
+    """Let one child try everything; the outcomes, and what the child said."""
+    stage = Stage(base)
+    try:
+        spec = ChildSpec(
+            argv=(python, "-I", "-", stage.targets()),
+            tree=stage.tree,
+            output=stage.base / "log",
+            hidden=(stage.state, stage.home),
+            network=Network.none,
+            timeout=30,
+            stdin=Path(process_probes.__file__).read_bytes(),
+        )
+        result = asyncio.run(processes.run(spec))
+        said = spec.output.read_text()
+        assert result.ok, (result, said)
+        assert "all attempts made" in said
+        return stage.outcomes(said), said
+    finally:
+        stage.close()
+
+
+def first_python_for_everyone() -> Path:
+    """A Python that an ordinary user may run; the one of the tests may lie in a private folder."""
+    found = shutil.which("python3", path="/usr/bin:/usr/local/bin:/bin")
+    assert found, "no python3 in /usr/bin or /usr/local/bin: the ordinary user has no Python to run"
+    return Path(found)
+
+
+def play_as(kind: str, uid: int, base: Path) -> None:
+    """Become an ordinary user for good, play there, and print the outcomes as JSON."""
+    asyncio.run(asyncio.to_thread(int))  # whatever is imported late must be imported while we may still read it
+    python = first_python_for_everyone()
+    package = base / "package" / "keeper"
+    shutil.copytree(KeeperProgram.default().package, package, ignore=shutil.ignore_patterns("__pycache__"))
+    stage = base / "stage"
+    stage.mkdir()
+    os.chown(stage, uid, uid)
+    os.environ["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+    processes = ContainedProcesses(SandboxKind(kind), keeper=KeeperProgram(python, package))
+    outcomes, said = play(processes, str(python), stage)
+    print(json.dumps({"outcomes": outcomes, "published": published(processes.holds()), "said": said}))
+
+
+if __name__ == "__main__":
+    play_as(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

@@ -1,0 +1,205 @@
+"""Secrets never leave (L25): planted ones are gone, ordinary text stays, and no input makes it slow."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import uuid
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from becket.engine.redact import Redactor, secret_variables
+
+KNOWN = {"DEPLOY_TOKEN": "Kq7-tv_zzP0/wN+22", "DB_PASSWORD": "correct horse battery!"}
+REDACTOR = Redactor(KNOWN)
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+base62 = st.text("ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz0123456789", min_size=40, max_size=60)
+surroundings = st.text(st.characters(codec="utf-8"), max_size=60)
+separators = st.sampled_from([" ", "\n", "(", ": ", ", ", "'"])
+
+shapes = st.sampled_from(
+    [
+        "ghp_{}", "gho_{}", "ghs_{}", "github_pat_{}", "glpat-{}", "xoxb-{}", "sk-{}", "sk-proj-{}", "sk_live_{}",
+        "npm_{}", "hf_{}", "whsec_{}", "ya29.{}", "bk_{}", "Bearer {}", "bearer   {}", "Authorization: token {}",
+        "https://user:{}@example.org/x", "postgres://app:{}@db:5432/app", "https://{}@example.org/",
+        "password={}", "passwd={}", "PGPASSWORD={}", "DB_PASSWORD={}", "db_password: {}", '"password": "{}"',
+        "'secret' => '{}'", "api_key = \"{}\"", "?token={}&a=1", "&api_key={}", "access_token={}", "--token {}",
+        "AWS_SECRET_ACCESS_KEY={}", "aws_secret_access_key = {}", r'{{\"client_secret\": \"{}\"}}',
+        "https://open.feishu.cn/open-apis/bot/v2/hook/{}", "https://hooks.slack.com/services/T0/B0/{}",
+        "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={}", "https://discord.com/api/webhooks/123456/{}",
+        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\\n{}\\n-----END OPENSSH PRIVATE KEY-----",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx{}.sig",
+    ]
+)  # fmt: skip
+
+
+@quick
+@given(before=surroundings, gap=separators, shape=shapes, secret=base62, after=surroundings)
+def test_a_planted_secret_never_survives(before: str, gap: str, shape: str, secret: str, after: str) -> None:
+    """L25: whatever stands around it, the secret's own characters are gone, and a second pass changes nothing."""
+    secret = "a1" + secret
+    redacted = REDACTOR.text(before + gap + shape.format(secret) + " " + after)
+    assert secret not in redacted
+    assert "[redacted:" in redacted
+    assert REDACTOR.text(redacted) == redacted
+
+
+@quick
+@given(before=surroundings, after=surroundings, name=st.sampled_from(sorted(KNOWN)))
+def test_a_known_value_never_survives_in_any_usual_encoding(before: str, after: str, name: str) -> None:
+    """L25: known values are found without any boundary around them, also url-, base64-, hex- and JSON-encoded."""
+    value = KNOWN[name]
+    forms = [value, quote(value, safe=""), base64.b64encode(value.encode()).decode(), value.encode().hex()]
+    for form in [*forms, json.dumps({"x": value})]:
+        redacted = REDACTOR.text(before + form + after)
+        assert form not in redacted
+        assert f"[redacted:{name}]" in redacted
+
+
+pieces = st.sampled_from(
+    ["token", "password", "=", ":", " ", '"', "'", "\\", "[redacted:x]", "]", "a1b2c3d4", "\n", "Bearer ", "://", "@", "--"]
+    + ["Authorization: ", "basic ", "?key=", "&", "ghp_" + "a1" * 16, "eyJ", ".", "secret", "&#", KNOWN["DEPLOY_TOKEN"]]
+)
+
+
+@settings(quick, max_examples=20000)
+@given(pieces=st.lists(pieces, max_size=30))
+def test_redaction_is_idempotent(pieces: list[str]) -> None:
+    once = REDACTOR.text("".join(pieces))
+    assert REDACTOR.text(once) == once
+
+
+words = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12), min_size=1, max_size=20)
+
+
+@quick
+@given(sha=st.text("0123456789abcdef", min_size=40, max_size=64), id_=st.uuids(), prose=words, path=words)
+def test_ordinary_text_is_untouched(sha: str, id_: uuid.UUID, prose: list[str], path: list[str]) -> None:
+    """A SHA that must be exact is exact: hex, uuids, paths and prose never look like a secret."""
+    text = f"{' '.join(prose)} at {sha}, run {id_}: see /{'/'.join(path)}.py:12 and https://example.org/{sha}."
+    assert REDACTOR.text(text) == text
+    payload = {"ref": "refs/heads/main", "old": sha[:40], "new": sha[-40:], "paths": path, "count": 3}
+    assert REDACTOR.value(payload) == payload
+    assert REDACTOR.leaks(payload) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "basic authentication is required", "the password: must be at least 8 characters long", "token: expired",
+        "tokens=2000000", "max_tokens: 4096", "def login(password=None, token=''):", "password: str | None = None",
+        "token = parser.next()", "password=os.environ['DB_PASSWORD']", "token=self.token", "password=$PASSWORD",
+        "curl -H \"Authorization: Bearer $TOKEN\"", "password=${DB_PASSWORD}", "api_key: {fix.key}", "secret=<secret>",
+        "password=********", "PWD=/home/someone/project", "git@github.com:owner/repo.git", "http://host:8080/a@b",
+        "task-force-of-the-whole-department", "the key=value form", "bearer of good news", "a token ring",
+    ],
+)  # fmt: skip
+def test_what_only_talks_about_secrets_stays_readable(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("password=hunter2", "password=[redacted:secret]"),
+        ("a: 1\ndb_password: hunter\nb: 2", "a: 1\ndb_password: [redacted:secret]\nb: 2"),
+        ("Basic dXNlcjpwYXNz", "Basic [redacted:basic]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted:aws]"),
+        ("AIza" + "a1" * 17 + "b", "[redacted:google]"),
+        ('{"password": "with \\" quote"}', '{"password": "[redacted:secret]"}'),
+        ("https://u:p@ss@host/x", "https://u:[redacted:url-password]@host/x"),
+        ("Pwd=abc;Uid=x", "Pwd=[redacted:secret];Uid=x"),
+        ("f(password=abc, x=1)", "f(password=[redacted:secret], x=1)"),
+        ("-----BEGIN RSA PRIVATE KEY-----\ncut off", "[redacted:private-key]"),
+    ],
+)
+def test_only_the_secret_is_replaced(text: str, redacted: str) -> None:
+    assert REDACTOR.text(text) == redacted
+
+
+def test_a_field_of_a_secret_name_is_hidden_whatever_it_holds() -> None:
+    value = {"auth": {"password": "x", "Authorization": "abc", "pins": [1]}, "apiKey": 12345, "token_count": 5, "ok": True}
+    assert REDACTOR.value(value) == {
+        "auth": {"password": "[redacted:secret]", "Authorization": "[redacted:secret]", "pins": [1]},
+        "apiKey": "[redacted:secret]",
+        "token_count": 5,
+        "ok": True,
+    }
+    assert REDACTOR.value(REDACTOR.value(value)) == REDACTOR.value(value)
+    assert REDACTOR.value({"password": "$DB_PASSWORD", "secret": None}) == {"password": "$DB_PASSWORD", "secret": None}
+
+
+def _split(value: str) -> dict[str, str]:
+    return {"one": value[:9], "two": value[9:]}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        _split(KNOWN["DEPLOY_TOKEN"]),
+        " ".join(KNOWN["DEPLOY_TOKEN"]),
+        "\u200b".join(KNOWN["DEPLOY_TOKEN"]),
+        KNOWN["DEPLOY_TOKEN"][::-1],
+        [base64.b64encode(b"x" * lead + KNOWN["DEPLOY_TOKEN"].encode() + b" and more").decode() for lead in (1,)],
+        [base64.b64encode(b"x" * lead + KNOWN["DEPLOY_TOKEN"].encode() + b" and more").decode() for lead in (2,)],
+        [base64.urlsafe_b64encode(b"x" * 3 + KNOWN["DEPLOY_TOKEN"].encode() + b"~and more").decode()],
+        {"deep": [{"hex": b"x".hex() + KNOWN["DEPLOY_TOKEN"].encode().hex().upper()}]},
+        quote(quote(KNOWN["DEPLOY_TOKEN"], safe=""), safe=""),
+        "".join(f"&#{ord(letter)};" for letter in KNOWN["DEPLOY_TOKEN"]),
+    ],
+)
+def test_what_redaction_cannot_replace_is_a_leak_with_a_name(payload: object) -> None:
+    """L25: a split or re-encoded secret is found after redaction; only the variable's name is told."""
+    assert REDACTOR.leaks(REDACTOR.value(payload)) == ["DEPLOY_TOKEN"]
+
+
+def test_a_redacted_payload_does_not_leak() -> None:
+    payload = REDACTOR.value({"text": f"it was {KNOWN['DEPLOY_TOKEN']}", KNOWN["DB_PASSWORD"]: 1})
+    assert payload == {"text": "it was [redacted:DEPLOY_TOKEN]", "[redacted:DB_PASSWORD]": 1}
+    assert REDACTOR.leaks(payload) == []
+
+
+def test_a_plain_word_is_not_hunted_for_but_still_hidden_where_it_is_assigned() -> None:
+    """`postgres` as a password must not blacken every text about Postgres; the redactor says what it left out."""
+    redactor = Redactor({"PGPASSWORD": "postgres", "PIN": "1234"})
+    assert redactor.too_plain == ("PGPASSWORD", "PIN")
+    assert redactor.text("postgres is up") == "postgres is up"
+    assert redactor.text("PGPASSWORD=postgres") == "PGPASSWORD=[redacted:secret]"
+
+
+def test_secret_variables_are_chosen_by_name_or_by_a_password_in_a_url() -> None:
+    environment = {
+        "PATH": "/usr/bin", "PWD": "/home/x", "GITHUB_TOKEN": "t", "MY_API_KEY": "k", "SMTP_PASS": "p", "MAX_TOKENS": "5",
+        "DATABASE_URL": "postgres://app:s3cr%20t@db/app", "HOME": "/home/x", "SSH_AUTH_SOCK": "/tmp/s", "URL": "http://[",
+    }  # fmt: skip
+    assert secret_variables(environment) == {
+        "GITHUB_TOKEN": "t", "MY_API_KEY": "k", "SMTP_PASS": "p", "DATABASE_URL": "s3cr t",
+    }  # fmt: skip
+
+
+UNITS = [
+    "a", "eyJ", "eyJ.", "x://a:", "://a:b", "password=", 'password="', 'password=\\"', "password='\\", "-", "sk-",
+    "-----BEGIN PRIVATE KEY-----", "bearer ", "basic AAAA", "token=)", "ghp_", "\n", "password ", "token:", "--a-token ",
+    "authorization: bearer ", "password=a[", "?key=", "/hook/1", " ", "github_pat_", "AKIA", "{{", "[redacted:",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_grows_with_the_length_not_with_its_square(unit: str) -> None:
+    """Four times the text may take about four times as long; a quadratic pattern would take sixteen."""
+
+    def seconds(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        began = time.process_time()
+        REDACTOR.text(text)
+        return time.process_time() - began
+
+    small = max(min(seconds(250_000) for _ in range(2)), 0.002)
+    assert min(seconds(1_000_000) for _ in range(2)) / small < 10

@@ -1,0 +1,104 @@
+"""The house keeps its walls: who imports whom, and no room grows without a wall."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "becket"
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "contract": set(),
+    "engine": {"contract"},
+    "spec": {"contract"},
+    "setup": {"contract"},
+    "verifiers": {"contract"},
+    "adapters": {"contract"},
+    "actions": {"contract", "verifiers"},
+    "loops": {"contract", "verifiers", "actions"},
+    "cli": {"contract", "app"},
+    "web": {"contract", "app"},
+}
+"""Rooms not named here (app, testing) may import everything; nothing imports testing."""
+
+SOFT_CAP, HARD_CAP = 400, 600
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if "migrations" not in path.parts)
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def imports_of(path: Path) -> set[tuple[str, ...]]:
+    """Every `becket.*` module that a file names, at any depth."""
+    found: set[tuple[str, ...]] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [node.module]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 1, f"{path}: a relative import that leaves its folder"
+        found |= {tuple(name.split(".")) for name in names if name.split(".")[0] == "becket" and "." in name}
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    room = room_of(path)
+    for name in imports_of(path):
+        other = name[1]
+        if other == room or room in ("", "app", "testing"):
+            continue
+        assert other in MAY_IMPORT[room], f"{room} may not import {'.'.join(name)}"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in modules() if room_of(path) == "adapters"], ids=lambda path: str(path.relative_to(SOURCE))
+)
+def test_sibling_adapters_are_strangers(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[1]
+    for name in imports_of(path):
+        if name[1] == "adapters" and len(name) > 2:
+            assert name[2] == own, f"{'.'.join(name)} belongs to another adapter"
+
+
+def test_nothing_but_tests_imports_testing() -> None:
+    offenders = [
+        path for path in modules() if room_of(path) != "testing" and any(n[1] == "testing" for n in imports_of(path))
+    ]
+    assert offenders == []
+
+
+def test_only_the_door_mints_permits() -> None:
+    callers = [path.relative_to(SOURCE).as_posix() for path in modules() if "door_mint" in path.read_text()]
+    assert callers == ["contract/effect.py", "engine/door.py"]
+
+
+def test_there_is_no_room_for_leftovers() -> None:
+    assert [path for path in modules() if path.stem in {"utils", "util", "helpers", "misc", "common"}] == []
+
+
+def test_files_stay_small() -> None:
+    lines = {path.relative_to(SOURCE).as_posix(): len(path.read_text().splitlines()) for path in modules()}
+    assert {name: count for name, count in lines.items() if count > HARD_CAP} == {}
+    over = [name for name, count in lines.items() if count > SOFT_CAP]
+    assert len(over) <= len(lines) // 20, f"too many files beyond {SOFT_CAP} lines: {over}"
+
+
+def test_most_functions_fit_a_glance() -> None:
+    """The ninetieth percentile of function lengths is under 35 lines."""
+    lengths = sorted(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    assert lengths[int(len(lengths) * 0.9)] < 35
