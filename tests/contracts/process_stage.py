@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import process_probes
@@ -74,9 +75,8 @@ def sleeping(duration: str) -> list[int]:
     return found
 
 
-def wait_until(what: str, condition: object, seconds: float = 10.0) -> None:
+def wait_until(what: str, condition: Callable[[], bool], seconds: float = 10.0) -> None:
     """Poll for something that another process brings about."""
-    assert callable(condition)
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, f"waited {seconds} s in vain: {what}"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, planted_script, write
 
-from becket.adapters.git.repository import GitRepository, discover
-from becket.contract.crash import ENV
+from becket.adapters.git.repository import discover
+from becket.contract import crash
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
 
@@ -251,16 +251,12 @@ def test_a_revision_that_does_not_exist_changes_nothing(home: Path, folder: Path
 
 
 def test_a_commit_that_is_not_clean_by_its_own_attributes_is_refused(home: Path, folder: Path) -> None:
-    """L4: better no workspace than one whose status lies."""
-    git(home, "config", "core.autocrlf", "false")
-    commit(home, {"crlf.txt": "one\r\n"})
-    git(home, "rm", "--quiet", "--cached", "crlf.txt")
-    (home / "crlf.txt").write_bytes(b"one\r\n")
-    git(home, "add", "crlf.txt")
+    """L4: better no workspace than one whose status lies. Enough files that git would not notice by itself."""
+    commit(home, {"crlf.txt": "one\r\n"} | {f"z{number}.py": "" for number in range(500)})
     (home / ".gitattributes").write_text("*.txt text eol=lf\n")
     git(home, "add", ".gitattributes")
     git(home, "commit", "--quiet", "-m", "attributes only")
-    with pytest.raises(GitFailed, match="renormalize"):
+    with pytest.raises(GitFailed, match=r"crlf\.txt.*renormalize"):
         opened(home, folder)
     assert asyncio.run(discover(home).find_workspace(folder)) is None
 
@@ -347,7 +343,7 @@ def test_a_workspace_left_half_made_by_a_kill_is_made_anew(home: Path, folder: P
     second = commit(home, {"app.py": "x = 2\n"})
     killed = subprocess.run(
         [sys.executable, "-c", _OPEN, str(home), str(folder), first, second],
-        env={**os.environ, ENV: point},
+        env={**os.environ, crash.ENV: point},
         capture_output=True,
         check=False,
     )
@@ -360,17 +356,24 @@ def test_a_workspace_left_half_made_by_a_kill_is_made_anew(home: Path, folder: P
     assert git(home, "for-each-ref", "--format=%(objectname)") == second
 
 
-def test_a_cancelled_opening_leaves_nothing_that_counts(home: Path, folder: Path) -> None:
-    repository: GitRepository = discover(home)
+@pytest.mark.parametrize("point", ["workspace.before_clone", "workspace.after_checkout"])
+def test_a_cancelled_opening_leaves_nothing_that_counts(home: Path, folder: Path, point: str) -> None:
+    repository = discover(home)
 
-    async def cancel_soon() -> None:
+    async def cancelled_at_the_point() -> None:
         opening = asyncio.create_task(repository.open_workspace(folder, "main"))
-        while not (folder / "workspace.json").exists():
-            await asyncio.sleep(0)
-        opening.cancel()
+
+        def cancel(name: str) -> None:
+            if name == point:
+                opening.cancel()
+
+        crash.install(cancel)
         with pytest.raises(asyncio.CancelledError):
             await opening
 
-    asyncio.run(cancel_soon())
+    try:
+        asyncio.run(cancelled_at_the_point())
+    finally:
+        crash.install(None)
     assert asyncio.run(repository.find_workspace(folder)) is None
     assert files_of(opened(home, folder).tree) == FIRST

@@ -53,7 +53,7 @@ def test_release_note_waits_for_an_approval_over_a_restart_and_publishes_once(wo
 
     asyncio.run(story())
     (line,) = (world.state.outbox / "notes.jsonl").read_text().splitlines()
-    assert "- change" in json.loads(line)["text"]
+    assert "- change" in json.loads(line)["payload"]["text"]
 
 
 def test_release_note_that_is_denied_ends_at_a_person_and_nothing_is_published(world: World) -> None:

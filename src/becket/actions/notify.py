@@ -38,7 +38,7 @@ async def file(context: ActionContext, params: FileParams) -> Result:
 
 
 async def post(context: ActionContext, params: PostParams) -> Result:
-    call = EffectCall(name="http.post", target=params.url, payload={"body": params.body}, defer=_late(context))
+    call = EffectCall(name="http.post", target=params.url, payload=params.body, defer=_late(context))
     return _said(await context.perform(call))
 
 

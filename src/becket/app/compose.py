@@ -95,9 +95,10 @@ class App:
             target.url: Endpoint(url=target.url, secret=target.secret) for target in self.config.alarms if target.url
         }
         self.state.outbox.mkdir(exist_ok=True)
+        alarm_folders = [Path(target.file).parent for target in self.config.alarms if target.file]
         adapters: list[EffectAdapter] = [
             ConsoleNotice(self._console),
-            FileNotice([self.state.outbox]),
+            FileNotice([self.state.outbox, *alarm_folders]),
             HttpPost(endpoints, self.redactor.text),
             UpdateRefEffect(self.git),
         ]
@@ -117,7 +118,7 @@ class App:
 
     @cached_property
     def intake(self) -> Intake:
-        return Intake(self.store, self.loops, self.git, self.config.branch, lambda: self.kick())
+        return Intake(self.store, self.loops, self.git, self.config.branch, self._kicked)
 
     @cached_property
     def triggers(self) -> Triggers:
@@ -147,6 +148,10 @@ class App:
                 worker=self.worker_id,
             )
         )
+
+    def _kicked(self) -> None:
+        """Whoever serves may have changed since this was handed out."""
+        self.kick()
 
     def worker(self, role: str, now: float) -> WorkerInfo:
         return WorkerInfo(

@@ -65,7 +65,7 @@ async def _daemon(app: App) -> None:
     keeper = asyncio.create_task(_keep_watchdog(app.state, stop))
     try:
         while not stop.is_set() and not await serve(app, "daemon", stop=stop):
-            await asyncio.sleep(0.2)  # a `becket run` is the engine for the moment
+            await asyncio.sleep(0.2)  # a `becket run` of another process is the engine for the moment
     finally:
         keeper.cancel()
         await app.store.close()

@@ -91,7 +91,7 @@ async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> Non
 
 async def _poll(app: App, done: Until) -> None:
     while not await done():
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the other end is another process
 
 
 async def settled(app: App, run_id: str) -> bool:

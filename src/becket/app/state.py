@@ -7,6 +7,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from becket.contract.errors import UsageError
 
@@ -94,9 +95,8 @@ def find_state(start: Path | None = None) -> State:
     lines = told.stdout.splitlines()
     if told.returncode != 0 or len(lines) != 2:
         said = told.stderr.strip().splitlines()
-        raise UsageError(
-            f"{start} is not inside a git work tree ({said[0] if said else 'bare repository'}); go to one, or `git init`"
-        )
+        why = said[0] if said else "a bare repository"
+        raise UsageError(f"{start} is not inside a git work tree ({why}); go to one, or `git init`")
     return State(root=Path(lines[1]), common=Path(lines[0]))
 
 
@@ -125,7 +125,7 @@ class Lock:
             os.close(self._file)
             self._file = None
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

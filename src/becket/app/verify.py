@@ -71,10 +71,8 @@ _STATUS_OF = {
 def _status(run: Run, events: Iterable[Event]) -> Checked:
     derived: Status | None = None
     for event in events:
-        if event.kind is Kind.run_ended:
-            derived = Status(event.data["status"])
-        else:
-            derived = _STATUS_OF.get(event.kind, derived)
+        ended = event.kind is Kind.run_ended
+        derived = Status(event.data["status"]) if ended else _STATUS_OF.get(event.kind, derived)
     return Checked(derived is run.status, "status", f"the events say {derived}, the run says {run.status.value}")
 
 

@@ -19,7 +19,6 @@ from becket.contract.spec import ActionSpec, Autonomy, Command, EffectClass, Run
 from becket.contract.template import in_shell
 from becket.engine.context import StepContext, text_of
 
-
 REPORT_LIMIT = 64_000_000
 
 

@@ -196,7 +196,9 @@ class StepContext:
         )  # fmt: skip
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
-        key = f"child:{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{loop}:{subject or ''}"
+        # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.
+        turn = self.run.iteration if again else 0
+        key = f"child:{self.run.run_id}:{turn}:{self.phase}:{self.step_id}:{loop}:{subject or ''}"
         started = await self.house.intake.start(
             Ask(
                 loop_id=loop,

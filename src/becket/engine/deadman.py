@@ -99,18 +99,43 @@ def judge(view: SignsOfLife, now: float) -> tuple[Alarm, ...]:
     return (*((dead,) if dead else ()), *silent, *(alarm for sign in view.loops if (alarm := _failing(sign))))
 
 
+class Ending(StrEnum):
+    """Why an alarm is not raised any more."""
+
+    well = "well"
+    moot = "moot"  # what it was about is gone, or nobody expects it to live
+    unsure = "unsure"  # it cannot be judged now; the alarm stays
+
+
+def ending(view: SignsOfLife, now: float, key: str) -> Ending:
+    """Only a sign of life makes well: neither patience after a boot nor a dead daemon's silence is one."""
+    case, _, about = key.partition(":")
+    without_patience = {alarm.key for alarm in judge(view.model_copy(update={"watching_since": 0.0}), now)}
+    about_daemon = case in (Case.daemon_dead, Case.schedule_silent)
+    known = {
+        Case.schedule_silent: {sign.name.removeprefix(PREFIX) for sign in view.schedules},
+        Case.loop_failing: {sign.loop_id for sign in view.loops},
+    }
+    if (about_daemon and not view.daemon_expected) or about not in known.get(Case(case), {""}):
+        return Ending.moot
+    if key in without_patience or (about_daemon and Case.daemon_dead in without_patience):
+        return Ending.unsure
+    return Ending.well
+
+
 def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
-    daemons = [worker for worker in view.workers if worker.role == "daemon" and not worker.dead]
+    daemons = [worker for worker in view.workers if worker.role == "daemon"]
     patience = BEATS_MISSED * view.ttl
     # A beat from the future is from before the clock went back, and as good as none.
-    if now - view.watching_since <= patience or any(abs(now - worker.beat_at) <= patience for worker in daemons):
+    alive = any(not worker.dead and abs(now - worker.beat_at) <= patience for worker in daemons)
+    if alive or now - view.watching_since <= patience:
         return None
     last = max((worker.beat_at for worker in daemons), default=None)
     seen = f"its last sign of life was at {_iso(last)}" if last is not None else "it gave no sign of life at all"
     return Alarm(
         case=Case.daemon_dead,
         text=(
-            f"Becket's daemon does not work: {seen}. No loop runs and no schedule fires until it is back. "
+            f"Becket's daemon does not work: {seen}. No trigger and no schedule starts anything until it is back. "
             "Start it with `becket up`; `becket doctor` and the daemon's log say why it stopped."
         ),
         well="Becket's daemon is well again.",
@@ -265,25 +290,25 @@ class DeadMan:
         now = self._clock()
         try:
             self._watch.look(now)
-            alarms, in_sight = await self._judged(now)
+            view, alarms = await self._judged(now)
             await self._raise(alarms)
-            if in_sight:
-                await self._withdraw(alarms)
+            if view is not None:
+                await self._withdraw(view, alarms, now)
             await self._tell_open(now)
         finally:
             self._watch.looked_at = self._clock()
         return tuple(alarms.values())
 
-    async def _judged(self, now: float) -> tuple[dict[str, Alarm], bool]:
-        """The alarms by key, and whether the journal could be read: if not, nothing is known to be well."""
+    async def _judged(self, now: float) -> tuple[SignsOfLife | None, dict[str, Alarm]]:
+        """What was seen, and the alarms by key. Where nothing could be seen, nothing is known to be well."""
         try:
             view = await self._read()
         except Exception as error:
             alarm = _blind(error)
-            return ({alarm.key: alarm} if self._watch.blind_for(now) > BEATS_MISSED * TTL else {}), False
+            return None, {alarm.key: alarm} if self._watch.blind_for(now) > BEATS_MISSED * TTL else {}
         self._watch.blind_since = None
         seen = view.model_copy(update={"watching_since": max(view.watching_since, self._watch.since)})
-        return {alarm.key: alarm for alarm in judge(seen, now)}, True
+        return seen, {alarm.key: alarm for alarm in judge(seen, now)}
 
     async def _raise(self, alarms: dict[str, Alarm]) -> None:
         known = {alert.key for alert in await self._own.alerts((AlertState.open, AlertState.told))}
@@ -293,10 +318,14 @@ class DeadMan:
                     await self._own.close_alert(WELL + key)
                 await self._own.raise_alert(key, alarm.text, {**alarm.data, "well": alarm.well})
 
-    async def _withdraw(self, alarms: dict[str, Alarm]) -> None:
+    async def _withdraw(self, view: SignsOfLife, alarms: dict[str, Alarm], now: float) -> None:
         for alert in await self._own.alerts((AlertState.told,)):
-            if _is_alarm(alert.key) and alert.key not in alarms:
+            if not _is_alarm(alert.key) or alert.key in alarms:
+                continue
+            how = ending(view, now, alert.key)
+            if how is Ending.well:
                 await self._own.raise_alert(WELL + alert.key, str(alert.data["well"]), {"of": alert.key})
+            if how is not Ending.unsure:
                 await self._own.close_alert(alert.key)
 
     async def _tell_open(self, now: float) -> None:

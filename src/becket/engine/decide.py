@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from becket.contract.base import Json, digest_of
 from becket.contract.condition import RUNTIME_HANDOFFS, Conditions
 from becket.contract.run import Decision, Outcome, Run, Step, StepState
-from becket.contract.spec import Autonomy, LoopSpec, WaitThen
+from becket.contract.spec import Autonomy, LoopSpec, Phase, WaitThen
 from becket.contract.store import Carried, WaitRow
 
 STRIKES = 3
@@ -135,8 +135,8 @@ def failures(now: Situation) -> dict[str, tuple[Step, int]]:
 
 
 def added(now: Situation) -> str:
-    """The digest of what this iteration brought. Logs are left out: they hold times."""
-    outputs = {step.id: step.outputs for step in now.steps if step.outputs and not step.id.startswith("@")}
+    """The digest of what this iteration brought. Logs are left out: they hold times; so is notify: it only tells."""
+    outputs = {step.id: step.outputs for step in now.steps if step.outputs and step.phase is not Phase.notify}
     errors = sorted(failures(now))
     return digest_of([outputs, sorted(item.ref for item in now.conditions), sorted(map(str, now.receipts)), errors])
 

@@ -33,7 +33,7 @@ _NAMES = (
     r"|(?:api|access|account|auth|client|encryption|private|shared|signing)[_-]?(?:key|secret)"
     r"|pwd(?![\"']?[ \t]{0,8}+[:=]{1,2}[ \t]{0,8}+[\"']?[/~])"  # not the working directory
 )
-_ASSIGNS = r"\\?[\"']?[ \t]{0,8}+(?:=>|:=|=|:)[ \t]{0,8}+"
+_ASSIGNS = r"\\?[\"']?[ \t]{0,8}+(?>=>|:=|==?|:)[ \t]{0,8}+"
 # What stands where a secret would stand, and is none: a mark, a variable, a template, a mask, a plain word.
 _HOLDERS = r"\[redacted:|\$[{(]|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\{{1,2}[ \w.]{1,64}\}|<[\w -]{1,64}>|%\(|\*{2}|\.{3}"
 _WORDS = (

@@ -58,8 +58,8 @@ class Triggers:
     """Turns what happened into runs.
 
     A move of a branch is remembered in a cursor that moves with the run's start. Events and ended runs have no cursor
-    of their own: a start that fails is held in one and tried again by `tick`. `on_started` hears of runs that a
-    commit started, possibly later than the call that told of the commit.
+    of their own: a start that fails is held in one and tried again by `tick`. `on_started` hears of every run;
+    those of a commit may start later than the call that told of the commit.
     """
 
     def __init__(
@@ -256,9 +256,13 @@ class Triggers:
             return ()
         if run is None:
             return ()
+        return (await self._started(run, start.ask),)
+
+    async def _started(self, run: NewRun, ask: Ask) -> Started:
         started = await self._store.start_run(run)
-        await self._trouble.started(start.ask.loop_id, start.ask.trigger)
-        return (started,)
+        self._on_started(started)
+        await self._trouble.started(ask.loop_id, ask.trigger)
+        return started
 
     async def _hold(self, start: Start, error: Exception) -> None:
         ask, now = start.ask, await self._store.now()
@@ -287,9 +291,8 @@ class Triggers:
                 await self._trouble.not_started(ask.loop_id, ask.trigger, error, {"of": ask.origin_key})
                 await self._hold_on(cursor, held, now)
             return ()
-        started = () if run is None else (await self._store.start_run(run),)
+        started = () if run is None else (await self._started(run, ask),)
         await self._store.drop_cursors([cursor.name])
-        await self._trouble.started(ask.loop_id, ask.trigger)
         return started
 
     async def _hold_on(self, cursor: Cursor, held: HeldStart, now: float) -> None:

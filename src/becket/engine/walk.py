@@ -90,6 +90,7 @@ class Walk:
 
     async def _phase(self, phase: Phase) -> None:
         spec = self._spec.phase(phase)
+        await self._out_of_bounds()
         if not await self._actions(phase, spec):
             return
         await self._verifiers(phase, spec)

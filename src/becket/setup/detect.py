@@ -51,11 +51,14 @@ class Detected(Record):
         )
 
 
+_Propose = Callable[[Folder, Tools], Ecosystem | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """How one ecosystem is found, and whether a run at the root tests a folder below it too."""
 
-    propose: Callable[[Folder, Tools], Ecosystem | None]
+    propose: _Propose
     covers: Callable[[Folder, Folder], bool]
 
 
@@ -81,6 +84,7 @@ class _Look:
     root: Path
     tools: Tools
     notes: list[str] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)  # kinds whose files at the root cannot be read
 
     def all(self) -> Detected:
         top = Folder(self.root)
@@ -98,18 +102,25 @@ class _Look:
         return Detected(ecosystems=_named_apart(found), notes=tuple(self.notes))
 
     def _kinds(self, folder: Folder) -> dict[str, Ecosystem]:
-        found = {name: self._attempt(kind.propose, folder) for name, kind in _KINDS.items()}
+        found = {name: self._attempt(name, kind.propose, folder) for name, kind in _KINDS.items()}
         return {name: ecosystem for name, ecosystem in found.items() if ecosystem is not None}
 
-    def _attempt(self, propose: Callable[[Folder, Tools], Ecosystem | None], folder: Folder) -> Ecosystem | None:
+    def _attempt(self, name: str, propose: _Propose, folder: Folder) -> Ecosystem | None:
         try:
             return propose(folder, self.tools)
         except Unreadable as error:
             self.notes.append(str(error))
+            self.broken |= set() if folder.name else {name}
             return None
 
     def _covered(self, kind: str, at_root: dict[str, Ecosystem], top: Folder, sub: Folder) -> bool:
-        return kind in at_root and bool(at_root[kind].fast) and _KINDS[kind].covers(top, sub)
+        """Also where the root's own file is broken: what belongs to the root is no project of its own."""
+        if kind in at_root and not at_root[kind].fast:
+            return False
+        try:
+            return (kind in at_root or kind in self.broken) and _KINDS[kind].covers(top, sub)
+        except Unreadable:
+            return False
 
     def _with_make(self, top: Folder, at_root: list[Ecosystem], below: list[Ecosystem]) -> list[Ecosystem]:
         """Makefiles count where nothing better speaks for a folder."""
@@ -117,9 +128,9 @@ class _Look:
             return [*at_root, *below]
         names = [found.folder for found in below]
         others = [sub for sub in self._folders() if sub.name not in names]
-        below += [found for sub in others if (found := self._attempt(make.propose, sub)) and found.fast]
+        below += [found for sub in others if (found := self._attempt("make", make.propose, sub)) and found.fast]
         below.sort(key=lambda found: found.folder)
-        fallback = self._attempt(make.propose, top)
+        fallback = self._attempt("make", make.propose, top)
         if fallback is None or make.only_delegates(top, names):
             return [*at_root, *below]
         return [fallback, *(found for found in at_root if found.slow or not fallback.fast), *below]
@@ -135,8 +146,8 @@ class _Look:
             for path in paths
             if path.name.isprintable()
             and not skipped(path.name)
-            and os.path.isdir(path)
-            and not os.path.islink(path)
+            and path.is_dir()
+            and not path.is_symlink()
             and not os.path.lexists(path / ".git")
             and not os.path.lexists(path / "pyvenv.cfg")
         ]

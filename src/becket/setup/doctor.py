@@ -60,7 +60,7 @@ def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
 def _isolated(name: str, check: Check, exam: Exam) -> tuple[Diagnosis, ...]:
     try:
         return tuple(check(exam))
-    except Exception as error:  # noqa: BLE001  one broken check must not hide what the others found
+    except Exception as error:  # one broken check must not hide what the others found
         what = words.CHECK_FAILED.format(kind=type(error).__name__, why=error)
         return (Diagnosis(name=name, level=Level.error, what=what, mend=words.CHECK_FAILED_MEND),)
 

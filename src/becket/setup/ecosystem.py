@@ -22,7 +22,21 @@ from becket.setup import words
 BIGGEST_FILE = 2_000_000
 MOST_ENTRIES = 5_000
 SKIPPED = frozenset(
-    "node_modules vendor third_party venv env target build dist out __pycache__ site-packages testdata fixtures".split()
+    [
+        "node_modules",
+        "vendor",
+        "third_party",
+        "venv",
+        "env",
+        "target",
+        "build",
+        "dist",
+        "out",
+        "__pycache__",
+        "site-packages",
+        "testdata",
+        "fixtures",
+    ]
 )
 TEST_TIMEOUT = 600.0
 
@@ -97,7 +111,11 @@ class Folder:
             return False
 
     def has_folder(self, name: str) -> bool:
-        return os.path.isdir(self.path / name) and not os.path.islink(self.path / name)
+        path = self.path / name
+        try:
+            return path.is_dir() and not path.is_symlink()
+        except OSError:
+            return False
 
     def text(self, name: str) -> str:
         """The file's text; empty if it is not there."""

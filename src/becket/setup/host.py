@@ -58,7 +58,7 @@ def write_problem(folder: Path) -> str | None:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
         return error.strerror or str(error)
-    os.unlink(probe)
+    probe.unlink()
     return None
 
 
@@ -92,18 +92,18 @@ def _used() -> tuple[int | None, int | None]:
     """Watches and instances of this user's processes; unreadable ones are not ours."""
     watches = instances = 0
     try:
-        processes = [entry for entry in os.listdir(_PROC) if entry.isdigit()][:_MOST_PROCESSES]
+        processes = [entry for entry in _PROC.iterdir() if entry.name.isdigit()][:_MOST_PROCESSES]
     except OSError:
         return None, None
-    for pid in processes:
+    for process in processes:
         with contextlib.suppress(OSError):
-            if os.stat(_PROC / pid).st_uid != os.getuid():
+            if process.stat().st_uid != os.getuid():
                 continue
-            for descriptor in os.listdir(_PROC / pid / "fd"):
+            for descriptor in (process / "fd").iterdir():
                 with contextlib.suppress(OSError):
-                    if "inotify" in os.readlink(_PROC / pid / "fd" / descriptor):
+                    if "inotify" in str(descriptor.readlink()):
                         instances += 1
-                        watches += (_read(_PROC / pid / "fdinfo" / descriptor) or "").count("inotify wd:")
+                        watches += (_read(process / "fdinfo" / descriptor.name) or "").count("inotify wd:")
     return watches, instances
 
 

@@ -43,7 +43,7 @@ def write_config(
 ) -> ScaffoldResult:
     """Write becket.yaml, and on request an example loop. `force` keeps an existing file as becket.yaml.bak."""
     target = root / CONFIG_FILE
-    if os.path.isdir(target):
+    if target.is_dir():
         raise UsageError(words.CONFIG_IS_FOLDER.format(path=target))
     if os.path.lexists(target) and not force:
         raise UsageError(words.CONFIG_EXISTS.format(path=target))
@@ -95,7 +95,7 @@ def person_key(person: str) -> str:
 def _protected(root: Path) -> list[str]:
     """What agents must not touch: the rules of the game, here and on the forge."""
     found = [name for name in _CI_FILES if os.path.lexists(root / name)]
-    return [CONFIG_FILE, ".becket/**", *(f"{name}/**" if os.path.isdir(root / name) else name for name in found)]
+    return [CONFIG_FILE, ".becket/**", *(f"{name}/**" if (root / name).is_dir() else name for name in found)]
 
 
 def _gates(detected: Detected) -> str:
@@ -187,15 +187,14 @@ def _place(target: Path, text: str, *, replace: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
         if replace:
-            os.replace(temporary, target)
+            temporary.replace(target)
         else:
             _link_or_rename(temporary, target)
         _sync_folder(target.parent)
     except FileExistsError as error:
         raise UsageError(words.CONFIG_EXISTS.format(path=target)) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
 
 
 def _link_or_rename(temporary: Path, target: Path) -> None:
@@ -207,7 +206,7 @@ def _link_or_rename(temporary: Path, target: Path) -> None:
             raise
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
-        os.rename(temporary, target)
+        temporary.rename(target)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,9 +12,28 @@ _TRIVIAL = frozenset({"echo", "printf", "true", ":"})
 _SWALLOWS = frozenset({"tee", "cat", "tail", "head", "true"})
 _PREFIXES = frozenset({"exec", "env", "time", "nice", "command", "nohup"})
 _BUILTINS = frozenset(
-    "set export unset umask ulimit trap eval echo printf true false : . source test [ exit wait".split()
+    [
+        "set",
+        "export",
+        "unset",
+        "umask",
+        "ulimit",
+        "trap",
+        "eval",
+        "echo",
+        "printf",
+        "true",
+        "false",
+        ":",
+        ".",
+        "source",
+        "test",
+        "[",
+        "exit",
+        "wait",
+    ]
 )
-_KEYWORDS = frozenset("if for while until case then do else { ! function".split())
+_KEYWORDS = frozenset(["if", "for", "while", "until", "case", "then", "do", "else", "{", "!", "function"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,8 @@ def simple_commands(text: str) -> list[Simple]:
             skip = False
         elif "<" in token or ">" in token:
             skip = True
+            if words and words[-1].isdigit():  # the file descriptor of `2>`
+                words.pop()
         else:
             found += [Simple(before, tuple(words))] if words else []
             before, words = token, []

@@ -204,6 +204,7 @@ PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${
 
 TOOLS_OK = "the programs of every gate step and of the set-up are there"
 TOOL_MISSING = "{tool}, which {user} starts, was not found"
+FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"
 AGENT_NO_COMMAND = "agents.{name} has no `run`, and its driver needs one"

@@ -9,7 +9,7 @@ WIDTH = 110
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
-_NOT_A_STRING = frozenset("y n yes no true false on off null".split())
+_NOT_A_STRING = frozenset(["y", "n", "yes", "no", "true", "false", "on", "off", "null"])
 
 
 def scalar(text: str, indent: int = 0, before: int = 0) -> str:

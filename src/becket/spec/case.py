@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from becket.contract.action import ActionDef, Registry, VerifierDef
@@ -94,7 +94,7 @@ class Case:
     others: Sequence[LoopSpec] | None
     actions: tuple[ActionStep, ...]
     verifiers: tuple[VerifierStep, ...]
-    findings: list[Finding] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:

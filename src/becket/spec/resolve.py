@@ -33,7 +33,7 @@ def resolve(document: Document, spec: LoopSpec, registry: Registry, others: Sequ
         elif definition is not None:
             resolver.parameters(path, definition.params, verifier.with_)
         verifiers.append(VerifierStep(path, order, verifier, definition))
-    return Case(document, spec, registry, others, actions, tuple(verifiers), resolver.findings)
+    return Case(document, spec, registry, others, actions, tuple(verifiers), tuple(resolver.findings))
 
 
 class _Resolver:

@@ -13,6 +13,9 @@ Deed = Callable[[Path], None]
 """What it does to the work tree."""
 
 
+DEFAULT_USAGE = Usage(seconds=1.0, turns=1, tokens=100, usd=0.01)
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """One call's worth of behaviour."""
@@ -23,7 +26,7 @@ class Act:
     error: str = ""
     hint: AgentOutcome | None = None
     until: float | None = None
-    usage: Usage = Usage(seconds=1.0, turns=1, tokens=100, usd=0.01)
+    usage: Usage = DEFAULT_USAGE
     hangs: bool = False
 
 

@@ -28,13 +28,14 @@ _LONGEST_BODY = 10_000_000
 class Answer:
     """What the receiver does with one request.
 
-    `delay` seconds pass before it acts. `cut` drops the connection without an answer, before or after it acted.
+    `delay` seconds pass before it acts; with `hold` it acts when `release` is called. `cut` drops the connection without an answer, before or after it acted.
     Without `acts`, it acts on every request that it does not answer with an error.
     """
 
     status: int = 200
     body: bytes = b"{}"
     delay: float = 0.0
+    hold: bool = False
     cut: Literal["", "before", "after"] = ""
     retry_after: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Receiver:
         self._acted: list[str] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
+        self._released = threading.Event()
         self._server = _Server(("127.0.0.1", port), _Handler, self)
         self._thread: threading.Thread | None = None
 
@@ -105,6 +107,10 @@ class Receiver:
         with self._changed:
             self._script.extend(answers)
 
+    def release(self) -> None:
+        """Let every held request act, also those still to come."""
+        self._released.set()
+
     def wait_for(self, deliveries: int = 0, effects: int = 0, timeout: float = 10.0) -> bool:
         """Block until so much has arrived and happened; False if it has not in time."""
         with self._changed:
@@ -119,6 +125,7 @@ class Receiver:
     def stop(self) -> None:
         """Ends delays at once; a delayed request does not act any more."""
         self._stopping.set()
+        self._released.set()
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
@@ -143,9 +150,12 @@ class Receiver:
 
     def _act(self, delivery: Delivery, answer: Answer) -> None:
         """One step under one lock: two requests with one key that are in flight together are one effect."""
-        stopped = self._stopping.wait(answer.delay) if answer.delay else False
+        self._stopping.wait(answer.delay)
+        if answer.hold:
+            self._released.wait()
+        late = (answer.delay or answer.hold) and self._stopping.is_set()
         with self._changed:
-            if answer.takes_effect and not stopped and (delivery.key is None or delivery.key not in self._acted):
+            if answer.takes_effect and not late and (delivery.key is None or delivery.key not in self._acted):
                 self._acted.append(delivery.key or f"without a key {len(self._acted)}")
                 self._changed.notify_all()
 

@@ -7,12 +7,14 @@ import os
 import subprocess
 import textwrap
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from becket.adapters.store import open_memory, open_sqlite
 from becket.app.compose import App
 from becket.app.serve import recover
 from becket.app.state import State, find_state
+from becket.contract.action import ActionDef
 from becket.contract.agent import Agent, Agents, AgentsByName
 from becket.contract.base import Json
 from becket.contract.effect import EffectAdapter
@@ -40,6 +42,7 @@ class World:
         self.console = io.StringIO()
         self._agents = AgentsByName(agents or {})
         self._outside: list[EffectAdapter] = []
+        self._actions: list[ActionDef] = []
         self._kind = store
         make_repository(self.root)
         self.state: State = find_state(self.root).make()
@@ -52,7 +55,15 @@ class World:
     def _open_app(self) -> App:
         app = App(self.state, self.store, self.console, {Agents: self._agents})
         app.effects.update({adapter.name: adapter for adapter in self._outside})
+        app.registry = replace(
+            app.registry, actions={**app.registry.actions, **{action.name: action for action in self._actions}}
+        )
         return app
+
+    def action(self, *definitions: ActionDef) -> None:
+        """Register actions of the test."""
+        self._actions += definitions
+        self.app = self._open_app()
 
     def outside(self, *adapters: EffectAdapter) -> None:
         """Replace what lies behind effects of these names."""

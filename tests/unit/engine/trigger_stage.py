@@ -89,7 +89,7 @@ class Stage:
         self.store: Store = open_memory(self.clock)
         self.loops = Book()
         self.repo = Repo()
-        self.intake = Intake(self.store, self.loops, self.repo, "main")  # type: ignore[arg-type]
+        self.intake = Intake(self.store, self.loops, self.repo, "main", lambda: None)  # type: ignore[arg-type]
 
     async def runs(self, loop_id: str | None = None) -> list[Run]:
         return list(await self.store.list_runs(RunFilter(loop_id=loop_id, limit=500, oldest_first=True)))

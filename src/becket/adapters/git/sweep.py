@@ -22,6 +22,7 @@ class Inventory:
 
     files: set[bytes] = field(default_factory=set)
     folders: set[bytes] = field(default_factory=set)
+    converts: bool = False  # attributes may make a file differ from its blob
 
     @classmethod
     def of(cls, listing: bytes) -> Inventory:
@@ -33,6 +34,7 @@ class Inventory:
                 inventory.folders.add(path)
             else:
                 inventory.files.add(path)
+                inventory.converts |= path.endswith(b".gitattributes")
             parent = path.rpartition(b"/")[0]
             while parent and parent not in inventory.folders:
                 inventory.folders.add(parent)

@@ -50,7 +50,7 @@ async def watch(
         await events.close()
 
 
-def _notifier(folders: list[str]) -> RustNotify:
+def notifier(folders: list[str]) -> RustNotify:
     from watchfiles._rust_notify import RustNotify
 
     return RustNotify(folders, False, False, 0, False, False)  # not recursive: objects/ and remotes would be noise
@@ -59,8 +59,8 @@ def _notifier(folders: list[str]) -> RustNotify:
 class FolderEvents:
     """Wakes when something happens directly in one of a few folders. One waiting thread while it is in use."""
 
-    def __init__(self, notifier: Callable[[list[str]], RustNotify] = _notifier) -> None:
-        self._notifier = notifier
+    def __init__(self, notify: Callable[[list[str]], RustNotify] = notifier) -> None:
+        self._notifier = notify
         self._folders: list[str] = []
         self._notify: RustNotify | None = None
         self._stop = threading.Event()

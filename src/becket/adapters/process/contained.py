@@ -29,13 +29,22 @@ _SLACK = 15.0
 class ContainedProcesses:
     """Runs children, each under a keeper of its own, in the sandbox that was asked for or is best here.
 
-    `grace` is the time between TERM and KILL at a timeout. The sandbox is probed once, when this is made.
+    `grace` is the time between TERM and KILL at a timeout; `scratch` is where the private folders of children are
+    made, if not in the system's temporary folder. The sandbox is probed once, when this is made.
     """
 
-    def __init__(self, kind: Wanted = "auto", *, grace: float = 2.0, keeper: KeeperProgram | None = None) -> None:
+    def __init__(
+        self,
+        kind: Wanted = "auto",
+        *,
+        grace: float = 2.0,
+        scratch: Path | None = None,
+        keeper: KeeperProgram | None = None,
+    ) -> None:
         self._sandbox = pick(kind)
         self._holds = self._sandbox.holds()
         self._grace = grace
+        self._scratch = scratch
         self._keeper = keeper or KeeperProgram.default()
         self._disk = Disk(self._keeper.package)
 
@@ -50,7 +59,7 @@ class ContainedProcesses:
         if not spec.tree.is_dir():
             return self._not_started(words.NO_TREE.format(tree=spec.tree))
         try:
-            scratch = Scratch()
+            scratch = Scratch(self._scratch)
         except OSError as error:
             return self._not_started(words.NO_SCRATCH.format(reason=error.strerror))
         try:

@@ -49,6 +49,7 @@ class Disk:
         """The rules of one child, shallow before deep, without those that change nothing."""
         _refuse_contradictions(spec)
         _refuse_planted_links(spec)
+        _refuse_absent(spec)
         asked = dict(self._shared_by(tuple(search_path(env))))
         for path in spec.hidden:
             _put(asked, path, Access.hide)
@@ -124,6 +125,12 @@ def _refuse_contradictions(spec: ChildSpec) -> None:
     both = sorted(str(path) for path in spec.hidden if path.resolve() in shown)
     if both:
         raise UsageError(f"{', '.join(both)} cannot be hidden from a child and given to it. Take it out of one list.")
+
+
+def _refuse_absent(spec: ChildSpec) -> None:
+    absent = sorted(str(path) for path in spec.writable if not os.access(path, os.W_OK))
+    if absent:
+        raise UsageError(f"A child cannot be let write {', '.join(absent)}: make it first, and writable for this user.")
 
 
 def _refuse_planted_links(spec: ChildSpec) -> None:

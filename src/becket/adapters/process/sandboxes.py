@@ -77,6 +77,7 @@ class Landlocked(Bare):
             *words.LANDLOCK_NOTES,
             words.LANDLOCK_SIGNALS_HELD if signals else words.LANDLOCK_SIGNALS_OPEN.format(abi=abi),
             words.LANDLOCK_TCP_HELD if tcp else words.LANDLOCK_TCP_OPEN.format(abi=abi),
+            *_notes_for_root(),
         ]
         if not files:
             notes.append(words.LANDLOCK_TRUNCATE_OPEN.format(abi=abi))
@@ -110,7 +111,11 @@ def _around_holes(folder: Path, holes: Sequence[Path]) -> Iterable[Path]:
     if not inside:
         yield folder
         return
-    for entry in folder.iterdir():
+    try:
+        entries = list(folder.iterdir())
+    except PermissionError:
+        return  # what Becket cannot list, its child cannot read either
+    for entry in entries:
         if not entry.is_symlink():  # what a link leads to has a rule of its own, or is not meant
             yield from _around_holes(entry, inside)
 
@@ -124,7 +129,7 @@ class Bubblewrap:
         self._program = program
 
     def holds(self) -> Holds:
-        notes = words.BWRAP_NOTES if os.geteuid() != 0 else (*words.BWRAP_NOTES, words.BWRAP_AS_ROOT)
+        notes = (*words.BWRAP_NOTES, *_notes_for_root())
         return Holds(kind=SandboxKind.bwrap, files=True, processes=True, network=True, notes=notes)
 
     def private_folders(self, scratch: Scratch) -> tuple[str, str]:
@@ -134,7 +139,7 @@ class Bubblewrap:
         return None
 
     def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
-        arguments = [str(self._program), *self.namespaces(around.network), "--proc", "/proc", "--dev", "/dev"]
+        arguments = [str(self._program), *self.namespaces(around.network), *self._kernel_views()]
         arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY, "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
         arguments += ["--bind", str(around.scratch.home), self._HOME]
         arguments += _mounts(around.rules)
@@ -148,7 +153,20 @@ class Bubblewrap:
         flags = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         if network is not Network.full:
             flags.append("--unshare-net")
-        return [*flags, "--die-with-parent", "--new-session", "--as-pid-1"]
+        return [*flags, "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+
+    @staticmethod
+    def _kernel_views() -> list[str]:
+        arguments = ["--proc", "/proc", "--dev", "/dev"]
+        if os.geteuid() == 0:
+            # Root inside is root outside as the owner of a kernel setting, capabilities or not.
+            for name in ("bus", "fs", "irq", "sys", "sysrq-trigger"):
+                arguments += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
+        return arguments
+
+
+def _notes_for_root() -> tuple[str, ...]:
+    return (words.AS_ROOT,) if os.geteuid() == 0 else ()
 
 
 def _settings(path: Path) -> list[str]:
@@ -166,7 +184,7 @@ def _mounts(rules: Sequence[Rule]) -> list[str]:
     for rule in rules:
         path = str(rule.path)
         if rule.access is not Access.hide:
-            arguments += ["--bind" if rule.access is Access.write else "--ro-bind", path, path]
+            arguments += ["--bind" if rule.access is Access.write else "--ro-bind-try", path, path]
         elif rule.path.is_dir():
             arguments += ["--tmpfs", path]
             sealed += ["--remount-ro", path]

@@ -11,8 +11,8 @@ from pathlib import Path
 class Scratch:
     """Two empty folders, made for one child and removed after it."""
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="becket-child-")).resolve()
+    def __init__(self, parent: Path | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="becket-child-", dir=parent)).resolve()
         self.home = self.folder / "home"
         self.temporary = self.folder / "tmp"
         self.home.mkdir(mode=0o700)

@@ -23,7 +23,7 @@ BWRAP_NOTES = (
     "network: none and loopback are a network of the child's own, with nothing but its own loopback",
     "network: full is the host's network, its loopback and abstract sockets included",
 )
-BWRAP_AS_ROOT = "a tree that belongs to another user is not writable inside, although Becket runs as root"
+AS_ROOT = "as root, a child has no capabilities: it cannot write a tree that belongs to another user"
 
 BWRAP_MISSING = (
     "the program `bwrap` is not on PATH. Install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap` or "

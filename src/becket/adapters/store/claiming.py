@@ -98,12 +98,12 @@ def _lock_in_group(tx: Tx, run_id: str) -> LockedRun | None:
 
 def _take_group(tx: Tx, run: LockedRun, worker: str, ttl: float) -> bool:
     group = run["group_name"]
-    lease = tx.one(_LOOK_AT_LEASE, name=group)
-    others = lease is not None and lease.run_id != run.run_id
-    if lease is not None and others and (lease.until > tx.now or not _oust(tx, lease)):
-        return False
+    # Whose turn it is is asked first: a holder that is ousted now goes behind the run that takes its place.
     first = tx.one(_FIRST_OF_GROUP, group=group)
     if first is None or first.run_id != run.run_id:
+        return False
+    lease = tx.one(_LOOK_AT_LEASE, name=group)
+    if lease is not None and (lease.until > tx.now or not _oust(tx, lease)):
         return False
     tx.run(_DROP_LEASE, {"this_name": group})
     tx.run(_TAKE_LEASE, {"name": group, "run_id": run.run_id, "worker": worker, "until": tx.now + ttl})

@@ -12,7 +12,7 @@ from becket.setup.facts import Diagnosis, Exam, Level
 from becket.setup.shell import cannot_fail
 
 FILE = "becket.yaml"
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def readable(exam: Exam) -> Iterator[Diagnosis]:
@@ -104,12 +104,13 @@ def place_of(exam: Exam, value: str) -> str:
 
 
 def _undefined(exam: Exam, text: str) -> Iterator[Diagnosis]:
+    told = {found.line for found in exam.loaded.findings} if isinstance(exam.loaded, InvalidDocument) else set()
     inside_gates = False
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(r"[A-Za-z_\"']", line):
             inside_gates = re.match(r"[\"']?gates[\"']?\s*:", line) is not None
         for match in _VARIABLE.finditer(_without_comment(line)) if not inside_gates else ():
-            if match[1] not in exam.facts.env:
+            if match[1] not in exam.facts.env and number not in told:
                 yield Diagnosis(
                     name="variables",
                     level=Level.error,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def agent_tools(exam: Exam) -> Iterator[Diagnosis]:
                 name="agents",
                 level=Level.warn,
                 what=what,
-                mend=words.install(program.word),
+                mend=_mend(program),
                 where=place_of(exam, agent.run or program.word),
             )
 
@@ -62,13 +63,19 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
     if "/" in program.word and config.setup is not None and user != "setup":
         return  # the set-up may make it, such as .venv/bin/python
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
-    yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.install(program.word), where=where)
+    yield Diagnosis(name="tools", level=Level.error, what=what, mend=_mend(program), where=where)
 
 
 def _agent_program(agent: AgentConfig) -> Program | None:
     if agent.run:
         return program_of(agent.run) or Program("", "sh")
     return Program("", agent.driver) if agent.driver in ("codex", "claude") else None
+
+
+def _mend(program: Program) -> str:
+    if "/" not in program.word:
+        return words.install(program.word)
+    return words.FILE_MEND.format(file=shlex.quote(str(Path(program.folder) / program.word)))
 
 
 def _there(exam: Exam, program: Program) -> bool:

@@ -83,7 +83,7 @@ class _Project:
 
     @cached_property
     def runner(self) -> Literal["pytest", "django"] | None:
-        """What runs the tests. pytest also runs tests written for unittest, except where Django must be set up first."""
+        """What runs the tests. pytest runs those written for unittest too, except where Django must be set up first."""
         if self.pytest_options is not None or "pytest" in self.mentions:
             return "pytest"
         if self.folder.has("manage.py"):

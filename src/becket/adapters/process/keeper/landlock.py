@@ -4,13 +4,14 @@ import ctypes
 import os
 import stat
 
-from .kernel import gain_no_privileges
+from .kernel import drop_capabilities, gain_no_privileges
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_DEVICES = 1 << 6 | 1 << 11
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
@@ -67,7 +68,7 @@ def granted(mode: str, version: int) -> int:
     """What one of our modes means in this version."""
     wanted = {
         READ: _EXECUTE | _READ_FILE | _READ_DIR,
-        WRITE: handled(version) & ~_IOCTL_DEV,
+        WRITE: handled(version) & ~(_IOCTL_DEV | _MAKE_DEVICES),
         DEVICE: _READ_FILE | _WRITE_FILE | _TRUNCATE | _IOCTL_DEV,
     }[mode]
     return wanted & handled(version)
@@ -89,6 +90,7 @@ def restrict(rules: list[tuple[str, str]], deny_tcp: bool, version: int) -> None
     gain_no_privileges()
     _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
+    drop_capabilities()
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:

@@ -29,7 +29,7 @@ def main(control: int, output: int) -> None:
     kernel.adopt_orphans()
     job = receive(control)
     if job is not None:
-        os.write(control, _run(job, control, output).encode())
+        _tell(control, _run(job, control, output).encode())
     os._exit(0)  # nothing to flush; the interpreter's own end would cost a millisecond
 
 
@@ -40,7 +40,7 @@ def _run(job: Job, control: int, output: int) -> Report:
     if problem:
         os.waitpid(pid, 0)
         return Report("not_started", None, 0, 0, False, problem)
-    os.write(control, STARTED)
+    _tell(control, STARTED)
     return _Watch(job, pid, control, reader, Output(output, job.cap)).to_the_end()
 
 
@@ -223,6 +223,15 @@ class _Watch:
         if self._reap():
             message = f"some processes outlived SIGKILL for {KILL:g} s"
         return Report(end, code, left, self._output.size, self._output.capped, message)
+
+
+def _tell(control: int, message: bytes) -> bool:
+    """False if Becket is gone; then the control socket has ended, and what is left of the child is killed anyway."""
+    try:
+        os.write(control, message)
+    except OSError:
+        return False
+    return True
 
 
 def _kill(pid: int) -> bool:

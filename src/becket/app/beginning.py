@@ -1,0 +1,38 @@
+"""`becket init`: what a repository is made of, and its first becket.yaml."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+
+from becket.adapters.git.repository import discover
+from becket.app.state import State
+from becket.contract.base import Record
+from becket.setup.detect import Detected, detect
+from becket.setup.scaffold import ScaffoldResult, write_config
+
+LIKELY = ("main", "master")
+
+
+class Begun(Record):
+    """What was found and what was written."""
+
+    branch: str
+    detected: Detected
+    written: ScaffoldResult
+
+
+def begin(state: State, *, force: bool, with_example: bool) -> Begun:
+    branch = asyncio.run(_branch(state))
+    found = detect(state.root)
+    written = write_config(state.root, found, branch, getpass.getuser(), force=force, with_example=with_example)
+    return Begun(branch=branch, detected=found, written=written)
+
+
+async def _branch(state: State) -> str:
+    """The branch that everybody builds on, not the one that happens to be checked out."""
+    git = discover(state.root)
+    for name in LIKELY:
+        if await git.resolve(f"refs/heads/{name}") is not None:
+            return name
+    return (await git.status()).branch or LIKELY[0]

@@ -1,0 +1,157 @@
+"""What a person may ask of the runtime: the same for the command line, the dashboard and the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import Field
+
+from becket.adapters.dispatch.bell import ring
+from becket.app.compose import App
+from becket.app.serve import drive, settled
+from becket.app.state import State, holder
+from becket.contract.base import Json, Record, new_id
+from becket.contract.errors import UsageError
+from becket.contract.handoff import Approval, Handoff, HandoffState
+from becket.contract.run import ENDED, Run, Started, Status
+from becket.contract.spec import Autonomy
+from becket.contract.store import Control, RunFilter
+from becket.engine.intake import Ask
+
+T = TypeVar("T")
+
+ALL = "all"
+ROLES = ("member", "approver", "owner")
+
+
+class Wish(Record):
+    """A run that a person wants."""
+
+    loop_id: str
+    subject: str | None = None
+    inputs: dict[str, Json] = Field(default_factory=dict)
+    dry_run: bool = False
+    autonomy: Autonomy | None = None
+
+
+async def start(app: App, wish: Wish) -> Started:
+    """Start it, or find the run that answers."""
+    ask = Ask(
+        loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
+        by=app.person()[0],
+    )  # fmt: skip
+    return await _rung(app, app.intake.start(ask))
+
+
+async def retry(app: App, run_id: str) -> Started:
+    run = await app.store.get_run(run_id)
+    if run.status not in ENDED:
+        raise UsageError(f"{run.run_id} is {run.status.value}; only a run that has ended can be tried again")
+    return await _rung(app, app.intake.retry(run, app.person()[0]))
+
+
+async def post_event(
+    app: App, name: str, data: Mapping[str, Json], event_id: str | None = None
+) -> tuple[str, tuple[Started, ...]]:
+    """The event's id and what it started. The same id again starts only what is still missing."""
+    event_id = event_id or new_id("evt")
+    return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
+
+
+async def cancel(app: App, run_id: str, reason: str = "") -> Run:
+    """Cancel at once what waits; a run at work is told so and ends by itself."""
+    run = await app.store.get_run(run_id)
+    if run.status in ENDED:
+        raise UsageError(f"{run.run_id} has ended already ({run.status.value}); there is nothing to cancel")
+    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], reason))
+
+
+async def drop(app: App, run_id: str) -> Run:
+    """Cancel a run that is not at work."""
+    run = await app.store.get_run(run_id)
+    if run.status is Status.running:
+        raise UsageError(f"{run.run_id} is at work; stop it with `becket runs cancel {run.run_id}`")
+    return await cancel(app, run.run_id, "dropped")
+
+
+async def hold(app: App, run_id: str, on: bool) -> Run:
+    run = await app.store.get_run(run_id)
+    return await _rung(app, app.store.hold(run.run_id, app.person()[0], on))
+
+
+async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
+    """Keep a loop, or everything, from being started; what is at work goes on to its end."""
+    scope = ALL if loop_id is None else f"loop:{loop_id}"
+    if loop_id is not None and on:
+        app.loops.get(loop_id)
+    return await _rung(app, app.store.set_control(scope, on, app.person()[0], note))
+
+
+async def migrate(app: App, run_id: str) -> Run:
+    """Move a waiting run to its loop's current spec."""
+    run = await app.store.get_run(run_id)
+    loop = app.loops.get(run.loop_id)
+    if loop.digest == run.spec_digest:
+        raise UsageError(f"{run.run_id} follows the current spec of {run.loop_id} already")
+    return await app.store.migrate(run.run_id, loop.digest, loop.text, app.person()[0])
+
+
+async def decide(app: App, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
+    name, person = app.person()
+    return await _rung(app, app.store.decide_approval(approval_id, approve, name, person.role, about, note))
+
+
+async def revoke(app: App, approval_id: str, note: str) -> Approval:
+    """Whoever could have decided may take it back."""
+    name, person = app.person()
+    approval = await app.store.get_approval(approval_id)
+    if approval.role in ROLES and ROLES.index(person.role) < ROLES.index(approval.role):
+        raise UsageError(f"{name} is {person.role}; {approval.approval_id} can be revoked by {approval.role} or higher")
+    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, note))
+
+
+async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
+    return await app.store.change_handoff(handoff_id, state, app.person()[0], note)
+
+
+async def latest_run(app: App) -> Run:
+    found = await app.store.list_runs(RunFilter(limit=1))
+    if not found:
+        raise UsageError("there is no run yet; start one with `becket run LOOP`")
+    return found[0]
+
+
+def daemon_is_up(state: State) -> bool:
+    return holder(state.daemon_lock) is not None
+
+
+async def see_through(app: App, run_ids: Sequence[str]) -> None:
+    """Come back when each run has ended, waits for somebody, or is kept from moving: as the engine if there is none."""
+
+    async def resting() -> bool:
+        for run_id in run_ids:
+            if not await at_rest(app, run_id):
+                return False
+        return True
+
+    await drive(app, resting)
+
+
+async def at_rest(app: App, run_id: str) -> bool:
+    """Nothing will happen to the run until somebody does something."""
+    if await settled(app, run_id):
+        return True
+    run = await app.store.get_run(run_id)
+    return run.status is Status.queued and await paused_by(app, run.loop_id) is not None
+
+
+async def paused_by(app: App, loop_id: str) -> Control | None:
+    """The brake that keeps this loop from starting."""
+    return next((item for item in await app.store.controls() if item.scope in (ALL, f"loop:{loop_id}")), None)
+
+
+async def _rung(app: App, work: Awaitable[T]) -> T:
+    result = await work
+    ring(app.state.bell)
+    return result

@@ -1,0 +1,135 @@
+"""Tells the doctor about this machine, this repository and its state; and what the doctor makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from becket.adapters.process import available
+from becket.adapters.process.choice import Offer
+from becket.adapters.store import open_memory
+from becket.app.compose import App, read_config
+from becket.app.state import State, find_state, holder
+from becket.contract.base import Json
+from becket.contract.config import Config
+from becket.contract.errors import Finding, UsageError
+from becket.contract.process import Holds
+from becket.setup import doctor
+from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, SandboxFact, StoreFacts
+from becket.setup.host import disk_free, inotify, process_alive, write_problem
+from becket.spec.load import load_config
+
+GIT_MINIMUM = (2, 31)
+
+
+def examine(folder: Path) -> tuple[Diagnosis, ...]:
+    """Everything found, inside a repository or not."""
+    return doctor.examine(facts(folder))
+
+
+def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
+    return doctor.exit_code(diagnoses)
+
+
+def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
+    return doctor.to_json(diagnoses)
+
+
+def facts(folder: Path) -> DoctorFacts:
+    state = _state(folder)
+    return DoctorFacts(
+        git_version=_git(folder, "--version"),
+        git_minimum=GIT_MINIMUM,
+        python_version=tuple(sys.version_info[:3]),
+        root=state.root if state else None,
+        state=state.folder if state else None,
+        socket=None,  # the doorbell finds a short name for itself, however deep the repository lies
+        working_text=_working_text(state),
+        committed_text=_git(state.root, "show", "HEAD:becket.yaml") if state else None,
+        load_config=_load,
+        sandboxes=tuple(_sandbox(offer) for offer in available()),
+        open_store=partial(_open_store, state),
+        now=time.time,
+        locks=_locks(state),
+        alive=process_alive,
+        disk_free=disk_free,
+        write_problem=write_problem,
+        which=shutil.which,
+        env=os.environ,
+        inotify=partial(_inotify, state),
+        lint_loops=partial(_lint, state),
+    )
+
+
+def _state(folder: Path) -> State | None:
+    try:
+        return find_state(folder)
+    except UsageError:
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, env=clean, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return told.stdout if told.returncode == 0 else None
+
+
+def _working_text(state: State | None) -> str | None:
+    if state is None or not state.config.is_file():
+        return None
+    return state.config.read_text(encoding="utf-8", errors="replace")
+
+
+def _load(text: str) -> Config:
+    return load_config(text, "becket.yaml", os.environ)
+
+
+def _sandbox(offer: Offer) -> SandboxFact:
+    nothing = Holds(kind=offer.kind, files=False, processes=False, network=False)
+    return SandboxFact(holds=offer.holds or nothing, available=offer.holds is not None, reason=offer.reason)
+
+
+def _locks(state: State | None) -> tuple[LockFact, ...]:
+    """Ours are held by the kernel and die with their process: a file that is left over means nothing."""
+    if state is None:
+        return ()
+    held = ((path, holder(path)) for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock))
+    return tuple(LockFact(path, pid) for path, pid in held if pid is not None)
+
+
+def _open_store(state: State | None) -> StoreFacts | None:
+    if state is None or (not state.database.exists() and not read_config(state).database):
+        return None
+
+    async def ask(found: State) -> StoreFacts:
+        app = App.open(found)
+        try:
+            return StoreFacts(await app.store.now(), await app.store.workers())
+        finally:
+            await app.store.close()
+
+    return asyncio.run(ask(state))
+
+
+def _inotify(state: State | None) -> InotifyFacts:
+    return inotify(state.common if state else Path.cwd())
+
+
+def _lint(state: State | None) -> Iterable[Finding]:
+    """Needs no journal: a broken one must not hide what is wrong with the loops."""
+    if state is None:
+        return ()
+    book = App(state.make(), open_memory()).loops
+    return [finding for findings in book.findings().values() for finding in findings]

@@ -1,0 +1,112 @@
+"""One line per event of a run: for pipes, logs and `becket runs events`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from becket.cli import words
+from becket.cli.plain import clock, evidence, line, short, took
+from becket.contract.events import Event, Kind
+
+Data = Mapping[str, Any]
+
+
+def event_line(event: Event, now: float | None = None) -> str:
+    """`14:03:22  discover.scan done in 0.30s, raised links.broken`."""
+    try:
+        said = _SAYS[event.kind](event.data)
+    except (KeyError, TypeError):  # written by another version: tell it as it is
+        said = f"{event.kind.value} ({evidence(event.data)})"
+    return f"{clock(event.at, now)}  {line(said, 300)}"
+
+
+def _created(data: Data) -> str:
+    dry = ", dry run" if data.get("dry_run") else ""
+    return f"{data['loop_id']} on {data['subject']} asked for by {data['by']} ({data['trigger']}{dry})"
+
+
+def _step(data: Data, how: str) -> str:
+    parts = [f"{data['phase']}.{data['id']} {how}"]
+    if data.get("seconds") and how != "skipped":
+        parts[0] += f" in {took(data['seconds'])}"
+    if data.get("attempts"):
+        parts.append(f"{data['attempts']} attempts")
+    if data.get("conditions"):
+        parts.append(f"raised {' '.join(data['conditions'])}")
+    if data.get("error"):
+        parts.append(f"{data.get('kind') or 'error'}: {data['error']}")
+    if data.get("note"):
+        parts.append(str(data["note"]))
+    return ", ".join(parts)
+
+
+def _waiting(data: Data) -> str:
+    waits = [f"{row['condition']} (wakes on {row['wake']}, until {clock(row['expires'])})" for row in data["waits"]]
+    return f"waits for {' and '.join(waits)}"
+
+
+def _woken(data: Data) -> str:
+    names = [str(item.get("name")) for item in data.get("signals", ())]
+    return f"woken by {data.get('by', 'a signal')}{': ' + ', '.join(names) if names else ''}"
+
+
+def _effect(data: Data) -> str:
+    why = f": {data['reason']}" if data.get("reason") else ""
+    return f"effect {data['name']} on {data['target']} {data['state']}{why}"
+
+
+def _decided(data: Data) -> str:
+    return f"decided: {data['outcome']}, {words.reason(str(data['reason']))}"
+
+
+def _ended(data: Data) -> str:
+    return f"{words.STATUS.get(data['status'], data['status'])}: {words.reason(str(data['reason']))}"
+
+
+def _approval(data: Data) -> str:
+    by = f" by {data['by']}" if data.get("by") else ""
+    return f"{data['approval_id']} is {data['state']}{by}{': ' + data['note'] if data.get('note') else ''}"
+
+
+def _asked(data: Data) -> str:
+    return f"asks for a {data['role']}: {data['question']} (becket approve {data['approval_id']})"
+
+
+def _handoff(data: Data) -> str:
+    return f"handed to {data['owner']}: {words.reason(str(data['reason']))} (becket handoffs show {data['handoff_id']})"
+
+
+def _handoff_changed(data: Data) -> str:
+    return f"{data['handoff_id']} is {data['state']}{' by ' + data['by'] if data.get('by') else ''}"
+
+
+_SAYS: dict[Kind, Callable[[Data], str]] = {
+    Kind.run_created: _created,
+    Kind.run_claimed: lambda data: f"at work (worker {data['worker']}, segment {data['segment']})",
+    Kind.run_requeued: lambda data: f"queued again: {data.get('why', 'its worker is gone')}",
+    Kind.run_waiting: _waiting,
+    Kind.run_woken: _woken,
+    Kind.run_ended: _ended,
+    Kind.run_held: lambda data: f"held by {data['by']}",
+    Kind.run_unheld: lambda data: f"let go by {data['by']}",
+    Kind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {data['by']}",
+    Kind.cancel_asked: lambda data: f"{data['by']} asked to cancel it{': ' + data['note'] if data.get('note') else ''}",
+    Kind.iteration_started: lambda data: f"iteration {data['iteration']} begins",
+    Kind.phase_entered: lambda data: f"{data['phase']}",
+    Kind.step_done: lambda data: _step(data, "done"),
+    Kind.step_skipped: lambda data: _step(data, "skipped"),
+    Kind.step_failed: lambda data: _step(data, "failed"),
+    Kind.decided: _decided,
+    Kind.effect_intended: _effect,
+    Kind.effect_settled: _effect,
+    Kind.signal_received: lambda data: f"signal {data['name']}",
+    Kind.approval_asked: _asked,
+    Kind.approval_decided: _approval,
+    Kind.approval_used: lambda data: f"{data['approval_id']} is used",
+    Kind.handoff_opened: _handoff,
+    Kind.handoff_changed: _handoff_changed,
+    Kind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
+    Kind.child_ended: lambda data: f"process {data['pid']} is gone",
+    Kind.note: lambda data: str(data.get("text") or evidence(data)),
+}

@@ -1,0 +1,166 @@
+"""The front desk: global options, the list of verbs, and what an error looks like. Imports only what a verb needs."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from becket import __version__
+from becket.cli import words
+from becket.cli.verbs import BY_NAME, VERBS, Verb
+from becket.contract.errors import BecketError, InvalidDocument, UsageError
+
+if TYPE_CHECKING:
+    from typer import Typer
+
+DEBUG = "BECKET_DEBUG"
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command line, taken apart as far as the verb."""
+
+    verb: str | None
+    rest: tuple[str, ...]
+    folder: str | None = None
+    debug: bool = False
+    help: bool = False
+    version: bool = False
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the command line says; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a mark must not end a run
+    debug = bool(os.environ.get(DEBUG)) or "--debug" in arguments
+    try:
+        code = _answer(read(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except BecketError as error:
+        if debug:
+            _traceback()
+        _complain(error, as_json="--json" in arguments)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(words.INTERRUPTED, file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            _traceback()
+        print(words.bug(error), file=sys.stderr)
+        return 1
+
+
+def read(arguments: Sequence[str]) -> Call:
+    """Global options come before the verb, as with git."""
+    folders: list[str] = []
+    debug = False
+    left = list(arguments)
+    while left and left[0].startswith("-"):
+        option = left.pop(0)
+        if option == "-C":
+            if not left:
+                raise UsageError(words.NO_FOLDER_GIVEN)
+            folders.append(left.pop(0))
+        elif option == "--debug":
+            debug = True
+        elif option in ("-h", "--help"):
+            return Call(None, tuple(left), help=True)
+        elif option in ("-V", "--version"):
+            return Call(None, tuple(left), version=True)
+        else:
+            raise UsageError(words.unknown_option(option))
+    folder = os.path.join(*folders) if folders else None
+    if left and left[0] == "help":
+        left = [*left[1:2], "--help"] if len(left) > 1 else []
+        return Call(left[0] if left else None, tuple(left[1:]), folder, debug, help=not left)
+    return Call(left[0] if left else None, tuple(left[1:]), folder, debug)
+
+
+def _answer(call: Call) -> int:
+    if call.version:
+        print(f"becket {__version__}")
+        return 0
+    if call.help:
+        print(overview())
+        return 0
+    if call.verb is None:
+        print(overview(), file=sys.stderr)
+        return 2
+    verb = BY_NAME.get(call.verb)
+    if verb is None:
+        raise UsageError(words.unknown_verb(call.verb, difflib.get_close_matches(call.verb, BY_NAME, 1)))
+    if call.folder is not None:
+        _go_to(call.folder)
+    return _perform(verb, call.rest)
+
+
+def _go_to(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise UsageError(words.cannot_go(folder, error.strerror or str(error))) from None
+
+
+def _perform(verb: Verb, rest: Sequence[str]) -> int:
+    try:
+        typer_of(verb)(args=list(rest), prog_name=f"becket {verb.name}")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    return 0
+
+
+def typer_of(verb: Verb) -> Typer:
+    """The verb's own small program: a group as it stands, a single command wrapped."""
+    import typer
+
+    from becket.cli.shape import PLAIN
+
+    module, _, attribute = verb.target.partition(":")
+    target = getattr(import_module(f"becket.cli.{module}"), attribute)
+    if isinstance(target, typer.Typer):
+        return target
+    alone = typer.Typer(**PLAIN)
+    alone.command(verb.name)(target)
+    return alone
+
+
+def overview() -> str:
+    """`becket --help`."""
+    width = max(len(verb.name) for verb in VERBS if verb.section)
+    parts = [words.USAGE]
+    for section in dict.fromkeys(verb.section for verb in VERBS if verb.section):
+        listed = [f"  {verb.name:<{width}}  {verb.help}" for verb in VERBS if verb.section == section]
+        parts.append("\n".join([f"{section}:", *listed]))
+    return "\n\n".join([*parts, words.GLOBAL_OPTIONS])
+
+
+def _complain(error: BecketError, as_json: bool) -> None:
+    findings = [
+        {"file": found.file, "line": found.line, "column": found.column, "rule": found.rule,
+         "message": found.message, "fix": found.fix}
+        for found in (error.findings if isinstance(error, InvalidDocument) else ())
+    ]  # fmt: skip
+    if as_json:
+        said = {"kind": type(error).__name__, "message": str(error), "findings": findings}
+        print(json.dumps({"error": said}, indent=2, ensure_ascii=False))
+        sys.stdout.flush()
+    print(words.complaint(error), file=sys.stderr)
+
+
+def _traceback() -> None:
+    import traceback
+
+    traceback.print_exc()

@@ -1,0 +1,101 @@
+"""How values look to people: untrusted text made harmless, durations, times, digests, evidence. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_DIGEST = re.compile(r"[0-9a-f]{32,64}")
+SHORT = 8
+
+
+def safe(text: object) -> str:
+    """Text of runs, agents and commands without anything that a terminal would obey, or that hides what is written."""
+    shown = str(text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
+    return _CONTROLS.sub("", _ESCAPES.sub("", shown))
+
+
+def line(text: object, most: int = 160) -> str:
+    """The same in one line of bounded length."""
+    shown = " ".join(safe(text).split())
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def short(digest: str) -> str:
+    """Enough of a digest or commit to recognise it."""
+    return digest[:SHORT]
+
+
+def digests_shortened(text: str) -> str:
+    return _DIGEST.sub(lambda match: short(match[0]), text)
+
+
+def took(seconds: float) -> str:
+    """A duration as a person says it."""
+    if seconds < 9.995:
+        return f"{max(seconds, 0.0):.2f}s"
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    for unit, size, part, part_size in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if whole >= size:
+            return f"{whole // size}{unit}{whole % size // part_size:02d}{part}"
+    return f"{whole}s"
+
+
+def clock(at: float, now: float | None = None) -> str:
+    """Local time; with the date if it is another day."""
+    there, here = time.localtime(at), time.localtime(now)
+    return time.strftime("%H:%M:%S" if there[:3] == here[:3] else "%Y-%m-%d %H:%M", there)
+
+
+def evidence(found: Mapping[str, Any], most: int = 120) -> str:
+    """A condition's evidence in a few words: `exit code 1, log 3fa2c91a`."""
+    parts = [said for key, value in found.items() if (said := _piece(key, value))]
+    return line(", ".join(parts), most)
+
+
+def _piece(key: str, value: Any) -> str:
+    if value in (None, "", [], {}) or (key, value) == ("end", "exited") or key in ("by", "action"):
+        return ""
+    name = key.replace("_", " ")
+    if isinstance(value, str):
+        return f"{name} {digests_shortened(line(value, 80))}"
+    return f"{name} {digests_shortened(line(json.dumps(value, ensure_ascii=False), 80))}"
+
+
+class Paint:
+    """ANSI colours where they are wanted: a terminal, and nobody said NO_COLOR."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        stream = stream or sys.stdout
+        quiet = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        self._on = stream.isatty() and not quiet
+
+    def red(self, text: str) -> str:
+        return self._in("31;1", text)
+
+    def green(self, text: str) -> str:
+        return self._in("32", text)
+
+    def yellow(self, text: str) -> str:
+        return self._in("33", text)
+
+    def cyan(self, text: str) -> str:
+        return self._in("36", text)
+
+    def bold(self, text: str) -> str:
+        return self._in("1", text)
+
+    def dim(self, text: str) -> str:
+        return self._in("2", text)
+
+    def _in(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._on and text else text

@@ -1,0 +1,82 @@
+"""What all verbs share: their Typer settings, common options, and how a verb talks to the app."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+
+import typer
+
+from becket.cli import words
+from becket.contract.errors import BecketError, UsageError
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+
+T = TypeVar("T")
+
+PLAIN: dict[str, Any] = {
+    "rich_markup_mode": None,  # importing rich for help texts would cost more than the verb
+    "pretty_exceptions_enable": False,
+    "add_completion": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Note = Annotated[str, typer.Option("--note", help="A remark that is kept with the decision.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for the run to go on.")]
+With = Annotated[list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help="May be repeated.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id; its beginning is enough.")]
+
+
+class Interrupted(BecketError):
+    """Ctrl-C. Nothing is lost: the journal has everything up to the last finished step."""
+
+    exit_code = 130
+
+
+def group(help: str) -> typer.Typer:  # noqa: A002  # Typer's own word
+    return typer.Typer(help=help, no_args_is_help=True, **PLAIN)
+
+
+def end(code: int) -> None:
+    """Leave with an exit code other than 0."""
+    if code:
+        raise typer.Exit(code)
+
+
+def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None) -> T:
+    """Open the repository's app around this folder, do the work, close it."""
+    from becket.app.compose import App
+    from becket.app.state import find_state
+
+    state = find_state()
+
+    async def whole() -> T:
+        app = App.open(state, console or sys.stdout)
+        try:
+            return await work(app)
+        finally:
+            await app.store.close()
+
+    return asyncio.run(whole())
+
+
+def pairs(given: Sequence[str] | None) -> dict[str, str]:
+    """`--with name=value`, each name once."""
+    found: dict[str, str] = {}
+    for item in given or ():
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise UsageError(words.not_a_pair(item))
+        if name in found:
+            raise UsageError(words.given_twice(name))
+        found[name] = value
+    return found
+
+
+def console_for(as_json: bool) -> TextIO:
+    """Where notices of loops go: with --json, standard output belongs to the document alone."""
+    return sys.stderr if as_json else sys.stdout

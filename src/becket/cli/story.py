@@ -1,0 +1,277 @@
+"""A run's story as something Rich can print: the same for the live view, `becket run` and `becket runs show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from becket.cli import words
+from becket.cli.plain import clock, digests_shortened, line, safe, short, took
+from becket.cli.timeline import DECISION, Mark, Passage, Row, condition_words, passages
+from becket.contract.effect import Effect, EffectState
+from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
+from becket.contract.run import ENDED, Run, Status, Step, StepState
+
+if TYPE_CHECKING:
+    from becket.app.story import Story
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The signs of a timeline, for terminals with and without them."""
+
+    signs: dict[Mark, str]
+    branch: str
+    corner: str
+    box: box.Box
+
+
+UNICODE = Marks(
+    {
+        Mark.done: "✓", Mark.failed: "✗", Mark.undecided: "?", Mark.skipped: "·", Mark.current: "▸",
+        Mark.pending: "○", Mark.left_out: "–", Mark.decision: "→",
+    },
+    "├ ", "└ ", box.ROUNDED,
+)  # fmt: skip
+ASCII = Marks(
+    {
+        Mark.done: "+", Mark.failed: "x", Mark.undecided: "?", Mark.skipped: ".", Mark.current: ">",
+        Mark.pending: "o", Mark.left_out: "-", Mark.decision: "=",
+    },
+    "| ", "` ", box.ASCII,
+)  # fmt: skip
+
+STYLES = {
+    Mark.done: "green", Mark.failed: "bold red", Mark.undecided: "yellow", Mark.skipped: "dim", Mark.current: "bold cyan",
+    Mark.pending: "dim", Mark.left_out: "dim", Mark.decision: "bold",
+}  # fmt: skip
+STATUS_STYLES = {
+    Status.completed: "bold green", Status.completed_dry_run: "bold green", Status.ready_for_handoff: "bold yellow",
+    Status.failed: "bold red", Status.cancelled: "bold magenta", Status.waiting: "bold yellow", Status.running: "bold cyan",
+    Status.queued: "dim",
+}  # fmt: skip
+EFFECT_STYLES = {
+    EffectState.done: "green", EffectState.failed: "bold red", EffectState.refused: "bold red",
+    EffectState.unknown: "bold yellow",
+}  # fmt: skip
+
+NAME_WIDTH = 10
+
+
+def told(story: Story, marks: Marks = UNICODE) -> RenderableType:
+    """The whole story."""
+    found = passages(story)
+    parts: list[RenderableType] = [head(story)]
+    for passage in found:
+        parts += [Text(), _passage(passage, marks, numbered=len(found) > 1)]
+    parts += _sections(story)
+    parts += [part for box_ in boxes(story, marks) for part in (Text(), box_)]
+    return Group(*parts)
+
+
+def live(story: Story, marks: Marks = UNICODE) -> RenderableType:
+    """What fits a terminal while the run is at work: the iteration of now in full, the earlier ones in a line each."""
+    *earlier, now = passages(story) or (Passage(story.run.iteration, (), 0.0),)
+    parts: list[RenderableType] = [head(story), Text()]
+    parts += [_row(Text(f"iteration {item.number}  {item.outcome}", "dim"), took(item.seconds)) for item in earlier]
+    if earlier:
+        parts.append(Text(f"iteration {now.number}", "bold"))
+    parts += [_rows(now.rows, marks), Text(), *_raised(story), *boxes(story, marks)]
+    return Group(*parts)
+
+
+def head(story: Story) -> RenderableType:
+    run = story.run
+    title = Text.assemble((safe(run.loop_id), "bold"), "  ", line(digests_shortened(run.subject.name)))
+    status = Text(_status(story), STATUS_STYLES[run.status])
+    return Group(_row(title, status), Text("  ".join(_about(story)), "dim"))
+
+
+def _status(story: Story) -> str:
+    run = story.run
+    said = words.STATUS[run.status.value]
+    if run.held:
+        return f"{said}, held"
+    if run.status in ENDED:
+        return f"{said} in {took(max((run.ended_at or story.now) - run.created_at, 0.0))}"
+    if run.cancel_asked:
+        return f"{said}, stopping"
+    return f"{said}, {took(max(story.now - run.created_at, 0.0))}"
+
+
+def _about(story: Story) -> Iterator[str]:
+    run = story.run
+    yield run.run_id
+    yield f"{run.trigger} by {line(run.by, 40)}"
+    yield clock(run.created_at, story.now)
+    if run.dry_run:
+        yield "dry run"
+    if run.autonomy is not None:
+        yield f"autonomy {run.autonomy.value}"
+    if run.retry_of:
+        yield f"retry of {run.retry_of}"
+    if run.parent:
+        yield f"child of {run.parent}"
+
+
+def _passage(passage: Passage, marks: Marks, *, numbered: bool) -> RenderableType:
+    rows = _rows(passage.rows, marks)
+    if not numbered:
+        return rows
+    return Group(_row(Text(f"iteration {passage.number}", "bold"), took(passage.seconds)), rows)
+
+
+def _rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
+    grid = _grid()
+    for row in rows:
+        grid.add_row(_told_row(row, marks), Text(row.right, "dim"))
+    return grid
+
+
+def _told_row(row: Row, marks: Marks) -> Text:
+    style = STYLES[row.mark]
+    sign = (marks.signs[row.mark] + " ", style)
+    if row.depth == 0:
+        quiet = row.mark in (Mark.pending, Mark.left_out, Mark.skipped)
+        return Text.assemble(sign, (row.name.ljust(NAME_WIDTH), "dim" if quiet else "bold"), " ", (row.text, "dim"))
+    if row.mark is Mark.decision:
+        return Text.assemble("  ", (marks.corner if row.last else marks.branch, "dim"), sign, (row.name, "bold"))
+    loud = row.mark in (Mark.failed, Mark.undecided)
+    return Text.assemble(
+        "  ", (marks.corner if row.last else marks.branch, "dim"), sign,
+        (row.name, style if loud or row.mark is Mark.current else "dim" if row.mark is Mark.skipped else ""), "  ",
+        (row.text, style if loud else "dim" if row.mark is Mark.skipped else "cyan"),
+    )  # fmt: skip
+
+
+def _sections(story: Story) -> Iterator[RenderableType]:
+    yield from _section("effects", [(_effect(item), "") for item in story.effects])
+    yield from _section("outputs", [(_output(*item), "") for item in _outputs(story.steps)])
+    yield from _section("receipts", [_receipt(story, number) for number in range(len(story.receipts))])
+    if story.run.status in ENDED and story.run.status is not Status.completed:
+        yield from _section("why", [(Text(text), "") for text in why(story.run)])
+
+
+def _section(title: str, rows: Sequence[tuple[Text, str]]) -> Iterator[RenderableType]:
+    if rows:
+        grid = _grid()
+        for text, right in rows:
+            grid.add_row(Text.assemble("  ", text), Text(right, "dim"))
+        yield Text()
+        yield Text(title, "bold")
+        yield grid
+
+
+def _raised(story: Story) -> Iterator[RenderableType]:
+    shown = [item for item in story.conditions if item.object != "run" or item.name == "woken"]
+    if shown:
+        yield Text("raised", "bold")
+        for item in sorted(shown, key=lambda found: found.at)[-6:]:
+            yield Text(f"  {condition_words(item)}", "cyan")
+
+
+def _effect(effect: Effect) -> Text:
+    state = (effect.state.value.replace("_", " "), EFFECT_STYLES.get(effect.state, "yellow"))
+    why = f"  {line(effect.reason)}" if effect.reason else ""
+    return Text.assemble(effect.call.name, "  ", (line(effect.call.target, 80), "cyan"), "  ", state, (why, "dim"))
+
+
+def _outputs(steps: Sequence[Step]) -> Iterator[tuple[str, object]]:
+    """The last value of each output; what a verifier says is told in its row."""
+    last = {
+        f"{step.id}.{name}": value
+        for step in steps
+        if step.state is StepState.done and step.id != DECISION
+        for name, value in step.outputs.items()
+        if name != "says"
+    }
+    yield from last.items()
+
+
+def _output(name: str, value: object) -> Text:
+    text = safe(value).strip()
+    count = len(text.splitlines())
+    more = f"  ({count} lines)" if count > 1 else ""
+    return Text.assemble(name, "  ", (digests_shortened(line(text.splitlines()[0] if text else "", 90)), "cyan"), (more, "dim"))
+
+
+def _receipt(story: Story, number: int) -> tuple[Text, str]:
+    item = story.receipts[number]
+    code = item.receipt.exit_code
+    log = f"  log {short(item.receipt.log)}" if item.receipt.log else ""
+    said = Text.assemble(
+        (short(item.digest), "cyan"), f"  {item.phase}.{item.action_id}  ",
+        (f"exit {code}" if code is not None else item.receipt.kind, "green" if code == 0 else "yellow"), (log, "dim"),
+    )  # fmt: skip
+    return said, took(item.ended_at - item.started_at)
+
+
+def why(run: Run) -> Iterator[str]:
+    """The reason of an end that is not success, with what is behind it."""
+    yield words.reason(run.reason)
+    for key, value in run.detail.items():
+        for item in value if isinstance(value, list) else [value]:
+            yield digests_shortened(line(f"{key.replace('_', ' ')}: {item}", 240))
+
+
+def boxes(story: Story, marks: Marks = UNICODE) -> Iterator[RenderableType]:
+    """What a person can do now, with the exact commands."""
+    for approval in story.approvals:
+        if approval.state is ApprovalState.asked and story.run.status not in ENDED:
+            yield _box(f"{approval.approval_id} waits for a decision", _approval(approval, story.now), "yellow", marks)
+    for handoff in story.handoffs:
+        if handoff.state in (HandoffState.open, HandoffState.taken):
+            yield _box(f"{handoff.handoff_id} for {line(handoff.owner, 40)}", _handoff(handoff), "yellow", marks)
+    if story.run.status is Status.waiting and not any(item.state is ApprovalState.asked for item in story.approvals):
+        yield _box("waits", _waits(story), "yellow", marks)
+
+
+def _box(title: str, body: Text, style: str, marks: Marks) -> Panel:
+    return Panel(body, title=Text(title), title_align="left", border_style=style, box=marks.box, padding=(0, 1))
+
+
+def _approval(approval: Approval, now: float) -> Text:
+    about = f"for {approval.role}, about {short(approval.bound_to)}, until {clock(approval.expires_at, now)}"
+    return Text.assemble(
+        safe(approval.question).strip(), "\n", (about, "dim"), "\n",
+        (f"becket approve {approval.approval_id}", "bold"), "\n", (f"becket deny {approval.approval_id}", "bold"),
+    )  # fmt: skip
+
+
+def _handoff(handoff: Handoff) -> Text:
+    verb = "done" if handoff.state is HandoffState.taken else "take"
+    taken = f"taken by {line(handoff.taken_by, 40)}\n" if handoff.taken_by else ""
+    return Text.assemble(
+        words.reason(handoff.reason), "\n", (taken, "dim"), (safe(handoff.next_step), "dim"), "\n",
+        (f"becket handoffs {verb} {handoff.handoff_id}", "bold"),
+    )  # fmt: skip
+
+
+def _waits(story: Story) -> Text:
+    run = story.run
+    lines = []
+    for name in run.waiting_on:
+        wait = story.spec.wait_conditions.get(name)
+        how = f", wakes on {wait.wake}, at most {took(wait.for_)}" if wait else ""
+        lines.append(f"for {name}{how}, since {clock(run.waits_since.get(name, run.updated_at), story.now)}")
+    return Text.assemble("\n".join(lines), "\n", (f"becket drop {run.run_id}", "bold"), ("  gives it up", "dim"))
+
+
+def _grid() -> Table:
+    grid = Table.grid(expand=True, padding=(0, 0, 0, 2), pad_edge=False)
+    grid.add_column(ratio=1, overflow="fold")
+    grid.add_column(justify="right", no_wrap=True)
+    return grid
+
+
+def _row(text: Text, right: str | Text) -> Table:
+    grid = _grid()
+    grid.add_row(text, right if isinstance(right, Text) else Text(right, "dim"))
+    return grid

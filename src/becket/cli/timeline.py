@@ -1,0 +1,183 @@
+"""What a run did, as rows of a timeline: phases with their steps. Pure: values in, values out, no colour, no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from becket.cli import words
+from becket.cli.plain import evidence, line, took
+from becket.contract.condition import Condition, Conditions
+from becket.contract.run import ENDED, Status, Step, StepState
+from becket.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
+from becket.contract.when import WhenError, parse
+
+if TYPE_CHECKING:
+    from becket.app.story import Story
+
+DECISION = "@decision"
+REDUNDANT = frozenset({"action_error", "verifier_failed", "verifier_undecided", "no_output"})
+"""Conditions that only repeat what the step's own row says."""
+
+
+class Mark(StrEnum):
+    done = "done"
+    failed = "failed"
+    undecided = "undecided"
+    skipped = "skipped"
+    current = "current"
+    pending = "pending"
+    left_out = "left_out"
+    decision = "decision"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the timeline. `depth` 0 is a phase, 1 a step; `last` closes the phase's branch."""
+
+    depth: int
+    mark: Mark
+    name: str
+    text: str = ""
+    right: str = ""
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One iteration."""
+
+    number: int
+    rows: tuple[Row, ...]
+    seconds: float
+    outcome: str = ""
+
+
+def passages(story: Story) -> tuple[Passage, ...]:
+    """Every iteration that has begun, oldest first."""
+    numbers = sorted({step.iteration for step in story.steps} | _begun(story))
+    return tuple(_passage(story, number) for number in numbers)
+
+
+def _begun(story: Story) -> set[int]:
+    """A run that waits stands before an iteration that has not begun; so does one that nobody claimed yet."""
+    return {story.run.iteration} if story.run.status is Status.running else set()
+
+
+def _passage(story: Story, number: int) -> Passage:
+    steps = [step for step in story.steps if step.iteration == number]
+    now_at = current(story) if number == story.run.iteration else None
+    rows = [row for phase in PHASES for row in _phase(story, phase, steps, now_at, number)]
+    decision = next((step for step in steps if step.id == DECISION), None)
+    return Passage(number, tuple(rows), _seconds(steps), _outcome(decision) if decision else "")
+
+
+def _phase(
+    story: Story, phase: Phase, steps: Sequence[Step], now_at: tuple[Phase, str] | None, number: int
+) -> Iterator[Row]:
+    mine = [step for step in steps if step.phase is phase]
+    here = now_at is not None and now_at[0] is phase
+    if phase not in story.spec.phases and not mine:
+        return
+    below = [_step_row(step) for step in mine]
+    if here and now_at is not None:
+        below.append(Row(1, Mark.current, now_at[1], _doing(story.spec, now_at)))
+    open_end = number == story.run.iteration and story.run.status not in ENDED
+    objective = story.spec.phases[phase].objective if phase in story.spec.phases else ""
+    right = took(_seconds(mine)) if any(step.state is not StepState.skipped for step in mine) else ""
+    yield Row(0, _phase_mark(mine, here, open_end), phase.value, line(objective, 100), right)
+    for index, row in enumerate(below, 1):
+        yield Row(row.depth, row.mark, row.name, row.text, row.right, last=index == len(below))
+
+
+def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> Mark:
+    if here:
+        return Mark.current
+    marks = {_mark(step) for step in steps}
+    for mark in (Mark.failed, Mark.undecided):
+        if mark in marks:
+            return mark
+    if marks <= {Mark.skipped}:
+        return Mark.skipped if steps else Mark.pending if open_end else Mark.left_out
+    return Mark.done
+
+
+def _mark(step: Step) -> Mark:
+    if step.id == DECISION:
+        return Mark.decision
+    if step.state is StepState.failed:
+        return Mark.undecided if step.error_kind == "undecided" else Mark.failed
+    return Mark.skipped if step.state is StepState.skipped else Mark.done
+
+
+def _step_row(step: Step) -> Row:
+    if step.id == DECISION:
+        return Row(1, Mark.decision, _outcome(step))
+    if step.state is StepState.skipped:
+        return Row(1, Mark.skipped, step.id, line(f"skipped: {step.note}"))
+    return Row(1, _mark(step), step.id, "; ".join(_told(step)), took(step.ended_at - step.started_at))
+
+
+def _told(step: Step) -> Iterator[str]:
+    """Verifiers say pass, fail or undecided; actions say what they raised; failures say why."""
+    says = step.outputs.get("says") if set(step.outputs) == {"says"} else None
+    for condition in step.conditions:
+        if condition.object == step.id and condition.name == says:
+            yield condition_words(condition, str(says))
+        elif condition.name not in REDUNDANT:
+            yield condition_words(condition)
+    if step.state is StepState.failed and says is None:
+        yield line(f"{step.error_kind}: {step.error}", 240)
+    if step.note:
+        yield line(step.note)
+    if step.attempts > 1:
+        yield f"{step.attempts} attempts"
+
+
+def condition_words(condition: Condition, name: str | None = None) -> str:
+    """`base.fast_red  (exit code 1, log 3fa2c91a)`."""
+    shown = evidence(condition.evidence)
+    return f"{name or condition.ref}  ({shown})" if shown else name or condition.ref
+
+
+def _outcome(decision: Step) -> str:
+    outcome, why = str(decision.outputs.get("outcome", "")), str(decision.outputs.get("reason", ""))
+    return line(f"{outcome}: {words.reason(why)}")
+
+
+def _seconds(steps: Iterable[Step]) -> float:
+    return sum(step.ended_at - step.started_at for step in steps)
+
+
+def current(story: Story) -> tuple[Phase, str] | None:
+    """What a run at work does now. The journal knows a step only when it is over: the spec says what comes next."""
+    if story.run.status is not Status.running:
+        return None
+    steps = [step for step in story.steps if step.iteration == story.run.iteration]
+    known = {(step.phase, step.id) for step in steps}
+    decided = any(step.id == DECISION for step in steps)
+    diverted = decided or any(step.state is StepState.failed and step.phase not in CLOSING for step in steps)
+    raised = Conditions(story.conditions)
+    furthest = max((PHASES.index(step.phase) for step in steps), default=0)
+    for phase in PHASES[furthest:]:
+        if (diverted and phase not in CLOSING) or (decided and phase is not Phase.notify):
+            continue
+        for spec in (*story.spec.phase(phase).actions, *story.spec.phase(phase).verifiers):
+            if (phase, spec.id) not in known and _holds(spec, raised):
+                return phase, spec.id
+    return None
+
+
+def _holds(spec: ActionSpec | VerifierSpec, raised: Conditions) -> bool:
+    try:
+        return spec.when is None or parse(spec.when).holds(raised.has)
+    except WhenError:
+        return True
+
+
+def _doing(spec: LoopSpec, at: tuple[Phase, str]) -> str:
+    phase = spec.phase(at[0])
+    step = next((item for item in (*phase.actions, *phase.verifiers) if item.id == at[1]), None)
+    return line((step.uses or step.run or "") if step else "", 80)

@@ -1,0 +1,43 @@
+"""Every verb with its one-line help and where it lives, so that `becket --help` imports none of them.
+
+A test compares the lines with the verbs' own help.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    name: str
+    target: str  # module:attribute, below becket.cli
+    help: str
+    section: str = ""  # empty: not listed
+
+
+BEGIN, LOOPS, PEOPLE, HOUSE = "Begin", "Loops and runs", "People", "The house"
+
+VERBS: tuple[Verb, ...] = (
+    Verb("init", "init:init", "Look at the repository and write a first becket.yaml.", BEGIN),
+    Verb("doctor", "doctor:doctor", "Check machine, repository and configuration; say how to mend them.", BEGIN),
+    Verb("demo", "demo:demo", "Watch a small loop mend a scratch repository: no key, no network.", BEGIN),
+    Verb("loops", "loops:loops", "List, show and check the loops of this repository.", LOOPS),
+    Verb("run", "run:run", "Start a run of a loop and follow it.", LOOPS),
+    Verb("runs", "runs:runs", "Look at runs; cancel, retry or migrate them.", LOOPS),
+    Verb("event", "event:event", "Post an event that loops may listen to.", LOOPS),
+    Verb("verify", "verify:verify", "Check every digest a run rests on; on request, repeat its commands.", LOOPS),
+    Verb("approvals", "approvals:approvals", "List what waits for a decision.", PEOPLE),
+    Verb("approve", "approvals:approve", "Say yes to what a run asks.", PEOPLE),
+    Verb("deny", "approvals:deny", "Say no to what a run asks.", PEOPLE),
+    Verb("revoke", "approvals:revoke", "Take an approval back before it is used.", PEOPLE),
+    Verb("handoffs", "handoffs:handoffs", "List and take what only a person can finish.", PEOPLE),
+    Verb("pause", "brakes:pause", "Keep one loop, or all of them, from starting anything.", PEOPLE),
+    Verb("hold", "brakes:hold", "Keep one run from going on.", PEOPLE),
+    Verb("drop", "brakes:drop", "Give up a run that waits or is queued.", PEOPLE),
+    Verb("status", "status:status", "Show what runs, what waits for whom, and what is wrong.", HOUSE),
+    Verb("up", "daemon:up", "Run the daemon: triggers, schedules and every queued run.", HOUSE),
+    Verb("down", "daemon:down", "Stop the daemon and its watchdog, and see them gone.", HOUSE),
+    Verb("watchdog", "daemon:watchdog", "Be the second process that watches over the daemon."),
+)
+
+BY_NAME = {verb.name: verb for verb in VERBS}

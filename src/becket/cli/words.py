@@ -1,0 +1,211 @@
+"""Every sentence that the command line says to people. Imports nothing heavy: `becket --help` reads it."""
+
+from __future__ import annotations
+
+from becket.cli.plain import Paint, safe
+
+USAGE = """\
+Usage: becket [-C DIR] VERB [OPTIONS]
+
+Closed engineering loops over a repository: agents claim, Becket proves."""
+
+GLOBAL_OPTIONS = """\
+Options before the verb:
+  -C DIR         Work in DIR, as with git.
+  --debug        Show tracebacks (or set BECKET_DEBUG=1).
+  -V, --version  Print the version.
+  -h, --help     Print this help; `becket VERB --help` for a verb's own.
+
+Every verb has --json. Exit codes: 0 done, 1 the thing failed, 2 usage or configuration."""
+
+# Errors
+
+INTERRUPTED = "becket: interrupted"
+NO_FOLDER_GIVEN = "-C needs a folder: becket -C DIR VERB"
+
+
+def complaint(error: Exception) -> str:
+    """Findings begin with file:line:column, so that editors can jump to them; the rest says who speaks."""
+    from becket.contract.errors import InvalidDocument
+
+    text = safe(error)
+    return text if isinstance(error, InvalidDocument) else f"{_name()} {text}"
+
+
+def _name() -> str:
+    import sys
+
+    return Paint(sys.stderr).red("becket:")
+
+
+def bug(error: Exception) -> str:
+    said = safe(f"{type(error).__name__}: {error}")
+    return f"{_name()} internal error: {said}\nThis is a fault in Becket, not in your loop. `becket --debug ...` shows where."
+
+
+def unknown_option(option: str) -> str:
+    return f"there is no option {option!r} before the verb; see `becket --help`"
+
+
+def unknown_verb(name: str, close: list[str]) -> str:
+    hint = f"did you mean `becket {close[0]}`?" if close else "see `becket --help`"
+    return f"there is no verb {name!r}; {hint}"
+
+
+def cannot_go(folder: str, why: str) -> str:
+    return f"-C {folder}: {why}; give a folder inside the repository"
+
+
+def not_a_pair(item: str) -> str:
+    return f"--with {item!r} is not NAME=VALUE"
+
+
+def given_twice(name: str) -> str:
+    return f"--with {name}=... was given twice"
+
+
+def no_step(run_id: str, step: str, known: str) -> str:
+    return f"{run_id} has no step {step!r} with a log; it has {known or 'none yet'}"
+
+
+def no_output(run_id: str, name: str, known: str) -> str:
+    return f"{run_id} has no output {name!r}; it has {known or 'none yet'}"
+
+
+# Runs
+
+QUEUED_BEHIND_DAEMON = "The daemon works on it; follow it with `becket runs show {run_id} --follow`."
+QUEUED_FOR_NOBODY = "It is queued; nothing runs it until `becket up`, or `becket runs show {run_id} --follow`."
+LEFT = (
+    "interrupted; nothing is lost. {run_id} goes on where it stopped: `becket runs show {run_id} --follow`, or `becket up`"
+)
+ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
+ANSWERED = "{run_id} answers this start already; it is {status}."
+DROPPED = "Nothing was started: {why}."
+SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
+PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
+HELD = "{run_id} is held; let it go with `becket hold {run_id} --off`."
+NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
+NO_SUCH_RUNS = "No run is like that."
+CANCELLED = "{run_id} is cancelled."
+CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
+MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
+NOT_AT_WORK = "It is queued; nothing runs it until `becket up`."
+STARTED = "{run_id}  {loop_id}  {subject}"
+
+STATUS = {
+    "queued": "queued",
+    "running": "at work",
+    "waiting": "waits",
+    "completed": "completed",
+    "completed_dry_run": "completed (dry run)",
+    "ready_for_handoff": "handed off",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+
+REASONS = {
+    "stop_conditions_met": "every stop condition holds",
+    "stop_conditions_unmet": "the stop conditions do not hold yet",
+    "dry_run": "the dry run is over",
+    "dry_run_failed": "an action failed in the dry run",
+    "action_failed": "an action failed that the loop cannot do without",
+    "internal_error": "Becket itself failed",
+    "invalid_spec": "the stored spec cannot be read",
+    "superseded": "a newer start took its place",
+    "wait_expired": "what it waited for did not come in time",
+    "iterations_exhausted": "the iterations are used up and the stop conditions do not hold",
+    "deadline_passed": "its deadline passed",
+    "budget_exhausted": "a budget is used up",
+    "no_progress": "an iteration brought nothing new",
+    "effect_unknown": "whether an effect happened cannot be known",
+    "effect_refused": "the door refused an effect",
+    "observe_only": "the loop may only observe, and its stop conditions do not hold",
+    "cancelled": "a person cancelled it",
+}
+
+
+def reason(code: str) -> str:
+    return REASONS.get(code, code)
+
+
+# People
+
+NO_APPROVALS = "Nothing waits for a decision."
+NO_HANDOFFS = "No handoff is open."
+DECIDED = "{approval_id} is {state}; it was about {about}."
+TAKEN = "{handoff_id} is yours, {by}. Next: {next_step}"
+DONE = "{handoff_id} is done."
+PAUSE_ON = "Paused: {scope}. What is at work goes on to its end. Let go with `{command}`."
+PAUSE_OFF = "Not paused any more: {scope}."
+PAUSE_NONE = "Nothing is paused."
+HOLD_ON = "{run_id} is held: it does not go on until `becket hold {run_id} --off`."
+HOLD_OFF = "{run_id} is let go."
+DROPPED_RUN = "{run_id} is dropped."
+WATCH_IT = "See it with `becket runs show {run_id}`."
+
+
+def pause_command(scope: str) -> str:
+    return "becket pause --off" if scope == "all" else f"becket pause {scope.removeprefix('loop:')} --off"
+
+
+def scope(name: str) -> str:
+    return "everything" if name == "all" else name.removeprefix("loop:")
+
+
+# Loops
+
+NO_LOOPS = "No loops yet. Write one in .becket/loops/NAME.yaml; `becket init` brings an example."
+LINT_CLEAN = "{count} without a finding."
+LINT_NONE = "There is no loop to check: .becket/loops is empty."
+LINT_BAD = "{count} in {files}."
+
+# Events, verify, init
+
+EVENT_NOBODY = "{event_id}: no loop listens to {name}, or its `match` says otherwise."
+EVENT_STARTED = "{event_id} started:"
+EVENT_WHERE = "{event_id} was posted before; these runs answer it:"
+VERIFIED = "{count} hold."
+TAMPERED = "{bad} of {count} do not hold: this record was changed after it was written, or its evidence is gone."
+REPEATED = "Commands were repeated in a fresh checkout; only exit codes are compared, logs hold times."
+INIT_FOUND = "Found {name}{where}: {evidence}"
+INIT_NOTHING = "Found no test suite that Becket knows."
+INIT_WROTE = "Wrote {path}"
+INIT_KEPT = "Kept the old file as {path}"
+INIT_NEXT = """\
+Next:
+  git add {paths} && git commit -m "Set up Becket"
+  becket doctor"""
+
+# The house
+
+UP_FOREGROUND = "becket is up (pid {pid}); Ctrl-C stops it. `becket status` shows what it does."
+UP_ALREADY = "The daemon is up already (pid {pid})."
+UP_STARTED = "The daemon is up (pid {pid}), and its watchdog (pid {watchdog})."
+UP_UNWATCHED = "The daemon is up (pid {pid}), but its watchdog did not start; see {log}."
+DOWN_DONE = "Stopped: {what}."
+DOWN_NOTHING = "Nothing was running."
+
+STATUS_UP = "up (pid {pid})"
+STATUS_DOWN = "down"
+STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"
+STATUS_SIDE = "down; a `becket run` (pid {pid}) moves runs meanwhile"
+STATUS_QUEUE = "Nothing runs what is queued: `becket up --detach`."
+STATUS_NO_CONFIG = "There is no becket.yaml here yet: `becket init` writes one."
+STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the loops."
+
+# Demo
+
+DEMO_REPO = "A scratch repository with a real fault: a link in its documents leads nowhere."
+DEMO_SANDBOX = "Sandbox: {kind} (holds {held})."
+DEMO_RUN = "Its loop {loop} is {lines} lines of YAML. Running it:"
+DEMO_PATCH = "The proven patch, kept as an output of the run:"
+DEMO_MAIN = "main is untouched at {sha}: this loop may only propose."
+DEMO_VERIFY = "Everything the verdict rests on, checked again from the record:"
+DEMO_FAILED = "The demo did not end as it should: {why}."
+DEMO_KEPT = """\
+Kept in {folder}. Look around:
+  becket -C {folder} runs show {run_id}
+  becket -C {folder} runs show {run_id} --output patch.diff
+  becket -C {folder} status"""
+DEMO_END = "Done in {took}. Your own repository: `becket init`."

@@ -1,0 +1,266 @@
+"""Go, cargo, node, Maven, Gradle and make: what is proposed, and what only looks like a test command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from becket.contract.errors import UsageError
+from becket.contract.process import Network
+from becket.setup.detect import Detected, detect
+from becket.setup.ecosystem import Tools
+
+Look = Callable[[Mapping[str, str]], Detected]
+
+GO_CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
+CARGO_HOME = 'CARGO_HOME="$PWD/.cargo-home"'
+CRATE = "[package]\nname = 'x'\n"
+
+
+def package(test: str | None = None, **more: object) -> str:
+    """A package.json with this test script."""
+    return json.dumps({"scripts": {"test": test} if test is not None else {}, **more})
+
+
+@pytest.mark.parametrize(
+    ("files", "prefix", "setup"),
+    [
+        ({}, "", None),
+        ({"go.sum": "x v1 h1:\n", "vendor/modules.txt": "# x\n"}, "", None),
+        ({"go.sum": "x v1 h1:\n"}, f"{GO_CACHE} ", f"GOFLAGS=-modcacherw {GO_CACHE} go mod download"),
+    ],
+)
+def test_go(look: Look, files: Mapping[str, str], prefix: str, setup: str | None) -> None:
+    (found,) = look({"go.mod": "module x\n", "a_test.go": "", **files}).ecosystems
+    assert (found.name, found.evidence) == ("go", "go.mod")
+    assert [(step.name, step.run, step.report) for step in found.fast] == [
+        ("go_test", f"{prefix}go test -json ./...", "go")
+    ]
+    assert [step.run for step in found.slow] == [f"{prefix}go vet ./..."]
+    assert (found.setup and found.setup.run) == setup
+    assert "**/*_test.go" in found.test_side
+    assert found.notes == ()
+
+
+def test_go_without_tests_is_said(look: Look) -> None:
+    assert "red until" in look({"go.mod": "module x\n", "main.go": ""}).ecosystems[0].notes[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "run", "setup"),
+    [
+        ({"Cargo.toml": CRATE}, "cargo test --no-fail-fast", None),
+        ({"Cargo.toml": CRATE + "[workspace]\n"}, "cargo test --no-fail-fast --workspace", None),
+        ({"Cargo.toml": "[workspace]\nmembers = ['a']\n"}, "cargo test --no-fail-fast", None),
+        ({"Cargo.toml": CRATE, "Cargo.lock": '[[package]]\nname = "x"\n'}, "cargo test --no-fail-fast", None),
+        (
+            {"Cargo.toml": CRATE, "Cargo.lock": '[[package]]\nname = "y"\nsource = "registry"\n'},
+            f"{CARGO_HOME} cargo test --no-fail-fast",
+            f"{CARGO_HOME} cargo fetch --locked",
+        ),
+    ],
+)
+def test_cargo(look: Look, files: Mapping[str, str], run: str, setup: str | None) -> None:
+    (found,) = look(files).ecosystems
+    assert [(step.run, step.report) for step in found.fast] == [(run, "cargo")]
+    assert (found.setup and found.setup.run) == setup
+
+
+def test_a_cargo_file_that_is_no_crate_and_a_crate_without_its_lock(look: Look) -> None:
+    assert look({"Cargo.toml": "[profile.release]\n"}).ecosystems == ()
+    (found,) = look({"Cargo.toml": CRATE + "[dependencies]\nserde = '1'\n"}).ecosystems
+    assert "cargo generate-lockfile" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "run", "report"),
+    [
+        ("mocha", "npm_test", "npm test", "plain"),
+        ("jest --coverage", "npm_test", "CI=true npm test", "plain"),
+        ("react-scripts test", "npm_test", "CI=true npm test", "plain"),
+        ("node --test", "node_test", "node --test --test-reporter=tap", "tap"),
+        ("node --test test/*.js", "node_test", "node --test --test-reporter=tap test/*.js", "tap"),
+        ("node --import=tsx --test src", "node_test", "node --import=tsx --test --test-reporter=tap src", "tap"),
+        ("node --test --test-reporter=tap", "node_test", "node --test --test-reporter=tap", "tap"),
+        ("node --test --test-reporter=spec", "npm_test", "npm test", "plain"),
+        ("npm run build && node --test", "npm_test", "npm test", "plain"),
+        ("node --test-only x.js", "npm_test", "npm test", "plain"),
+    ],
+)
+def test_node_scripts(look: Look, script: str, name: str, run: str, report: str) -> None:
+    (found,) = look({"package.json": package(script)}).ecosystems
+    (step,) = found.fast
+    assert (found.name, step.name, step.run, step.report) == ("npm", name, run, report)
+    assert step.min_tests == int(report == "tap")
+
+
+def test_a_pretest_script_is_not_lost(look: Look) -> None:
+    files = {"package.json": json.dumps({"scripts": {"pretest": "tsc", "test": "node --test"}})}
+    assert look(files).fast[0].run == "npm test"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        None,
+        "",
+        'echo "Error: no test specified" && exit 1',
+        'echo "no tests yet"',
+        "exit 0",
+        "true",
+        "jest || true",
+        "jest; exit 0",
+        "mocha | tee test.log",
+        "jest --watch",
+        "nodemon --exec mocha",
+    ],
+)
+def test_scripts_that_are_no_gate(look: Look, script: str | None) -> None:
+    """L11: npm's default, a script that cannot fail and one that never ends prove nothing."""
+    (found,) = look({"package.json": package(script)}).ecosystems
+    assert found.fast == ()
+    assert len(found.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("lock", "more", "manager", "setup"),
+    [
+        ({"package-lock.json": "{}"}, {}, "npm", "npm ci"),
+        ({"npm-shrinkwrap.json": "{}"}, {}, "npm", "npm ci"),
+        ({"pnpm-lock.yaml": ""}, {}, "pnpm", "pnpm install --frozen-lockfile"),
+        ({"yarn.lock": "# yarn lockfile v1\n"}, {}, "yarn", "yarn install --frozen-lockfile"),
+        ({"yarn.lock": "__metadata:\n  version: 8\n"}, {}, "yarn", "yarn install --immutable"),
+        ({}, {"packageManager": "pnpm@9.1.0"}, "pnpm", None),
+        ({"package-lock.json": "{}"}, {"packageManager": "yarn@4.0.0"}, "yarn", None),
+    ],
+)
+def test_node_managers(
+    look: Look, lock: Mapping[str, str], more: dict[str, str], manager: str, setup: str | None
+) -> None:
+    (found,) = look({"package.json": package("mocha", **more), **lock}).ecosystems
+    assert (found.name, found.fast[0].run) == (manager, f"{manager} test")
+    assert (found.setup and found.setup.run) == setup
+    if found.setup:
+        assert found.setup.key == (*lock, "package.json")
+
+
+def test_modules_without_a_lock_are_said(look: Look) -> None:
+    (found,) = look({"package.json": package("mocha", devDependencies={"mocha": "1"})}).ecosystems
+    assert found.setup is None
+    assert "lock file" in found.notes[0]
+
+
+@pytest.mark.parametrize(("lint", "slow"), [("eslint .", ["npm run lint"]), ("eslint --fix .", []), ("true", [])])
+def test_lint_is_a_slow_step_unless_it_edits_files(look: Look, lint: str, slow: list[str]) -> None:
+    """L17: a step that changes tracked files would make every tree unclean."""
+    files = {"package.json": json.dumps({"scripts": {"test": "mocha", "lint": lint}})}
+    assert [step.run for step in look(files).slow] == slow
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '"x"', '{"scripts": []}', '{"scripts": {"test": 5}}'])
+def test_odd_package_files_propose_nothing(look: Look, text: str) -> None:
+    assert look({"package.json": text}).fast == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "executable", "run", "report"),
+    [
+        ({"pom.xml": "<project/>"}, (), "mvn -q test", "junit:target/surefire-reports"),
+        ({"pom.xml": "<project/>", "mvnw": ""}, ("mvnw",), "./mvnw -q test", "junit:target/surefire-reports"),
+        ({"pom.xml": "<project/>", "mvnw": ""}, (), "sh ./mvnw -q test", "junit:target/surefire-reports"),
+        (
+            {"pom.xml": "<modules><module> a </module></modules>"},
+            (),
+            "mvn -q test",
+            "junit:**/target/surefire-reports/*.xml",
+        ),
+        ({"build.gradle": ""}, (), "gradle test --no-daemon", "junit:build/test-results/test"),
+        (
+            {"build.gradle.kts": "", "gradlew": ""},
+            ("gradlew",),
+            "./gradlew test --no-daemon",
+            "junit:build/test-results/test",
+        ),
+        (
+            {"settings.gradle": "include 'a'", "gradlew": ""},
+            ("gradlew",),
+            "./gradlew test --no-daemon",
+            "junit:**/build/test-results/**/*.xml",
+        ),
+    ],
+)
+def test_maven_and_gradle(
+    tree: Callable[..., Path],
+    tools: Callable[..., Tools],
+    files: Mapping[str, str],
+    executable: tuple[str, ...],
+    run: str,
+    report: str,
+) -> None:
+    root = tree({**files, "src/test/java/ATest.java": ""})
+    for name in executable:
+        (root / name).chmod(0o755)
+    (found,) = detect(root, tools("mvn", "gradle", "java")).ecosystems
+    (step,) = found.fast
+    assert (step.run, step.report, step.network) == (run, report, Network.full)
+    assert "src/test/**" in found.test_side
+    assert len(found.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("makefile", "found"),
+    [
+        ("test:\n\t./run-tests\n", True),
+        ("check test: build\n\t./run-tests\n", True),
+        (".PHONY: test\ntest: unit integration\n", True),
+        ("test: ; ./run-tests\n", True),
+        ("test: MODE = debug\ntest:\n\t./run-tests\n", True),
+        ("test::\n\t# hello\n\t./run-tests\n", True),
+        (".PHONY: test\nbuild:\n\tcc x.c\n", False),
+        ("test = 5\ntest := 6\ntest ::= 7\n", False),
+        ("tests:\n\t./run-tests\n", False),
+        ("# test:\n#\t./run\n", False),
+        ("test:\n", False),
+        ("test: MODE = debug\n", False),
+        ("build:\n\techo test:\n", False),
+        ("test:\n\t@echo no tests\n", False),
+        ("test:\n\t-./run-tests\n", False),
+        ("test:\n\t./run-tests || true\n", False),
+    ],
+)
+def test_make_is_the_fallback(look: Look, makefile: str, found: bool) -> None:
+    """L11: a target that cannot fail is none."""
+    assert [step.run for step in look({"Makefile": makefile}).fast] == ["make test"] * found
+
+
+def test_make_gives_way_to_a_better_finding(look: Look) -> None:
+    files = {"Makefile": "test:\n\tpytest\n", "tests/test_a.py": ""}
+    assert [found.name for found in look(files).ecosystems] == ["python"]
+
+
+@pytest.mark.parametrize(
+    ("files", "tool", "mend"),
+    [
+        ({"go.mod": ""}, "go", "sudo apt-get install -y golang-go"),
+        ({"Cargo.toml": CRATE}, "cargo", "sudo apt-get install -y cargo"),
+        ({"pom.xml": ""}, "mvn", "sudo apt-get install -y maven"),
+        ({"pom.xml": "", "mvnw": ""}, "java", "sudo apt-get install -y default-jdk-headless"),
+        ({"build.gradle": ""}, "gradle", "sudo apt-get install -y gradle"),
+        ({"package.json": package("node --test")}, "node", "sudo apt-get install -y nodejs"),
+        ({"Makefile": "test:\n\t./x\n"}, "make", "sudo apt-get install -y make"),
+    ],
+)
+def test_a_missing_tool_comes_with_its_cure(
+    tree: Callable[..., Path], tools: Callable[..., Tools], files: Mapping[str, str], tool: str, mend: str
+) -> None:
+    """L13."""
+    (found,) = detect(tree(files), tools()).ecosystems
+    assert [(item.tool, item.mend) for item in found.missing] == [(tool, mend)]
+
+
+def test_a_path_that_is_no_folder_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a folder"):
+        detect(tmp_path / "nowhere")

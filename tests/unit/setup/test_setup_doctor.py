@@ -1,0 +1,439 @@
+"""Every trouble, seeded one at a time into a healthy repository, is found with its cure; the healthy one has none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from becket.contract.config import Config
+from becket.contract.errors import Finding, InvalidDocument, StoreUnavailable
+from becket.contract.process import Holds, SandboxKind
+from becket.contract.spec import Autonomy
+from becket.contract.store import WorkerInfo
+from becket.setup import host
+from becket.setup.doctor import CHECKS, examine, exit_code, to_json
+from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, Level, LockFact, SandboxFact, StoreFacts
+
+NOW = 1_700_000_000.0
+CONFIG = """\
+version: 1
+gates:
+  fast:
+    - {name: unit, run: "make test"}
+people: {jane: {role: owner}}
+handoff_to: jane
+"""
+BWRAP = Holds(kind=SandboxKind.bwrap, files=True, processes=True, network=True)
+LANDLOCK = Holds(kind=SandboxKind.landlock, files=True, processes=False, network=False)
+NONE = Holds(kind=SandboxKind.none, files=False, processes=False, network=False)
+ONLY_NONE = (
+    SandboxFact(BWRAP, False, "bwrap is not installed"),
+    SandboxFact(LANDLOCK, False, "the kernel has no landlock"),
+    SandboxFact(NONE, True),
+)
+ONLY_LANDLOCK = (ONLY_NONE[0], SandboxFact(LANDLOCK, True), ONLY_NONE[2])
+
+
+def load(text: str) -> Config:
+    """As strict as the real loader, with the place of the first finding only."""
+    try:
+        return Config.model_validate(yaml.safe_load(text))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = str(problem["loc"][0])
+        line = next((n for n, line in enumerate(text.splitlines(), 1) if line.startswith(key)), 1)
+        finding = Finding("becket.yaml", line, 1, "value", problem["msg"], f"correct `{key}`")
+        raise InvalidDocument([finding]) from error
+
+
+def git(root: Path, *arguments: str) -> str:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
+    end = subprocess.run(["git", *identity, *arguments], cwd=root, env=env, check=True, capture_output=True, text=True)
+    return end.stdout
+
+
+def daemon(number: int, **changes: Any) -> WorkerInfo:
+    values = {"role": "daemon", "version": "1", "host": "h", "started_at": NOW + number, "beat_at": NOW, "dead": False}
+    return WorkerInfo(**{"worker_id": f"w{number}", "pid": number, **values, **changes})
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> DoctorFacts:
+    """A real repository with a committed becket.yaml, read by the real probes where they are the machine's.
+
+    Facts are frozen and no check changes the repository, so one serves all tests.
+    """
+    root = tmp_path_factory.mktemp("repo")
+    git(root, "init", "-q")
+    (root / "becket.yaml").write_text(CONFIG)
+    git(root, "add", "becket.yaml")
+    git(root, "commit", "-q", "-m", "first")
+    state = root / ".git" / "becket"
+    return DoctorFacts(
+        git_version=git(root, "--version"),
+        git_minimum=(2, 30),
+        python_version=sys.version_info[:3],
+        root=root,
+        state=state,
+        socket=Path("/run/becket.sock"),
+        working_text=(root / "becket.yaml").read_text(),
+        committed_text=git(root, "show", "HEAD:becket.yaml"),
+        load_config=load,
+        sandboxes=(SandboxFact(BWRAP, True), SandboxFact(NONE, True)),
+        open_store=lambda: StoreFacts(NOW, (daemon(1),)),
+        now=lambda: NOW,
+        locks=(LockFact(state / "engine.lock", os.getpid()),),
+        alive=host.process_alive,
+        disk_free=lambda _: 50_000_000_000,
+        write_problem=host.write_problem,
+        which=shutil.which,
+        inotify=lambda: InotifyFacts(True, 65_536, 128, 10, 1),
+        lint_loops=lambda: (),
+    )
+
+
+def test_a_healthy_repository_has_no_error_and_no_warning(healthy: DoctorFacts) -> None:
+    found = examine(healthy)
+    assert [item for item in found if item.level is not Level.ok] == []
+    assert exit_code(found) == 0
+    assert {item.name for item in found} == set(CHECKS) - {"agents"}
+
+
+def raises(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+def config(more: str = "", base: str = CONFIG) -> dict[str, str]:
+    """The same text in the work tree and in HEAD."""
+    return {"working_text": base + more, "committed_text": base + more}
+
+
+ERROR, WARN = Level.error, Level.warn
+SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
+    # what is changed -> check, level, words of what, words of mend
+    "python too old": ({"python_version": (3, 10, 9)}, "python", ERROR, "3.10.9 is too old", "Python 3.11"),
+    "git too old": ({"git_version": "git version 2.25.1"}, "git", ERROR, "2.25.1 is too old; 2.30", "install -y git"),
+    "git of a vendor": ({"git_version": "git version 2.9.3 (Apple Git-75)"}, "git", ERROR, "2.9.3", "git"),
+    "no git": ({"git_version": None}, "git", ERROR, "not found", "install -y git"),
+    "odd git": ({"git_version": "git version unknown"}, "git", WARN, "cannot be read", "git --version"),
+    "no repository": ({"root": None}, "repository", ERROR, "not inside", "git init"),
+    "no becket.yaml": ({"working_text": None}, "config", ERROR, "no becket.yaml", "becket init"),
+    "no test command": (config(base="version: 1\n"), "gates", ERROR, "no test command", "gates: {fast:"),
+    "empty gate": (config(base="version: 1\ngates: {fast: []}\n"), "gates", ERROR, "no test command", "gates"),
+    "no fast gate": (
+        config(base='version: 1\ngates: {slow: [{name: a, run: "make"}]}\n'), "gates", WARN, "gates.fast", "gates",
+    ),
+    "toothless gate": (
+        config(base='version: 1\ngates: {fast: [{name: a, run: "make test || true"}]}\n'),
+        "gates", WARN, "can never fail", "exit code",
+    ),
+    "not committed": ({"committed_text": None}, "committed", ERROR, "not committed", "git commit"),
+    "committed one broken": ({"committed_text": "version: 9\n"}, "committed", ERROR, "cannot be used", "git commit"),
+    "no owner": (config(base=CONFIG.replace("handoff_to: jane\n", "")), "people", WARN, "no owner", "handoff_to: jane"),
+    "nobody at all": (
+        config(base=CONFIG.partition("people")[0]), "people", WARN, "no owner", "people: {owner: {role: owner",
+    ),
+    "missing tool": (
+        config(base=CONFIG.replace("make test", "cd web && CI=1 frobnicate --all")),
+        "tools", ERROR, "frobnicate, which gates.fast.unit starts", "install frobnicate",
+    ),
+    "known missing tool": (
+        {**config(base=CONFIG.replace("make test", "go test ./...")), "which": lambda _: None},
+        "tools", ERROR, "go, which", "golang-go",
+    ),
+    "missing file": (config(base=CONFIG.replace("make test", "./gone")), "tools", ERROR, "./gone", "chmod +x gone"),
+    "no shell": (config(base=CONFIG.replace('"make test"', "\"echo 'x\"")), "tools", ERROR, "quotation", "quotes"),
+    "set-up tool": (config('setup: {run: "frob sync", key: [x]}\n'), "tools", ERROR, "frob, which setup", "frob"),
+    "missing agent": (config("agents: {a: {driver: command, run: nobody}}\n"), "agents", WARN, "agents.a", "nobody"),
+    "agent without run": (config("agents: {a: {driver: acp}}\n"), "agents", ERROR, "no `run`", "agents.a: run:"),
+    "undefined secret": (
+        config('alarms: [{url: "http://x", secret: "${SECRET}"}]\n'),
+        "variables", ERROR, "${SECRET} is used but not defined", "export SECRET=",
+    ),
+    "env file": (
+        config("services: {main: {start: ./x, env_file: .env}}\n"),
+        "variables", WARN, "services.main reads .env", "create .env",
+    ),
+    "nothing contained": ({"sandboxes": ONLY_NONE}, "sandbox", WARN, "none holds nothing", "bubblewrap"),
+    "autonomy above the sandbox": (
+        {**config("autonomy: merge\n"), "sandboxes": ONLY_LANDLOCK},
+        "sandbox", ERROR, "only `propose` counts", "without: [processes, network]",
+    ),
+    "sandbox not there": (
+        {**config("sandbox: bwrap\n"), "sandboxes": ONLY_NONE},
+        "sandbox", ERROR, "bwrap cannot be used here (bwrap is not installed)", "bubblewrap",
+    ),
+    "agent's sandbox not there": (
+        {**config("agents: {a: {driver: command, run: make, sandbox: landlock}}\n"), "sandboxes": ONLY_NONE},
+        "sandbox", ERROR, "agents.a.sandbox: landlock cannot be used", "sandbox: auto",
+    ),
+    "no sandbox known": ({"sandboxes": ()}, "sandbox", ERROR, "no such sandbox", "bubblewrap"),
+    "database down": (
+        {"open_store": raises(StoreUnavailable("no answer from the server"))},
+        "database", ERROR, "no answer", "start the database",
+    ),
+    "database newer": (
+        {"open_store": raises(StoreUnavailable("the database is of a newer version (9)"))},
+        "database", ERROR, "newer version", "pip install --upgrade becket",
+    ),
+    "two daemons": (
+        {"open_store": lambda: StoreFacts(NOW, (daemon(11), daemon(12)))},
+        "daemons", ERROR, "pid 11 on h, pid 12 on h", "kill 12",
+    ),
+    "silent daemon": (
+        {"open_store": lambda: StoreFacts(NOW, (daemon(11, beat_at=NOW - 3600),))},
+        "daemons", WARN, "no sign of life", "becket up",
+    ),
+    "clock ahead": ({"now": lambda: NOW + 60}, "clock", WARN, "1m ahead of", "timedatectl"),
+    "clock behind": ({"now": lambda: NOW - 7200}, "clock", ERROR, "2h behind", "timedatectl"),
+    "disk low": ({"disk_free": lambda _: 999_999_999}, "disk", WARN, "only 1.00 GB", "df -h"),
+    "disk full": ({"disk_free": lambda _: 199_999_999}, "disk", ERROR, "only 0.20 GB", "df -h"),
+    "state not writable": ({"state": Path("/proc/becket")}, "state", ERROR, "cannot be written", "chown"),
+    "socket too long": (
+        {"socket": Path("/" + "é" * 54)}, "socket", ERROR, "109 bytes; the system allows 107", "2 bytes shorter",
+    ),
+    "empty lock": ({"locks": (LockFact(Path("/x y"), None),)}, "locks", WARN, "names no process", "rm -- '/x y'"),
+    "no inotify": ({"inotify": lambda: InotifyFacts(False)}, "inotify", WARN, "poll every 30 s", "container"),
+    "inotify instances used up": (
+        {"inotify": lambda: InotifyFacts(False, 65_536, 128, 5, 128)},
+        "inotify", WARN, "cannot be used", "max_user_instances=512",
+    ),
+    "few watches": (
+        {"inotify": lambda: InotifyFacts(True, 8_191, 128)},
+        "inotify", WARN, "max_user_watches is 8191", "sudo sysctl -w fs.inotify.max_user_watches=524288",
+    ),
+    "few instances": (
+        {"inotify": lambda: InotifyFacts(True, 65_536, 32)}, "inotify", WARN, "max_user_instances is 32", "sysctl",
+    ),
+    "watches nearly used": (
+        {"inotify": lambda: InotifyFacts(True, 1_000_000, 128, 900_000, 1)},
+        "inotify", WARN, "900000 of 1000000", "max_user_watches=2000000",
+    ),
+    "network file system": (
+        {"inotify": lambda: InotifyFacts(True, blind_mount="nfs4")}, "inotify", WARN, "nfs4", "local disk",
+    ),
+    "loop with findings": (
+        {"lint_loops": lambda: [Finding("a.yaml", 3, 5, "no-bound", "no deadline", "add `deadline: 1h`")]},
+        "loops", ERROR, "no-bound: no deadline", "add `deadline: 1h`",
+    ),
+    "loop that cannot be read": (
+        {"lint_loops": raises(InvalidDocument([Finding("a.yaml", 1, 1, "yaml", "a tab", "use spaces")]))},
+        "loops", ERROR, "yaml: a tab", "use spaces",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("trouble", SEEDED)
+def test_each_trouble_is_found_with_its_cure(healthy: DoctorFacts, trouble: str) -> None:
+    changes, name, level, what, mend = SEEDED[trouble]
+    found = [item for item in examine(dataclasses.replace(healthy, **changes)) if item.name == name]
+    worst = [item for item in found if item.level is level and what in item.what]
+    assert worst, found
+    assert mend in (worst[0].mend or "")
+    assert exit_code(found) == int(level is Level.error)
+
+
+def only(found: Iterable[Diagnosis], name: str) -> Diagnosis:
+    (item,) = [item for item in found if item.name == name]
+    return item
+
+
+def test_a_wrong_value_is_shown_with_its_line(healthy: DoctorFacts) -> None:
+    """L37: configuration errors are loud, and point at the place."""
+    broken = CONFIG + "autonomy: sometimes\n"
+    found = examine(dataclasses.replace(healthy, working_text=broken))
+    item = only(found, "config")
+    assert (item.level, item.where, item.mend) == (Level.error, "becket.yaml:7:1", "correct `autonomy`")
+    assert {"gates", "committed", "tools"}.isdisjoint(item.name for item in found)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("gates", CONFIG.replace("make test", "make all")),
+        ("setup", CONFIG + "setup: {run: make, key: [x]}\n"),
+        ("test_side", CONFIG + "test_side: ['t/**']\n"),
+        ("guard", CONFIG + "guard: {max_file: 1MB}\n"),
+        ("services", CONFIG + "services: {a: {start: make}}\n"),
+    ],
+)
+def test_what_differs_from_the_committed_file_is_named_with_its_line(healthy: DoctorFacts, key: str, text: str) -> None:
+    item = only(examine(dataclasses.replace(healthy, working_text=text)), "committed")
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith(key))
+    assert (item.level, item.where) == (Level.warn, f"becket.yaml:{line}")
+    assert item.what.startswith(f"{key} differ")
+
+
+@pytest.mark.parametrize(
+    "more", ["autonomy: observe\n", "# a comment\n", "agents: {a: {driver: command, run: make}}\n"]
+)
+def test_what_counts_as_in_the_working_copy_may_differ(healthy: DoctorFacts, more: str) -> None:
+    item = only(examine(dataclasses.replace(healthy, working_text=CONFIG + more)), "committed")
+    assert item.level is Level.ok
+
+
+def test_the_committed_file_may_be_missing_in_a_real_repository(healthy: DoctorFacts, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    git(fresh, "init", "-q")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(fresh, "show", "HEAD:becket.yaml")
+    item = only(examine(dataclasses.replace(healthy, root=fresh, committed_text=None)), "committed")
+    assert item.level is Level.error
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('database: "${DB}"\n', "becket.yaml:7:12"),
+        ("# database: ${DB}\n", None),
+        ("autonomy: propose # ${DB}\n", None),
+        ("alarms: [{file: 'a#${DB}'}]\n", "becket.yaml:7:20"),
+        ("database: ${HOME}\n", None),
+        ("database: $DB\n", None),
+        ("database: $${DB}\n", None),
+        ("database: ${DB:-sqlite}\n", None),
+    ],
+)
+def test_undefined_variables_are_found_where_they_expand(healthy: DoctorFacts, text: str, where: str | None) -> None:
+    base = CONFIG.replace("make test", "make ${NEVER_IN_GATES}")
+    facts = dataclasses.replace(healthy, env={"HOME": "/h"}, **config(text, base))
+    found = [item.where for item in examine(facts) if item.name == "variables" and item.level is not Level.ok]
+    assert found == ([where] if where else [])
+
+
+def test_a_variable_that_the_loader_refused_is_told_once(healthy: DoctorFacts) -> None:
+    finding = Finding("becket.yaml", 7, 11, "undefined-variable", "DB is not defined", "set DB")
+    facts = dataclasses.replace(
+        healthy, load_config=raises(InvalidDocument([finding])), working_text=CONFIG + "database: ${DB}\n"
+    )
+    assert [item.name for item in examine(facts) if "DB" in item.what] == ["config"]
+
+
+@pytest.mark.parametrize(
+    ("sandboxes", "more", "most", "level"),
+    [
+        ((SandboxFact(BWRAP, True),), "autonomy: release\n", "release", Level.ok),
+        (ONLY_LANDLOCK, "", "propose", Level.warn),
+        (ONLY_LANDLOCK, "sandbox: {use: auto, without: [network]}\n", "propose", Level.warn),
+        (ONLY_LANDLOCK, "sandbox: {without: [network, processes]}\nautonomy: merge\n", "release", Level.ok),
+        (ONLY_LANDLOCK, "sandbox: none\n", "propose", Level.warn),
+        (
+            ONLY_NONE,
+            "sandbox: {use: none, without: [files, network, processes]}\nautonomy: merge\n",
+            "release",
+            Level.ok,
+        ),
+        (ONLY_NONE, "autonomy: release\n", "propose", Level.error),
+    ],
+)
+def test_the_sandbox_in_use_and_what_it_caps_autonomy_to(
+    healthy: DoctorFacts, sandboxes: tuple[SandboxFact, ...], more: str, most: str, level: Level
+) -> None:
+    """L18: how far loops go is explicit, and never further than the sandbox holds."""
+    item = only(examine(dataclasses.replace(healthy, sandboxes=sandboxes, **config(more))), "sandbox")
+    assert (item.level, f"autonomy up to `{most}`" in item.what) == (level, True), item.what
+    assert Autonomy(most)
+
+
+def test_a_tool_that_the_set_up_makes_is_not_missing(healthy: DoctorFacts) -> None:
+    text = CONFIG.replace("make test", ".venv/bin/python -m pytest")
+    assert only(examine(dataclasses.replace(healthy, **config(base=text))), "tools").level is Level.error
+    text += "setup: {run: make venv, key: [becket.yaml]}\n"
+    assert only(examine(dataclasses.replace(healthy, **config(base=text))), "tools").level is Level.ok
+
+
+def test_a_stale_lock_is_told_from_a_held_one(healthy: DoctorFacts, tmp_path: Path) -> None:
+    """L31: the process behind a lock is looked at, not the file alone."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path = tmp_path / "engine lock"
+    path.write_text(f"{child.pid}\n")
+    lock = host.read_lock(path)
+    assert lock is not None
+    facts = dataclasses.replace(healthy, locks=(lock,))
+    assert only(examine(facts), "locks").level is Level.ok
+    child.communicate(b"\n")
+    item = only(examine(facts), "locks")
+    assert (item.level, item.mend, item.where) == (Level.warn, f"rm -- '{path}'", str(path))
+    assert f"process {child.pid}, which is gone" in item.what
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        (),
+        (daemon(1), daemon(2, dead=True)),
+        (daemon(1), daemon(2, role="run")),
+        (daemon(1), daemon(2, beat_at=NOW - 31)),
+    ],
+)
+def test_one_live_daemon_or_none_is_well(healthy: DoctorFacts, workers: tuple[WorkerInfo, ...]) -> None:
+    facts = dataclasses.replace(healthy, open_store=lambda: StoreFacts(NOW, workers))
+    assert only(examine(facts), "daemons").level is Level.ok
+
+
+def test_no_database_yet_is_well(healthy: DoctorFacts) -> None:
+    found = examine(dataclasses.replace(healthy, open_store=lambda: None))
+    assert only(found, "database").level is Level.ok
+    assert {"daemons", "clock"}.isdisjoint(item.name for item in found)
+
+
+def test_a_password_in_a_message_is_hidden(healthy: DoctorFacts) -> None:
+    """L25."""
+    error = StoreUnavailable("cannot reach postgresql://me:s3cret@db.example.org/becket")
+    text = json.dumps(to_json(examine(dataclasses.replace(healthy, open_store=raises(error)))))
+    assert "s3cret" not in text
+    assert "postgresql://***@db.example.org/becket" in text
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("load_config", "config"),
+        ("open_store", "database"),
+        ("alive", "locks"),
+        ("disk_free", "disk"),
+        ("write_problem", "state"),
+        ("which", "tools"),
+        ("inotify", "inotify"),
+        ("lint_loops", "loops"),
+        ("now", "database"),
+    ],
+)
+def test_a_check_that_breaks_is_an_error_and_hides_no_other(healthy: DoctorFacts, field: str, name: str) -> None:
+    found = examine(dataclasses.replace(healthy, **{field: raises(RuntimeError("boom"))}))
+    broken = [item for item in found if "boom" in item.what]
+    assert [(item.name, item.level) for item in broken] == [(name, Level.error)]
+    assert "RuntimeError" in broken[0].what
+    assert broken[0].mend
+    assert {"python", "git", "sandbox"} <= {item.name for item in found}
+
+
+def test_the_json_form_is_complete_and_plain(healthy: DoctorFacts) -> None:
+    facts = dataclasses.replace(healthy, git_version=None, disk_free=lambda _: 500_000_000)
+    data = json.loads(json.dumps(to_json(examine(facts))))
+    assert (data["ok"], data["errors"], data["warnings"]) == (False, 1, 1)
+    assert {"name", "level", "what", "mend", "where"} == set(data["diagnoses"][0])
+
+
+def test_outside_a_repository_only_the_machine_is_examined(healthy: DoctorFacts) -> None:
+    facts = dataclasses.replace(
+        healthy, root=None, state=None, socket=None, working_text=None, committed_text=None, open_store=lambda: None
+    )
+    errors = [item.name for item in examine(facts) if item.level is Level.error]
+    assert errors == ["repository"]

@@ -1,0 +1,142 @@
+"""becket.yaml: `${VAR}` from the environment, never in gates, and no value of a variable in a finding."""
+
+from __future__ import annotations
+
+import pytest
+
+from becket.contract.config import Config
+from becket.contract.errors import Finding, InvalidDocument
+from becket.contract.spec import Autonomy
+from becket.spec.load import load_config
+
+WHOLE = """\
+version: 1
+branch: main
+remote: {name: origin, fetch: 30s, push: after_promote}
+autonomy: merge
+gates:
+  fast:
+    - {name: unit, run: "pytest -q", report: "junit:report.xml", rerun: "pytest {tests}", timeout: 10m, min_tests: 1}
+  slow:
+    - {name: lint, run: "ruff check ${PATHS}"}
+setup: {run: "pip install -r requirements.lock", key: [requirements.lock], network: full}
+test_side: ["tests/**", "conftest.py"]
+guard: {protected: [".github/**"], max_deleted_share: 0.2, max_file: 5MB}
+services:
+  main:
+    {build: make, start: run, port: "${PORT:-8080}", health: {url: "/health", samples: 5, soak: 10s}, env_file: .env}
+agents: {fixer: {driver: command, run: "my-agent", limits: {time: 30m}}}
+sandbox: auto
+people: {owner: {role: approver, os_user: "${USER}"}}
+handoff_to: owner
+alarms: [{file: alarms.txt}]
+retention: {artifacts: 7d}
+effect_caps: {http.post: {count: 10, per: 1h}}
+"""
+
+
+def load(text: str, **env: str) -> Config:
+    return load_config(text, "becket.yaml", env)
+
+
+def findings(text: str, **env: str) -> tuple[Finding, ...]:
+    with pytest.raises(InvalidDocument) as caught:
+        load(text, **env)
+    return caught.value.findings
+
+
+def only(text: str, **env: str) -> Finding:
+    (finding,) = findings(text, **env)
+    return finding
+
+
+def test_the_whole_file_of_the_design_loads() -> None:
+    config = load(WHOLE, USER="ada")
+    assert config.autonomy is Autonomy.merge
+    assert config.people["owner"].os_user == "ada"
+    assert config.services["main"].port == 8080
+    assert config.guard.max_file == 5_000_000
+
+
+def test_gates_are_never_expanded() -> None:
+    assert load(WHOLE, USER="ada", PATHS="secret").gates["slow"][0].run == "ruff check ${PATHS}"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("${A}", "one"),
+        ("x${A}y${A}", "xoneyone"),
+        ("${B:-two}", "two"),
+        ("${EMPTY:-two}", "two"),
+        ("${EMPTY}", ""),
+        ("${B:-}", ""),
+        ("$${A}", "${A}"),
+        ("$A $$ {A}", "$A $$ {A}"),
+        ("${NESTED}", "${A}"),
+    ],
+)
+def test_how_variables_are_written(written: str, value: str) -> None:
+    env = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
+    assert load(f'version: 1\nbranch: "{written}"\n', **env).branch == value
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "column"),
+    [
+        ("branch: a/${GONE}", "undefined-variable", 11),
+        ('branch: "${not a name}"', "bad-variable", 10),
+        ("branch: ${OPEN", "bad-variable", 9),
+        ("branch: ${A:-${B}}", "bad-variable", 9),
+    ],
+)
+def test_a_variable_that_cannot_be_filled_is_told_where_it_stands(line: str, rule: str, column: int) -> None:
+    finding = findings(f"version: 1\n{line}\n", A="one")[0]
+    assert (finding.rule, finding.line, finding.column) == (rule, 2, column)
+
+
+def test_all_undefined_variables_are_told_at_once() -> None:
+    assert len(findings("version: 1\nbranch: ${A}\ntest_side: ['${B}', '${C}']\n")) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "remote: {fetch: '${TOKEN}'}",
+        "autonomy: ${TOKEN}",
+        "handoff_to: ${TOKEN}",
+        "guard: {max_file: '${TOKEN}'}",
+        "services: {main: {start: x, port: '${TOKEN}'}}",
+        "people: {ada: {role: '${TOKEN}'}}",
+    ],
+)
+def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None:
+    """L25: the value of a variable may be a secret."""
+    for token in ("sk-very-secret", "secret"):
+        said = str(InvalidDocument(list(findings(f"version: 1\n{line}\n", TOKEN=token))))
+        assert token not in said
+        assert "${TOKEN}" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "column"),
+    [
+        ("gates: {fast: [{name: a, run: x, report: xml}]}", "bad-value", 42),
+        ("gates: {fast: [{name: a, run: x}, {name: a, run: y}]}", "bad-value", 1),
+        ("agents: {fixer: {driver: command}}", "bad-value", 18),
+        ("handoff_to: nobody", "bad-value", 1),
+        ("sandbox: bwarp", "bad-value", 10),
+        ("guard: {max_file: huge}", "bad-size", 19),
+        ("remote: {fetch: often}", "bad-duration", 17),
+        ("alarms: [{}]", "bad-value", 10),
+        ("brnach: main", "unknown-key", 1),
+        ("guard: {max_deleted_share: .nan}", "bad-value", 28),
+    ],
+)
+def test_what_is_refused_and_where(line: str, rule: str, column: int) -> None:
+    finding = only(f"version: 1\n{line}\n")
+    assert (finding.rule, finding.line, finding.column) == (rule, 2, column)
+
+
+def test_an_unknown_key_deep_inside_suggests_its_siblings() -> None:
+    assert only("version: 1\ngates: {fast: [{name: a, run: x, reprot: plain}]}\n").fix == "did you mean `report`?"
