@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from process_stage import KINDS, Ground, sleeping, unique_sleep, wait_until
 
 from becket.adapters.process import ContainedProcesses
 from becket.adapters.process.identity import boot_id, mark, reference
+from becket.adapters.process.scratch import Scratch
 from becket.contract.process import ChildEnd, ChildRef, SandboxKind
 
 DAEMON = """
 import asyncio, os, sys
 from pathlib import Path
-from becket.adapters.process import choose
+from becket.adapters.process import ContainedProcesses
 from becket.contract.process import ChildSpec, SandboxKind
 
 class Watcher:
@@ -34,7 +36,8 @@ class Watcher:
 
 kind, tree, script = sys.argv[1:4]
 spec = ChildSpec(argv=("sh", "-c", script), tree=Path(tree), output=Path(tree).parent / "daemon.log")
-asyncio.run(choose(SandboxKind(kind)).run(spec, Watcher()))
+processes = ContainedProcesses(SandboxKind(kind), scratch=Path(tree).parent)
+asyncio.run(processes.run(spec, Watcher()))
 """
 DAEMONISE = (
     "import os, sys\n"
@@ -160,6 +163,21 @@ def test_becket_dies_while_the_child_runs(ground: Ground, nap: str) -> None:
         daemon.wait(timeout=10)
     wait_until("everything ended by itself", lambda: sleeping(nap) == [])
     wait_until("the keeper ended by itself", lambda: not Path(f"/proc/{child.pid}").exists())
+
+
+def test_sweep_removes_abandoned_folders(ground: Ground) -> None:
+    """The private folders that a crash left are removed at the next boot; those of a live Becket are not (L44)."""
+    daemon, _ = _daemon(ground, "touch ran", "die-in-started")
+    with daemon:
+        daemon.wait(timeout=10)
+    in_use = Scratch(ground.base)
+    hour_ago = time.time() - 3600
+    for folder in ground.base.glob("becket-child-*"):
+        os.utime(folder, (hour_ago, hour_ago))
+    assert len(list(ground.base.glob("becket-child-*"))) == 2
+    ContainedProcesses(ground.processes.kind, scratch=ground.base).sweep([])
+    assert list(ground.base.glob("becket-child-*")) == [in_use.folder]
+    assert in_use.remove_if_empty()
 
 
 def test_child_that_kills_its_keeper(ground: Ground, nap: str) -> None:

@@ -18,6 +18,7 @@ from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy
 from becket.contract.store import Control, RunFilter
 from becket.engine.intake import Ask
+from becket.spec import schema
 
 T = TypeVar("T")
 
@@ -155,3 +156,13 @@ async def _rung(app: App, work: Awaitable[T]) -> T:
     result = await work
     ring(app.state.bell)
     return result
+
+
+def spec_schema() -> dict[str, Json]:
+    """JSON Schema of a loop's file."""
+    return schema.spec_schema()
+
+
+def config_schema() -> dict[str, Json]:
+    """JSON Schema of becket.yaml."""
+    return schema.config_schema()

@@ -26,6 +26,8 @@ from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, S
 from becket.setup.host import disk_free, inotify, process_alive, write_problem
 from becket.spec.load import load_config
 
+__all__ = ["Diagnosis", "examine", "exit_code", "facts", "to_json"]
+
 GIT_MINIMUM = (2, 31)
 
 

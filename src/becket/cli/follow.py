@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, Self, TextIO, cast
 
 from becket.cli import words
 from becket.cli.shape import Interrupted
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from becket.app.compose import App
     from becket.app.story import Story
+    from becket.cli.story import Marks
 
 WIDEST, PIPE_WIDTH = 110, 100
 NOISE = frozenset({Kind.child_started, Kind.child_ended})
@@ -85,7 +86,7 @@ class Screen:
     def tell(self, story: Story) -> None:
         self._story = story
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 
@@ -117,7 +118,7 @@ def paper() -> Console:
     )  # fmt: skip
 
 
-def marks_for(console: Console):  # type: ignore[no-untyped-def]
+def marks_for(console: Console) -> Marks:
     from becket.cli.story import ASCII, UNICODE
 
     return UNICODE if console.encoding.lower().replace("-", "").startswith("utf") else ASCII

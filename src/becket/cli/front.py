@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket import __version__
@@ -82,7 +83,7 @@ def read(arguments: Sequence[str]) -> Call:
             return Call(None, tuple(left), version=True)
         else:
             raise UsageError(words.unknown_option(option))
-    folder = os.path.join(*folders) if folders else None
+    folder = str(Path(*folders)) if folders else None
     if left and left[0] == "help":
         left = [*left[1:2], "--help"] if len(left) > 1 else []
         return Call(left[0] if left else None, tuple(left[1:]), folder, debug, help=not left)

@@ -1,4 +1,4 @@
-"""How values look to people: untrusted text made harmless, durations, times, digests, evidence. Standard library only."""
+"""How values look to people: untrusted text made harmless, durations, times, digests, evidence, colours."""
 
 from __future__ import annotations
 

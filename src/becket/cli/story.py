@@ -49,13 +49,13 @@ ASCII = Marks(
 )  # fmt: skip
 
 STYLES = {
-    Mark.done: "green", Mark.failed: "bold red", Mark.undecided: "yellow", Mark.skipped: "dim", Mark.current: "bold cyan",
-    Mark.pending: "dim", Mark.left_out: "dim", Mark.decision: "bold",
+    Mark.done: "green", Mark.failed: "bold red", Mark.undecided: "yellow", Mark.skipped: "dim",
+    Mark.current: "bold cyan", Mark.pending: "dim", Mark.left_out: "dim", Mark.decision: "bold",
 }  # fmt: skip
 STATUS_STYLES = {
     Status.completed: "bold green", Status.completed_dry_run: "bold green", Status.ready_for_handoff: "bold yellow",
-    Status.failed: "bold red", Status.cancelled: "bold magenta", Status.waiting: "bold yellow", Status.running: "bold cyan",
-    Status.queued: "dim",
+    Status.failed: "bold red", Status.cancelled: "bold magenta", Status.waiting: "bold yellow",
+    Status.running: "bold cyan", Status.queued: "dim",
 }  # fmt: skip
 EFFECT_STYLES = {
     EffectState.done: "green", EffectState.failed: "bold red", EffectState.refused: "bold red",
@@ -199,7 +199,9 @@ def _output(name: str, value: object) -> Text:
     text = safe(value).strip()
     count = len(text.splitlines())
     more = f"  ({count} lines)" if count > 1 else ""
-    return Text.assemble(name, "  ", (digests_shortened(line(text.splitlines()[0] if text else "", 90)), "cyan"), (more, "dim"))
+    return Text.assemble(
+        name, "  ", (digests_shortened(line(text.splitlines()[0] if text else "", 90)), "cyan"), (more, "dim")
+    )
 
 
 def _receipt(story: Story, number: int) -> tuple[Text, str]:

@@ -1,4 +1,4 @@
-"""What a run did, as rows of a timeline: phases with their steps. Pure: values in, values out, no colour, no terminal."""
+"""What a run did, as rows of a timeline: phases with their steps. Pure: no colour, no terminal."""
 
 from __future__ import annotations
 
@@ -164,10 +164,15 @@ def current(story: Story) -> tuple[Phase, str] | None:
     for phase in PHASES[furthest:]:
         if (diverted and phase not in CLOSING) or (decided and phase is not Phase.notify):
             continue
-        for spec in (*story.spec.phase(phase).actions, *story.spec.phase(phase).verifiers):
+        for spec in _steps_of(story.spec, phase):
             if (phase, spec.id) not in known and _holds(spec, raised):
                 return phase, spec.id
     return None
+
+
+def _steps_of(spec: LoopSpec, phase: Phase) -> Iterator[ActionSpec | VerifierSpec]:
+    yield from spec.phase(phase).actions
+    yield from spec.phase(phase).verifiers
 
 
 def _holds(spec: ActionSpec | VerifierSpec, raised: Conditions) -> bool:
@@ -178,6 +183,5 @@ def _holds(spec: ActionSpec | VerifierSpec, raised: Conditions) -> bool:
 
 
 def _doing(spec: LoopSpec, at: tuple[Phase, str]) -> str:
-    phase = spec.phase(at[0])
-    step = next((item for item in (*phase.actions, *phase.verifiers) if item.id == at[1]), None)
+    step = next((item for item in _steps_of(spec, at[0]) if item.id == at[1]), None)
     return line((step.uses or step.run or "") if step else "", 80)

@@ -40,7 +40,8 @@ def _name() -> str:
 
 def bug(error: Exception) -> str:
     said = safe(f"{type(error).__name__}: {error}")
-    return f"{_name()} internal error: {said}\nThis is a fault in Becket, not in your loop. `becket --debug ...` shows where."
+    advice = "This is a fault in Becket, not in your loop. `becket --debug ...` shows where."
+    return f"{_name()} internal error: {said}\n{advice}"
 
 
 def unknown_option(option: str) -> str:
@@ -76,9 +77,10 @@ def no_output(run_id: str, name: str, known: str) -> str:
 
 QUEUED_BEHIND_DAEMON = "The daemon works on it; follow it with `becket runs show {run_id} --follow`."
 QUEUED_FOR_NOBODY = "It is queued; nothing runs it until `becket up`, or `becket runs show {run_id} --follow`."
-LEFT = (
-    "interrupted; nothing is lost. {run_id} goes on where it stopped: `becket runs show {run_id} --follow`, or `becket up`"
-)
+LEFT = """\
+interrupted; nothing is lost. {run_id} goes on where it stopped:
+  becket runs show {run_id} --follow
+  becket up"""
 ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
 ANSWERED = "{run_id} answers this start already; it is {status}."
 DROPPED = "Nothing was started: {why}."
@@ -159,6 +161,7 @@ NO_LOOPS = "No loops yet. Write one in .becket/loops/NAME.yaml; `becket init` br
 LINT_CLEAN = "{count} without a finding."
 LINT_NONE = "There is no loop to check: .becket/loops is empty."
 LINT_BAD = "{count} in {files}."
+BROKEN = "{file} does not run: {count}; see `becket loops lint`."
 
 # Events, verify, init
 

@@ -278,11 +278,19 @@ class DeadMan:
     what was told. An alarm that ends before anybody could be told is told all the same (L42).
     """
 
-    def __init__(self, read: Read, own: Alerts, tell: Tell, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        read: Read,
+        own: Alerts,
+        tell: Tell,
+        clock: Callable[[], float] = time.time,
+        tell_within: float = TELL_WITHIN,
+    ) -> None:
         self._read = read
         self._own = own
         self._tell = tell
         self._clock = clock
+        self._tell_within = tell_within
         self._watch = _Watch()
         self._failed: dict[str, _Failed] = {}
 
@@ -344,7 +352,7 @@ class DeadMan:
 
     async def _delivered(self, alert: Alert) -> bool:
         try:
-            async with asyncio.timeout(TELL_WITHIN):
+            async with asyncio.timeout(self._tell_within):
                 return await self._tell(alert)
         except Exception:  # however the delivery failed, the alarm stays open
             return False

@@ -128,7 +128,7 @@ def failures(now: Situation) -> dict[str, tuple[Step, int]]:
     """Failure signatures of this iteration, with how often each has come by now."""
     seen: dict[str, tuple[Step, int]] = {}
     for step in now.steps:
-        if step.state is StepState.failed:
+        if step.state is StepState.failed and step.phase is not Phase.notify:
             signature = digest_of([step.phase, step.id, step.error_kind, _VARYING.sub("#", step.error)])
             seen[signature] = (step, now.carried.failures.get(signature, 0) + 1)
     return seen

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 from becket.contract.base import Json, digest_of
@@ -16,7 +17,7 @@ from becket.contract.crash import CrashPoint
 from becket.contract.events import Kind, NewEvent
 from becket.contract.handoff import Handoff
 from becket.contract.run import Decision, Move, Outcome, Step, StepState
-from becket.contract.spec import CLOSING, PHASES, ActionSpec, OnError, Phase, PhaseSpec, VerifierSpec
+from becket.contract.spec import CLOSING, PHASES, ActionSpec, Budget, OnError, Phase, PhaseSpec, VerifierSpec
 from becket.contract.store import Claim, End, Recorded
 from becket.contract.when import parse
 from becket.engine.context import StepContext, Surroundings
@@ -58,6 +59,7 @@ class Walk:
         self._diverted = False
         self._failing = ""
         self._decision: Decision | None = None
+        self._budget = Budget()
         self._seconds_left = 0.0
         self._at_work: asyncio.Task[object] | None = None
 
@@ -85,11 +87,14 @@ class Walk:
         decision_written()
         with contextlib.suppress(Interrupted):
             await self._phase(Phase.notify)
+        if self._unwritten:
+            await self._write([*self._unwritten])
         notified()
         return self._decision
 
     async def _phase(self, phase: Phase) -> None:
         spec = self._spec.phase(phase)
+        self._budget = self._house.policy.budget(self._run, self._spec.budget)
         await self._out_of_bounds()
         if not await self._actions(phase, spec):
             return
@@ -123,6 +128,8 @@ class Walk:
             if self._run.cancel_asked and self._decision is None:
                 raise Interrupted
             done = await do()
+            if phase is Phase.notify:  # it tells what was decided; it raises nothing
+                done = replace(done, step=done.step.model_copy(update={"conditions": ()}))
             known = done.step
             if known.state is StepState.skipped:
                 self._unwritten.append(done)
@@ -184,7 +191,7 @@ class Walk:
     async def _out_of_bounds(self) -> bool:
         """Raise `deadline_passed` or `budget_exhausted` where it is so."""
         now = await self._house.store.now()
-        budget = self._house.policy.budget(self._run, self._spec.budget)
+        budget = self._budget
         left = {"deadline_passed": self._run.deadline_at - now}
         if budget.wall is not None:
             left["budget_exhausted"] = budget.wall - self._run.wall_used
@@ -206,7 +213,11 @@ class Walk:
 
     async def _record(self, done: Done) -> None:
         """One transaction: this step, the skipped ones before it, their events, conditions and receipts."""
-        batch = [*self._unwritten, done]
+        await self._write([*self._unwritten, done])
+        self._conditions = self._conditions.raised(done.step.conditions)
+        self._receipts += [(item.receipt.command, item.receipt.tree, item.receipt.exit_code) for item in done.receipts]
+
+    async def _write(self, batch: list[Done]) -> None:
         self._unwritten.clear()
         events = self._events(batch)
         wall = sum(item.step.ended_at - item.step.started_at for item in batch)
@@ -223,8 +234,6 @@ class Walk:
         )
         step_recorded()
         self._run = self._run.model_copy(update={"wall_used": self._run.wall_used + wall})
-        self._conditions = self._conditions.raised(done.step.conditions)
-        self._receipts += [(item.receipt.command, item.receipt.tree, item.receipt.exit_code) for item in done.receipts]
 
     def _events(self, batch: list[Done]) -> list[NewEvent]:
         events = []

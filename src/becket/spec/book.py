@@ -8,11 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from becket.contract.action import Registry
-from becket.contract.errors import Finding, InvalidDocument, NotFound
+from becket.contract.errors import Finding, InvalidDocument, NotFound, UsageError
 from becket.contract.loop import Loop
 from becket.contract.spec import LoopSpec
 from becket.spec.lint import lint_text
 from becket.spec.load import load_spec
+
+BUILT_IN = "built in"
+
+Found = Loop | tuple[Finding, ...]
 
 
 class LoopBook:
@@ -20,60 +24,60 @@ class LoopBook:
 
     def __init__(self, folder: Path, built_in: Mapping[str, str], registry: Registry) -> None:
         self._folder = folder
-        self._built_in = built_in
+        self._built_in = {name: _loop(text.encode(), BUILT_IN) for name, text in built_in.items()}
         self._registry = registry
-        self._read: dict[Path, tuple[tuple[int, int], Loop | list[Finding]]] = {}
+        self._read: dict[Path, tuple[tuple[int, int], Found]] = {}
+        self._proofs: dict[tuple[str, ...], tuple[Finding, ...]] = {}
 
     def get(self, loop_id: str) -> Loop:
-        broken: list[Finding] = []
-        for path in self._files():
-            found = self._load(path)
-            if isinstance(found, Loop):
-                if found.spec.loop_id == loop_id:
-                    self._prove(found)
-                    return found
-            elif path.stem == loop_id:
-                broken = found
-        if broken:
-            raise InvalidDocument(broken)
-        if loop_id in self._built_in:
-            return _loop(self._built_in[loop_id], "built in")
-        known = ", ".join(sorted(loop.spec.loop_id for loop in self.all())) or "none yet"
-        raise NotFound(f"there is no loop {loop_id!r}; known: {known} (see `becket loops list`)")
+        """The loop, proven by lint just now or since nothing changed."""
+        files = {path: self._load(path) for path in self._files()}
+        found = next((item for item in files.values() if isinstance(item, Loop) and item.spec.loop_id == loop_id), None)
+        found = found or self._built_in.get(loop_id)
+        if found is None:
+            raise self._missing(loop_id, files)
+        if findings := self._proof(found):
+            raise InvalidDocument(list(findings))
+        return found
 
     def all(self) -> tuple[Loop, ...]:
-        found = {name: _loop(text, "built in") for name, text in self._built_in.items()}
+        found = dict(self._built_in)
         for path in self._files():
             loop = self._load(path)
             if isinstance(loop, Loop):
                 found[loop.spec.loop_id] = loop
         return tuple(found.values())
 
-    def findings(self) -> dict[str, list[Finding]]:
-        """Every file with what lint says about it; an empty list is a clean bill."""
-        loops = self.all()
-        told: dict[str, list[Finding]] = {}
+    def findings(self) -> dict[str, tuple[Finding, ...]]:
+        """Every file and every built-in loop, with what lint says about it; nothing is a clean bill."""
+        told: dict[str, tuple[Finding, ...]] = {}
         for path in self._files():
-            text = path.read_text(encoding="utf-8", errors="replace")
-            others = tuple(loop.spec for loop in loops if loop.source != str(path))
-            told[str(path)] = lint_text(text, str(path), self._registry, others)[1]
-        for name, text in self._built_in.items():
-            others = tuple(loop.spec for loop in loops if loop.spec.loop_id != name)
-            told[f"{name} (built in)"] = lint_text(text, name, self._registry, others)[1]
-        return told
+            found = self._load(path)
+            told[str(path)] = self._proof(found) if isinstance(found, Loop) else found
+        return told | {f"{name} ({BUILT_IN})": self._proof(loop) for name, loop in self._built_in.items()}
 
     def parse(self, text: str) -> LoopSpec:
         return _parsed(text)
 
-    def _prove(self, loop: Loop) -> None:
-        others = tuple(other.spec for other in self.all() if other.spec.loop_id != loop.spec.loop_id)
-        if findings := lint_text(loop.text, loop.source, self._registry, others)[1]:
-            raise InvalidDocument(findings)
+    def _missing(self, loop_id: str, files: Mapping[Path, Found]) -> UsageError:
+        for path, found in files.items():
+            if not isinstance(found, Loop) and path.stem == loop_id:
+                return InvalidDocument(list(found))
+        known = ", ".join(sorted(loop.spec.loop_id for loop in self.all())) or "none yet"
+        return NotFound(f"there is no loop {loop_id!r}; known: {known} (see `becket loops list`)")
+
+    def _proof(self, loop: Loop) -> tuple[Finding, ...]:
+        others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
+        key = (loop.digest, loop.source, *sorted(other.digest for other in others))
+        if key not in self._proofs:
+            specs = tuple(other.spec for other in others)
+            self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, specs)[1])
+        return self._proofs[key]
 
     def _files(self) -> list[Path]:
         return sorted([*self._folder.glob("*.yaml"), *self._folder.glob("*.yml")])
 
-    def _load(self, path: Path) -> Loop | list[Finding]:
+    def _load(self, path: Path) -> Found:
         stat = path.stat()
         stamp = (stat.st_mtime_ns, stat.st_size)
         known = self._read.get(path)
@@ -83,16 +87,16 @@ class LoopBook:
         return known[1]
 
 
-def _try(path: Path) -> Loop | list[Finding]:
+def _try(path: Path) -> Found:
     try:
-        return _loop(path.read_text(encoding="utf-8", errors="replace"), str(path))
+        return _loop(path.read_bytes(), str(path))
     except InvalidDocument as error:
-        return list(error.findings)
+        return error.findings
 
 
-def _loop(text: str, source: str) -> Loop:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return Loop(spec=load_spec(text, source), text=text, digest=digest, source=source)
+def _loop(content: bytes, source: str) -> Loop:
+    spec = load_spec(content, source)
+    return Loop(spec=spec, text=content.decode(), digest=hashlib.sha256(content).hexdigest(), source=source)
 
 
 @lru_cache(maxsize=256)

@@ -28,7 +28,8 @@ _LONGEST_BODY = 10_000_000
 class Answer:
     """What the receiver does with one request.
 
-    `delay` seconds pass before it acts; with `hold` it acts when `release` is called. `cut` drops the connection without an answer, before or after it acted.
+    `delay` seconds pass before it acts; with `hold` it acts when `release` is called. `cut` drops the connection
+    without an answer, before or after it acted.
     Without `acts`, it acts on every request that it does not answer with an error.
     """
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import cast
 
 from becket.adapters.store import open_memory
 from becket.contract import crash
@@ -12,7 +13,7 @@ from becket.contract.action import EffectReport
 from becket.contract.base import Json
 from becket.contract.config import EffectCap
 from becket.contract.effect import Effect, EffectCall, EffectState, Origin, Permit, Seen, demand
-from becket.contract.errors import EffectFailed
+from becket.contract.errors import EffectFailed, EffectRefused
 from becket.contract.spec import Autonomy, EffectClass
 from becket.contract.store import Store
 from becket.engine.door import Door, Patience
@@ -32,6 +33,7 @@ class Outside:
     """Acts, or does not, as the script says; after the script it acts and answers.
 
     ok: acts and answers.            busy: does not act, may be asked again.      no: does not act, for good.
+    refuses: does not act, and tells that it must not.
     lost: acts, the answer is lost.  dropped: does not act, no answer comes.      breaks: acts, the adapter breaks.
     crash_before, crash_after: our process dies before or after the outside acted.
     slow: our process dies while the outside is at work; it acts a second and a half later.
@@ -70,6 +72,8 @@ class Outside:
             raise ZeroDivisionError("a bug")
         if step == "busy":
             raise EffectFailed("busy", retryable=True)
+        if step == "refuses":
+            raise EffectRefused("not allowed")
         if step == "no":
             raise EffectFailed("no such room")
         if step in {"lost", "dropped"}:
@@ -91,6 +95,22 @@ class Outside:
         return len(set(keys)) if self.class_ is EffectClass.keyed else len(keys)
 
 
+class _Far:
+    """The same store, but every call lets others go first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Json]]:
+        method = getattr(self._store, name)
+
+        async def later(*args: Json, **named: Json) -> Json:
+            await asyncio.sleep(0)
+            return await method(*args, **named)
+
+        return later
+
+
 class House:
     """A journal that outlives its doors, and time that passes only by sleeping."""
 
@@ -105,6 +125,10 @@ class House:
     async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.clock.advance(seconds)
+
+    def move_the_journal_far_away(self) -> None:
+        """Others come in between, as they do on Postgres."""
+        self.store = cast("Store", _Far(self.store))
 
     def door(self, registered: bool = True) -> Door:
         """A new process over the same journal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -178,10 +179,12 @@ class Switch:
             self.said.append(alert.key)
         return self.reachable
 
-    async def watch(self, seconds: float, daemon: bool = False, scheduler: Scheduler | None = None) -> None:
-        """Ten-second ticks, with or without the daemon doing its part."""
-        for _ in range(int(seconds // 10)):
-            self.stage.clock.advance(10)
+    async def watch(
+        self, seconds: float, daemon: bool = False, scheduler: Scheduler | None = None, step: float = 10
+    ) -> None:
+        """Ticks, with or without the daemon doing its part."""
+        for _ in range(int(seconds // step)):
+            self.stage.clock.advance(step)
             if daemon:
                 await self.stage.store.beat("w", 30)
             if scheduler is not None:
@@ -237,9 +240,9 @@ def test_a_schedule_that_falls_silent_is_told_although_the_daemon_lives() -> Non
         stage.loops.put("nightly", {"schedule": {"cron": "0 * * * *", "grace": "60s"}})
         scheduler = Scheduler(stage.store, stage.loops, stage.intake)
         await scheduler.tick()
-        await switch.watch(2 * 3600, daemon=True, scheduler=scheduler)
+        await switch.watch(2 * 3600, daemon=True, scheduler=scheduler, step=60)
         assert switch.said == []
-        await switch.watch(3600 + 120, daemon=True)
+        await switch.watch(3600 + 120, daemon=True, step=60)
         assert switch.said == []
         await switch.watch(20, daemon=True)
         (silent,) = switch.said
@@ -296,7 +299,7 @@ def test_a_paused_loop_is_not_silent() -> None:
         stage.loops.put("nightly", {"schedule": {"cron": "0 * * * *"}})
         scheduler = Scheduler(stage.store, stage.loops, stage.intake)
         await stage.store.set_control("loop:nightly", True, "me", "")
-        await switch.watch(3 * 3600, daemon=True, scheduler=scheduler)
+        await switch.watch(3 * 3600, daemon=True, scheduler=scheduler, step=60)
         assert switch.said == []
         assert await stage.runs() == []
         await switch.own.close()
@@ -352,6 +355,7 @@ def test_a_loop_that_only_fails_is_told_until_it_does_not() -> None:
         for _ in range(STRIKES - 1):
             await one_run(stage, Move.fail)
         await one_run(stage, Move.complete_dry_run, dry_run=True)
+        await one_run(stage, Move.fail, dry_run=True)
         cancelled = await stage.intake.start(Ask(loop_id="heal"))
         assert cancelled.run is not None
         await stage.store.ask_cancel(cancelled.run.run_id, "me", "")
@@ -420,7 +424,8 @@ def test_only_a_delivery_mutes_and_a_failed_one_is_tried_again_ever_more_rarely(
     play(story)
 
 
-def test_a_tell_that_breaks_is_no_delivery_and_stops_no_other() -> None:
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_tell_that_breaks_or_hangs_is_no_delivery_and_stops_no_other(hangs: bool) -> None:
     async def story(stage: Stage) -> None:
         switch = Switch(stage)
         stage.loops.put("heal")
@@ -429,11 +434,13 @@ def test_a_tell_that_breaks_is_no_delivery_and_stops_no_other() -> None:
             await one_run(stage, Move.fail)
 
         async def tell(alert: Alert) -> bool:
-            if alert.key == "daemon_dead":
-                raise ConnectionError("no route")
-            return await switch.tell(alert)
+            if alert.key != "daemon_dead":
+                return await switch.tell(alert)
+            if hangs:
+                await asyncio.Event().wait()
+            raise ConnectionError("no route")
 
-        switch.deadman = DeadMan(switch.read, switch.own, tell, stage.clock)
+        switch.deadman = DeadMan(switch.read, switch.own, tell, stage.clock, tell_within=0.01)
         await switch.watch(200)
         assert switch.said == ["loop_failing:heal"]
         assert (await switch.states())["daemon_dead"] is OPEN

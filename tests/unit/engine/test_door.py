@@ -51,6 +51,14 @@ def test_too_little_autonomy_is_refused_and_shown() -> None:
     assert "becket.yaml" in reason
 
 
+def test_an_adapter_may_still_refuse_at_the_last_moment() -> None:
+    house = House(K, "refuses")
+    for _ in range(2):
+        with pytest.raises(EffectRefused, match="not allowed"):
+            house.perform()
+    assert (house.state(), house.outside.asked) == (EffectState.refused, 1)
+
+
 def test_a_check_that_objects_is_a_refusal() -> None:
     assert "the payload is bad" in refused(House(), with_payload(bad=1))
 
@@ -76,6 +84,7 @@ def test_a_cap_counts_what_was_let_out_within_its_time() -> None:
 
 def test_two_callers_at_once_do_not_pass_a_cap_together() -> None:
     house = House()
+    house.move_the_journal_far_away()
     house.caps["outside.tell"] = EffectCap(count=1)
 
     async def both() -> list[object]:
@@ -211,12 +220,19 @@ def test_an_unknown_outcome_is_returned_not_raised_and_never_tried_again() -> No
     report = house.perform()
     assert (report.state, report.happened) == ("unknown", False)
     assert house.perform() == report
-    assert house.outside.asked == 1
+    assert (house.outside.asked, house.slept) == (1, [])
+
+
+def test_a_keyed_effect_in_doubt_waits_until_the_first_attempt_has_settled() -> None:
+    """Rule 4: two requests with one key must not be at the receiver at the same time."""
+    house = House(K, "lost")
+    assert house.perform().happened
+    assert (house.slept, house.outside.asked) == ([12.0], 2)
 
 
 def test_giving_up_in_doubt_is_unknown_not_failed() -> None:
     """An answer was lost, and the last attempts were turned down: nobody can say that nothing happened."""
-    for last in ("no", "busy"):
+    for last in ("no", "busy", "refuses"):
         house = House(K, "lost", last, last, last)
         assert house.perform().state == "unknown"
         assert house.outside.happened == 1
@@ -279,7 +295,8 @@ def test_cancelling_leaves_the_truth_in_the_journal() -> None:
 
 
 def test_two_callers_of_one_effect_take_turns() -> None:
-    house = House(B, "busy")
+    house = House(B)
+    house.move_the_journal_far_away()
 
     async def both() -> list[str]:
         door = house.door()
@@ -395,6 +412,21 @@ def test_resuming_too_early_or_twice_changes_nothing() -> None:
     assert house.resume().state == "done"
     assert asyncio.run(house.door().resume(stale)).state == "done"
     assert house.outside.asked == 2
+
+
+@pytest.mark.parametrize("class_", [Q, K, B])
+def test_two_processes_that_resume_one_notice_deliver_it_once(class_: EffectClass) -> None:
+    house = House(class_, "busy")
+    house.perform(NOTICE)
+    house.clock.advance(5)
+    house.move_the_journal_far_away()
+    row = house.row()
+
+    async def both() -> None:
+        await asyncio.gather(house.door().resume(row), house.door().resume(row))
+
+    asyncio.run(both())
+    assert (house.state(), house.outside.asked) == (EffectState.done, 2)
 
 
 @pytest.mark.parametrize(

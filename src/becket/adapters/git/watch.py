@@ -16,7 +16,7 @@ from becket.contract.git import RefMoved
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-STEP_MS = 10  # a move is seen after one to two steps, and idling costs a wake-up per step: 0.3% of a core
+STEP_MS = 10  # a move is seen after one to two steps, and idling costs a wake-up per step: 0.2% of a core
 DEGRADED_POLL = 2.0
 _TRIES = 3
 

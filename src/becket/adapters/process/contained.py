@@ -16,7 +16,7 @@ from becket.adapters.process.choice import Wanted, pick
 from becket.adapters.process.keeper.job import Job, Report
 from becket.adapters.process.places import Disk
 from becket.adapters.process.sandboxes import Surroundings
-from becket.adapters.process.scratch import Scratch
+from becket.adapters.process.scratch import Scratch, remove_abandoned
 from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
 
 T = TypeVar("T")
@@ -69,7 +69,9 @@ class ContainedProcesses:
                 await _to_its_end(asyncio.to_thread(scratch.remove))
 
     def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
-        return identity.end(children)[0]
+        found, _ = identity.end(children)
+        remove_abandoned(self._scratch)
+        return found
 
     async def _run_in(self, scratch: Scratch, spec: ChildSpec, watcher: ChildWatcher | None) -> ChildResult:
         home, temporary = self._sandbox.private_folders(scratch)

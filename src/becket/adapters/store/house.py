@@ -34,7 +34,7 @@ _LOST = sa.select(runs.c.run_id).where(runs.c.lost_by.is_not(None), runs.c.lost_
 _TOLD_LOST = sa.update(runs).where(runs.c.lost_by == sa.bindparam("this")).values(lost_by=None)
 _WORKERS = sa.select(workers).order_by(workers.c.started_at, workers.c.worker_id)
 
-_CURSORS = sa.select(cursors).order_by(cursors.c.name)
+_CURSORS = sa.select(cursors)
 _CURSOR = sa.select(cursors).where(cursors.c.name == sa.bindparam("name")).with_for_update()
 _MOVE_CURSOR = sa.update(cursors).where(cursors.c.name == sa.bindparam("this"))
 _DROP_CURSOR = sa.delete(cursors).where(cursors.c.name == sa.bindparam("this"))
@@ -80,8 +80,9 @@ def list_workers(tx: Tx) -> tuple[WorkerInfo, ...]:
 
 
 def list_cursors(tx: Tx, prefix: str) -> tuple[Cursor, ...]:
-    found = (Cursor.model_validate(dict(row._mapping)) for row in tx.all(_CURSORS))
-    return tuple(cursor for cursor in found if cursor.name.startswith(prefix))
+    # Sorted here: the order of texts is a matter of the database's locale.
+    found = (Cursor.model_validate(dict(row._mapping)) for row in tx.all(_CURSORS) if row.name.startswith(prefix))
+    return tuple(sorted(found, key=lambda cursor: cursor.name))
 
 
 def fire(tx: Tx, old: Cursor | None, new: Cursor, starts: Sequence[NewRun]) -> tuple[Started, ...] | None:

@@ -5,7 +5,7 @@ import posix as os
 
 LENGTH_BYTES = 4
 STARTED = b"+"
-"""Sent by the keeper as soon as the child's program runs; the report follows it, or stands alone."""
+"""Sent when the child's program is about to run. Without a report after it, the program ran and its end is unknown."""
 
 
 class Landlock:

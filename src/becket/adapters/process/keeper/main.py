@@ -35,29 +35,28 @@ def main(control: int, output: int) -> None:
 
 def _run(job: Job, control: int, output: int) -> Report:
     reader, writer = os.pipe()
-    pid, problem = _start(job, writer)
+    pid, problem = _start(job, control, writer)
     os.close(writer)
     if problem:
         os.waitpid(pid, 0)
         return Report("not_started", None, 0, 0, False, problem)
-    _tell(control, STARTED)
     return _Watch(job, pid, control, reader, Output(output, job.cap)).to_the_end()
 
 
-def _start(job: Job, writer: int) -> tuple[int, str]:
+def _start(job: Job, control: int, writer: int) -> tuple[int, str]:
     """Fork and exec; returns after the exec, with what went wrong, if anything."""
     reader, failure = os.pipe()
     keeper = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(job, keeper, writer, failure)
+        _become(job, keeper, control, writer, failure)
     os.close(failure)
     problem = os.read(reader, 4096)
     os.close(reader)
     return pid, problem.decode("utf-8", "replace")
 
 
-def _become(job: Job, keeper: int, writer: int, failure: int) -> None:
+def _become(job: Job, keeper: int, control: int, writer: int, failure: int) -> None:
     """In the fork: turn into the child's program, or tell why not. Never returns."""
     step = "contain it"
     try:
@@ -76,6 +75,7 @@ def _become(job: Job, keeper: int, writer: int, failure: int) -> None:
 
             restrict(job.landlock.rules, job.landlock.deny_tcp, job.landlock.version)
         step = f"run {job.argv[0]}"
+        _tell(control, STARTED)  # before the exec: the program's first act may be to kill its keeper
         _execute(job.argv, job.env)
     except BaseException as error:  # whatever it is, two keepers must never go on
         reason = error.strerror if isinstance(error, OSError) else str(error)

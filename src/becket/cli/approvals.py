@@ -1,0 +1,105 @@
+"""`becket approvals`, `approve`, `deny`, `revoke`: decisions of people, bound to exactly what was asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import clock, line, short
+from becket.cli.shape import AsJson, Note, NoWait, group, in_app
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.contract.handoff import Approval
+    from becket.contract.run import Run
+
+ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="See `becket approvals list`; its beginning is enough.")]
+About = Annotated[str | None, typer.Option("--about", help="Refuse unless it is about exactly this hash.")]
+
+approvals = group("List what waits for a decision.")
+
+
+@approvals.callback()
+def _group() -> None:
+    """List what waits for a decision."""
+
+
+@approvals.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Decided ones too.")] = False, as_json: AsJson = False
+) -> None:
+    """List open approvals with the commands that decide them."""
+
+    async def read(app: App) -> tuple[tuple[Approval, ...], float]:
+        return await app.store.approvals(open_only=not everything), await app.store.now()
+
+    found, now = in_app(read)
+    if as_json:
+        emit([item.model_dump(mode="json") for item in found])
+    elif not found:
+        note(words.NO_APPROVALS)
+    else:
+        head = ("approval", "state", "role", "about", "until", "run", "question")
+        columns(head, [_listed(item, now) for item in found])
+
+
+def _listed(item: Approval, now: float) -> tuple[str, ...]:
+    return (
+        item.approval_id, item.state.value, item.role, short(item.bound_to), clock(item.expires_at, now), item.run_id,
+        line(item.question, 80),
+    )  # fmt: skip
+
+
+def approve(
+    approval_id: ApprovalId, about: About = None, note: Note = "", no_wait: NoWait = False, as_json: AsJson = False
+) -> None:
+    """Say yes to what a run asks."""
+    from becket.app.desk import decide
+
+    _decide(lambda app: decide(app, approval_id, True, about, note), no_wait, as_json)
+
+
+def deny(
+    approval_id: ApprovalId, about: About = None, note: Note = "", no_wait: NoWait = False, as_json: AsJson = False
+) -> None:
+    """Say no to what a run asks."""
+    from becket.app.desk import decide
+
+    _decide(lambda app: decide(app, approval_id, False, about, note), no_wait, as_json)
+
+
+def revoke(approval_id: ApprovalId, note: Note = "", no_wait: NoWait = False, as_json: AsJson = False) -> None:
+    """Take an approval back before it is used."""
+    from becket.app.desk import revoke
+
+    _decide(lambda app: revoke(app, approval_id, note), no_wait, as_json)
+
+
+def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_json: bool) -> None:
+    async def decide(app: App) -> tuple[Approval, Run]:
+        decided = await deciding(app)
+        if not no_wait:
+            await carry_on(app, decided.run_id)
+        return decided, await app.store.get_run(decided.run_id)
+
+    approval, run = in_app(decide, sys.stderr if as_json else None)
+    if as_json:
+        emit({"approval": approval.model_dump(mode="json"), "run": run.model_dump(mode="json")})
+        return
+    about = short(approval.bound_to)
+    say(words.DECIDED.format(approval_id=approval.approval_id, state=approval.state.value, about=about))
+    say(f"{run.run_id} {words.STATUS[run.status.value]}{': ' + words.reason(run.reason) if run.reason else ''}")
+    say(words.WATCH_IT.format(run_id=run.run_id))
+
+
+async def carry_on(app: App, run_id: str) -> None:
+    """Where no daemon runs, a woken run would lie there until somebody came by: see it through."""
+    from becket.app.desk import daemon_is_up, see_through
+
+    if not daemon_is_up(app.state):
+        await see_through(app, (run_id,))

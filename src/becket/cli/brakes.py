@@ -1,0 +1,74 @@
+"""`becket pause`, `hold`, `drop`: keep things from going on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.approvals import carry_on
+from becket.cli.paper import emit, say
+from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.contract.run import Run
+    from becket.contract.store import Control
+
+Off = Annotated[bool, typer.Option("--off", help="Let go again.")]
+
+
+def pause(
+    loop: Annotated[str | None, typer.Argument(metavar="[LOOP]", help="Without it: all loops.")] = None,
+    off: Off = False,
+    note: Note = "",
+    as_json: AsJson = False,
+) -> None:
+    """Keep one loop, or all of them, from starting anything."""
+
+    async def change(app: App) -> tuple[Control, ...]:
+        from becket.app.desk import pause
+
+        return await pause(app, loop, not off, note)
+
+    controls = in_app(change)
+    if as_json:
+        emit({"paused": [item.model_dump(mode="json") for item in controls]})
+        return
+    scope = "all" if loop is None else f"loop:{loop}"
+    text = words.PAUSE_OFF if off else words.PAUSE_ON
+    say(text.format(scope=words.scope(scope), command=words.pause_command(scope)))
+
+
+def hold(run_id: RunId, off: Off = False, no_wait: NoWait = False, as_json: AsJson = False) -> None:
+    """Keep one run from going on."""
+
+    async def change(app: App) -> Run:
+        from becket.app.desk import hold
+
+        run = await hold(app, run_id, not off)
+        if off and not no_wait:
+            await carry_on(app, run.run_id)
+        return await app.store.get_run(run.run_id)
+
+    _told(in_app(change, sys.stderr if as_json else None), words.HOLD_OFF if off else words.HOLD_ON, as_json)
+
+
+def drop(run_id: RunId, as_json: AsJson = False) -> None:
+    """Give up a run that waits or is queued."""
+
+    async def change(app: App) -> Run:
+        from becket.app.desk import drop
+
+        return await drop(app, run_id)
+
+    _told(in_app(change), words.DROPPED_RUN, as_json)
+
+
+def _told(run: Run, text: str, as_json: bool) -> None:
+    if as_json:
+        emit({"run": run.model_dump(mode="json")})
+    else:
+        say(text.format(run_id=run.run_id))

@@ -1,0 +1,58 @@
+"""`becket up`, `down` and the watchdog."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import emit, note, say
+from becket.cli.shape import AsJson, end
+
+
+def up(
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it in the background and come back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the daemon: triggers, schedules and every queued run."""
+    from becket.app import daemon
+    from becket.app.state import find_state
+
+    state = find_state()
+    if not detach:
+        note(words.UP_FOREGROUND.format(pid=os.getpid()))
+        end(daemon.run_foreground(state))
+        return
+    started = daemon.start_detached(state)
+    if as_json:
+        emit({"pid": started.pid, "watchdog": started.watchdog_pid, "already": started.already})
+    elif started.already:
+        say(words.UP_ALREADY.format(pid=started.pid))
+    elif started.watchdog_pid is None:
+        say(words.UP_UNWATCHED.format(pid=started.pid, log=state.logs / "watchdog.log"))
+    else:
+        say(words.UP_STARTED.format(pid=started.pid, watchdog=started.watchdog_pid))
+
+
+def down(as_json: AsJson = False) -> None:
+    """Stop the daemon and its watchdog, and see them gone."""
+    from becket.app import daemon
+    from becket.app.state import find_state
+
+    stopped = daemon.stop(find_state())
+    if as_json:
+        emit({"daemon": stopped.daemon, "watchdog": stopped.watchdog})
+        return
+    parts = {"daemon": stopped.daemon, "watchdog": stopped.watchdog}
+    what = ", ".join(f"{name} (pid {pid})" for name, pid in parts.items() if pid is not None)
+    say(words.DOWN_DONE.format(what=what) if what else words.DOWN_NOTHING)
+
+
+def watchdog(as_json: AsJson = False) -> None:
+    """Be the second process that watches over the daemon."""
+    from becket.app import daemon
+    from becket.app.state import find_state
+
+    end(daemon.run_watchdog(find_state()))

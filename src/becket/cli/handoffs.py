@@ -1,0 +1,101 @@
+"""`becket handoffs`: what only a person or an outside system can finish."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import clock, digests_shortened, line, safe
+from becket.cli.shape import AsJson, Note, group, in_app
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.contract.handoff import Handoff, HandoffState
+
+HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
+
+handoffs = group("List and take what only a person can finish.")
+
+
+@handoffs.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Finished ones too.")] = False, as_json: AsJson = False
+) -> None:
+    """List handoffs that are open or taken."""
+    from becket.contract.handoff import HandoffState
+
+    states = () if everything else (HandoffState.open, HandoffState.taken)
+
+    async def read(app: App) -> tuple[tuple[Handoff, ...], float]:
+        return await app.store.handoffs(states), await app.store.now()
+
+    found, now = in_app(read)
+    if as_json:
+        emit([item.model_dump(mode="json") for item in found])
+    elif not found:
+        note(words.NO_HANDOFFS)
+    else:
+        head = ("handoff", "state", "owner", "since", "run", "reason", "subject")
+        columns(head, [_listed(item, now) for item in found])
+
+
+def _listed(item: Handoff, now: float) -> tuple[str, ...]:
+    state = f"{item.state.value} by {item.taken_by}" if item.taken_by else item.state.value
+    return (
+        item.handoff_id, state, item.owner, clock(item.created_at, now), item.run_id, item.reason,
+        digests_shortened(item.subject),
+    )  # fmt: skip
+
+
+@handoffs.command("show")
+def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
+    """Show a handoff with its evidence and the next step."""
+
+    async def read(app: App) -> Handoff:
+        return await app.store.get_handoff(handoff_id)
+
+    item = in_app(read)
+    if as_json:
+        emit(item.model_dump(mode="json"))
+        return
+    say(f"{item.handoff_id}  {item.state.value}  for {safe(item.owner)}")
+    say(f"{item.loop_id}  {line(item.subject)}  {item.run_id}")
+    say(words.reason(item.reason))
+    for key, value in item.evidence.items():
+        say(f"  {key}: {line(value, 400)}")
+    say(f"Next: {safe(item.next_step)}")
+
+
+@handoffs.command("take")
+def take(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> None:
+    """Say that you are on it."""
+    from becket.contract.handoff import HandoffState
+
+    item = _change(handoff_id, HandoffState.taken, note, as_json)
+    if not as_json:
+        say(words.TAKEN.format(handoff_id=item.handoff_id, by=item.taken_by, next_step=safe(item.next_step)))
+
+
+@handoffs.command("done")
+def done(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> None:
+    """Say that it is finished."""
+    from becket.contract.handoff import HandoffState
+
+    item = _change(handoff_id, HandoffState.done, note, as_json)
+    if not as_json:
+        say(words.DONE.format(handoff_id=item.handoff_id))
+
+
+def _change(handoff_id: str, state: HandoffState, note: str, as_json: bool) -> Handoff:
+    async def change(app: App) -> Handoff:
+        from becket.app.desk import change_handoff
+
+        return await change_handoff(app, handoff_id, state, note)
+
+    item = in_app(change)
+    if as_json:
+        emit(item.model_dump(mode="json"))
+    return item

@@ -1,0 +1,126 @@
+"""`becket loops`: the contracts of this repository."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import line, safe
+from becket.cli.shape import AsJson, end, group, in_app
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.contract.errors import Finding
+    from becket.contract.loop import Loop
+
+loops = group("List, show and check the loops of this repository.")
+
+
+@loops.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the loops that load, and name the files that do not."""
+
+    async def read(app: App) -> tuple[tuple[Loop, ...], dict[str, list[Finding]]]:
+        return app.loops.all(), app.loops.findings()
+
+    found, findings = in_app(read)
+    broken = {file: items for file, items in findings.items() if items}
+    if as_json:
+        emit({"loops": [_summary(loop) for loop in found], "broken": sorted(broken)})
+        return
+    if not found and not broken:
+        note(words.NO_LOOPS)
+        return
+    columns(("loop", "triggers", "autonomy", "goal"), [_listed(loop) for loop in found])
+    for file, items in broken.items():
+        note(words.BROKEN.format(file=file, count=counted(len(items), "finding")))
+
+
+def _listed(loop: Loop) -> tuple[str, ...]:
+    triggers = ", ".join(trigger.kind for trigger in loop.spec.trigger)
+    return loop.spec.loop_id, triggers, loop.spec.autonomy.value, line(loop.spec.goal)
+
+
+def _summary(loop: Loop) -> dict[str, object]:
+    spec = loop.spec
+    triggers = [trigger.kind for trigger in spec.trigger]
+    return {
+        "loop_id": spec.loop_id, "goal": spec.goal, "triggers": triggers, "autonomy": spec.autonomy.value,
+        "inputs": {name: item.model_dump(mode="json") for name, item in spec.inputs.items()},
+        "source": loop.source, "digest": loop.digest,
+    }  # fmt: skip
+
+
+@loops.command("show")
+def show(loop: Annotated[str, typer.Argument(metavar="LOOP")], as_json: AsJson = False) -> None:
+    """Print a loop's contract."""
+
+    async def read(app: App) -> Loop:
+        return app.loops.get(loop)
+
+    found = in_app(read)
+    if as_json:
+        emit({**_summary(found), "spec": found.spec.model_dump(mode="json", by_alias=True), "text": found.text})
+        return
+    note(f"# {found.source}")
+    say(safe(found.text).rstrip("\n"))
+
+
+@loops.command("lint")
+def lint(
+    loop: Annotated[str | None, typer.Argument(metavar="[LOOP]", help="Only this one.")] = None, as_json: AsJson = False
+) -> None:
+    """Prove the loops before they run; findings carry file, line, column and the fix."""
+    from pathlib import Path
+
+    async def read(app: App) -> dict[str, list[Finding]]:
+        found = app.loops.findings()
+        if loop is None:
+            return found
+        chosen = {file: items for file, items in found.items() if Path(file.split(" (")[0]).stem == loop}
+        return chosen or {app.loops.get(loop).source: []}
+
+    findings = in_app(read)
+    bad = [item for items in findings.values() for item in items]
+    if as_json:
+        emit({"ok": not bad, "checked": sorted(findings), "findings": [_as_dict(item) for item in bad]})
+    elif not findings:
+        note(words.LINT_NONE)
+    else:
+        _say_findings(bad, findings)
+    end(2 if bad else 0)
+
+
+def _say_findings(bad: list[Finding], findings: dict[str, list[Finding]]) -> None:
+    for item in bad:
+        say(safe(item))
+    files = sum(bool(items) for items in findings.values())
+    if bad:
+        note(words.LINT_BAD.format(count=counted(len(bad), "finding"), files=counted(files, "file")))
+    else:
+        say(words.LINT_CLEAN.format(count=counted(len(findings), "loop")))
+
+
+def _as_dict(item: Finding) -> dict[str, object]:
+    return {
+        "file": item.file, "line": item.line, "column": item.column, "rule": item.rule, "message": item.message,
+        "fix": item.fix,
+    }  # fmt: skip
+
+
+@loops.command("schema")
+def schema(
+    config: Annotated[bool, typer.Option("--config", help="The schema of becket.yaml instead.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of loops, for editors."""
+    from becket.app.desk import config_schema, spec_schema
+
+    emit(config_schema() if config else spec_schema())
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,136 @@
+"""`becket run`: start a run, or join the one that is there, and see it through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import emit, note
+from becket.cli.shape import AsJson, With, end, in_app, pairs
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.app.story import Story
+    from becket.contract.run import Started
+
+Level = Annotated[str | None, typer.Option("--autonomy", help="At most observe, propose, merge or release.")]
+Follow = Annotated[
+    bool | None,
+    typer.Option("--follow/--no-follow", help="Follow it to its end; without either: unless a daemon works on it."),
+]
+
+
+def run(
+    loop: Annotated[str, typer.Argument(metavar="LOOP", help="See `becket loops list`.")],
+    subject: Annotated[
+        str | None, typer.Option("--subject", help="What the run is about; else the loop's own.")
+    ] = None,
+    with_: With = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Do all that is local; call no agent, let nothing out.")
+    ] = False,
+    autonomy: Level = None,
+    follow: Follow = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a run of a loop and follow it."""
+    from becket.app.desk import Wish, start
+    from becket.contract.spec import Autonomy
+
+    if autonomy is not None and autonomy not in list(Autonomy):
+        raise typer.BadParameter(f"{autonomy!r} is not one of {', '.join(Autonomy)}", param_hint="--autonomy")
+    wish = Wish(
+        loop_id=loop, subject=subject, inputs=pairs(with_), dry_run=dry_run,
+        autonomy=Autonomy(autonomy) if autonomy else None,
+    )  # fmt: skip
+
+    async def begin(app: App) -> Started:
+        return await start(app, wish)
+
+    see(in_app(begin), follow, as_json)
+
+
+def see(started: Started, follow: bool | None, as_json: bool) -> None:
+    """What came of a start: nothing, a run to leave to the daemon, or a run to follow."""
+    if started.run is None:
+        if as_json:
+            emit({"run": None, "created": False, "dropped": started.dropped, "superseded": list(started.superseded)})
+        note(words.DROPPED.format(why=started.dropped))
+        end(1)
+        return
+    for other in started.superseded:
+        note(words.SUPERSEDED.format(run_id=other))
+    if not started.created:
+        said = {"run_id": started.run.run_id, "subject": started.run.subject.name}
+        note(words.ALREADY.format(status=words.STATUS[started.run.status.value], **said))
+    see_run(started.run.run_id, follow, as_json, created=started.created)
+
+
+def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = False) -> None:
+    from becket.cli.follow import code_of, print_end, viewing
+    from becket.cli.follow import follow as follow_run
+
+    if not _to_follow(follow):
+        _leave(run_id, as_json, created)
+        return
+    with viewing(as_json) as (view, console):
+        story = in_app(lambda app: follow_run(app, run_id, view), console)
+    if as_json:
+        emit(document(story, created))
+    else:
+        print_end(story)
+        _say_why_it_rests(story)
+    end(code_of(story.run))
+
+
+def _to_follow(follow: bool | None) -> bool:
+    from becket.app.desk import daemon_is_up
+    from becket.app.state import find_state
+
+    return follow if follow is not None else not daemon_is_up(find_state())
+
+
+def _leave(run_id: str, as_json: bool, created: bool) -> None:
+    from becket.app.desk import daemon_is_up
+    from becket.app.state import find_state
+    from becket.app.story import read_story
+
+    story = in_app(lambda app: read_story(app, run_id))
+    if as_json:
+        emit(document(story, created))
+        return
+    print(run_id)
+    note((words.QUEUED_BEHIND_DAEMON if daemon_is_up(find_state()) else words.QUEUED_FOR_NOBODY).format(run_id=run_id))
+
+
+def _say_why_it_rests(story: Story) -> None:
+    """A run that neither ended nor waits is kept from moving by a person: say by whom."""
+    from becket.app.desk import paused_by
+    from becket.contract.run import Status
+
+    run = story.run
+    if run.held:
+        note(words.HELD.format(run_id=run.run_id))
+    elif run.status is Status.queued:
+        brake = in_app(lambda app: paused_by(app, run.loop_id))
+        if brake is not None:
+            note(
+                words.PAUSED.format(
+                    run_id=run.run_id, scope=words.scope(brake.scope), by=brake.by,
+                    note=f" ({brake.note})" if brake.note else "", command=words.pause_command(brake.scope),
+                )
+            )  # fmt: skip
+
+
+def document(story: Story, created: bool = False) -> dict[str, object]:
+    """What `becket run --json` prints: how the run stands, and what a person may do about it."""
+    return {
+        "run": story.run.model_dump(mode="json"),
+        "created": created,
+        "outputs": {step.id: step.outputs for step in story.steps if step.outputs and not step.id.startswith("@")},
+        "conditions": [item.ref for item in story.conditions],
+        "approvals": [item.model_dump(mode="json") for item in story.approvals],
+        "handoffs": [item.model_dump(mode="json") for item in story.handoffs],
+    }

@@ -1,0 +1,208 @@
+"""`becket runs`: what happened and what is happening."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import clock, digests_shortened, safe, short, took
+from becket.cli.run import Follow, see, see_run
+from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
+from becket.contract.errors import UsageError
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.app.story import Story
+    from becket.contract.events import Event
+    from becket.contract.run import Run, Started
+
+runs = group("Look at runs; cancel, retry or migrate them.")
+
+
+@runs.command("list")
+def list_(
+    loop: Annotated[str | None, typer.Option("--loop", help="Only runs of this loop.")] = None,
+    status: Annotated[list[str] | None, typer.Option("--status", help="Only these; may be repeated.")] = None,
+    subject: Annotated[str | None, typer.Option("--subject", help="Only runs about this.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List runs, the newest first."""
+    from becket.contract.run import Status
+    from becket.contract.store import RunFilter
+
+    if stray := [name for name in status or () if name not in list(Status)]:
+        raise typer.BadParameter(f"{stray[0]!r} is not one of {', '.join(Status)}", param_hint="--status")
+    where = RunFilter(loop_id=loop, statuses=tuple(Status(name) for name in status or ()), subject=subject, limit=limit)
+
+    async def read(app: App) -> tuple[tuple[Run, ...], float]:
+        return await app.store.list_runs(where), await app.store.now()
+
+    found, now = in_app(read)
+    if as_json:
+        emit([run.model_dump(mode="json") for run in found])
+    elif not found:
+        note(words.NO_SUCH_RUNS if loop or status or subject else words.NO_RUNS)
+    else:
+        columns(("run", "loop", "status", "began", "took", "reason", "subject"), [_listed(run, now) for run in found])
+
+
+def _listed(run: Run, now: float) -> tuple[str, ...]:
+    status = words.STATUS[run.status.value] + (", held" if run.held else "")
+    reason = run.reason or ", ".join(run.waiting_on)
+    lasted = took((run.ended_at or now) - run.created_at)
+    return (
+        run.run_id, run.loop_id, status, clock(run.created_at, now), lasted, reason,
+        digests_shortened(run.subject.name),
+    )  # fmt: skip
+
+
+@runs.command("show")
+def show(
+    run_id: RunId,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="See an open run through, as the engine if there is none.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="ID.NAME", help="Print one output as it is.")
+    ] = None,
+    log: Annotated[str | None, typer.Option("--log", metavar="ID", help="Print the log of one step.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell a run's story."""
+    from becket.app.story import read_story
+    from becket.cli.follow import print_story
+
+    story = in_app(lambda app: read_story(app, run_id))
+    if output is not None:
+        say(_output(story, output))
+    elif log is not None:
+        sys.stdout.buffer.write(_log(story, log))
+    elif follow:
+        see_run(story.run.run_id, follow=True, as_json=as_json)
+    elif as_json:
+        emit(_whole(story))
+    else:
+        print_story(story)
+
+
+def _output(story: Story, wanted: str) -> str:
+    """As the step made it: people pipe patches into git."""
+    made = {
+        f"{step.id}.{name}": value
+        for step in story.steps
+        if not step.id.startswith("@")
+        for name, value in step.outputs.items()
+    }
+    if wanted not in made:
+        raise UsageError(words.no_output(story.run.run_id, wanted, ", ".join(made)))
+    value = made[wanted]
+    if isinstance(value, str):
+        return safe(value) if sys.stdout.isatty() else value
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _log(story: Story, step: str) -> bytes:
+    logs = {item.action_id: item.receipt.log for item in story.receipts if item.receipt.log}
+    if step not in logs:
+        raise UsageError(words.no_step(story.run.run_id, step, ", ".join(logs)))
+    digest = logs[step]
+
+    async def read(app: App) -> bytes:
+        return app.artifacts.read(str(digest))
+
+    content = in_app(read)
+    return safe(content.decode(errors="replace")).encode() if sys.stdout.isatty() else content
+
+
+def _whole(story: Story) -> dict[str, object]:
+    parts = ("steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts")
+    listed = {name: [item.model_dump(mode="json") for item in getattr(story, name)] for name in parts}
+    return {"run": story.run.model_dump(mode="json"), **listed}
+
+
+@runs.command("events")
+def events(
+    run_id: RunId,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only events after this number.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print a run's journal, one event per line."""
+    from becket.cli.events import event_line
+
+    async def read(app: App) -> tuple[tuple[Event, ...], float]:
+        run = await app.store.get_run(run_id)
+        return await app.store.events(run.run_id, after), await app.store.now()
+
+    found, now = in_app(read)
+    if as_json:
+        emit([event.model_dump(mode="json") for event in found])
+        return
+    for event in found:
+        say(f"{event.seq:>4}  {short(event.digest)}  {event_line(event, now)}")
+
+
+@runs.command("cancel")
+def cancel(
+    run_id: RunId,
+    reason: Annotated[str, typer.Option("--reason", help="Kept in the journal.")] = "",
+    no_wait: NoWait = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a run; one at work stops its action and notifies."""
+
+    async def stop(app: App) -> Run:
+        from becket.app.desk import cancel, see_through
+        from becket.contract.run import ENDED
+
+        run = await cancel(app, run_id, reason)
+        if run.status not in ENDED and not no_wait:
+            await see_through(app, (run.run_id,))
+        return await app.store.get_run(run.run_id)
+
+    told(in_app(stop, sys.stderr if as_json else None), as_json)
+
+
+def told(run: Run, as_json: bool) -> None:
+    from becket.contract.run import Status
+
+    if as_json:
+        emit({"run": run.model_dump(mode="json")})
+        return
+    text = words.CANCELLED if run.status is Status.cancelled else words.CANCEL_ASKED
+    say(text.format(run_id=run.run_id))
+
+
+@runs.command("retry")
+def retry(run_id: RunId, follow: Follow = None, as_json: AsJson = False) -> None:
+    """Start a new run on the same subject, with the loop's current spec."""
+
+    async def again(app: App) -> Started:
+        from becket.app.desk import retry
+
+        return await retry(app, run_id)
+
+    see(in_app(again), follow, as_json)
+
+
+@runs.command("migrate")
+def migrate(run_id: RunId, as_json: AsJson = False) -> None:
+    """Move a waiting run to its loop's current spec."""
+
+    async def move(app: App) -> Run:
+        from becket.app.desk import migrate
+
+        return await migrate(app, run_id)
+
+    run = in_app(move)
+    if as_json:
+        emit({"run": run.model_dump(mode="json")})
+    else:
+        say(words.MIGRATED.format(run_id=run.run_id, loop_id=run.loop_id, digest=short(run.spec_digest)))
+    end(0)
