@@ -107,6 +107,10 @@ def test_a_branch_comes_and_goes_loose_and_packed(home: Path) -> None:
         assert (await watched.next()).branch == "old"
         await at_shell(home, "branch", "feature/a/b")
         assert await watched.next() == RefMoved(branch="feature/a/b", old=None, new=sha)
+        other = await at_shell(home, "commit-tree", "HEAD^{tree}", "-m", "other")
+        for old, new in ((sha, other), (other, sha)):  # in folders that were not there at the start
+            await at_shell(home, "update-ref", "refs/heads/feature/a/b", new)
+            assert await watched.next() == RefMoved(branch="feature/a/b", old=old, new=new)
         await at_shell(home, "branch", "-D", "old")  # only a line in packed-refs
         assert await watched.next() == RefMoved(branch="old", old=sha, new=None)
         await at_shell(home, "branch", "-D", "feature/a/b")  # its folders go with it
@@ -147,6 +151,26 @@ def test_a_refs_folder_that_is_replaced_stays_watched(home: Path) -> None:
             assert (await watched.next()).new == sha
 
     story(home, ["main"], tell)
+
+
+def test_a_refs_folder_replaced_in_one_blink_stays_watched(home: Path) -> None:
+    """The same folders by name, so that only the event can tell that they are others."""
+    first, second = git(home, "rev-parse", "HEAD"), commit(home, {"app.py": "2"})
+    git(home, "branch", "side")  # not checked out: moving that would touch HEAD.lock as well
+    heads = home / ".git/refs/heads"
+
+    async def tell(watched: Watched) -> None:
+        await watched.until(second)
+        for round_ in range(3):
+            heads.rename(home / f".git/refs/aside{round_}")
+            heads.mkdir()
+            (heads / "main").write_text(f"{second}\n")
+            (heads / "side").write_text(f"{first}\n")
+            await watched.until(first)
+            await at_shell(home, "update-ref", "refs/heads/side", second)  # touches nothing but that folder
+            await watched.until(second)
+
+    story(home, ["side"], tell)
 
 
 def test_of_many_quick_moves_the_last_always_arrives(home: Path) -> None:
@@ -283,31 +307,34 @@ def test_a_name_that_cannot_be_a_branch_is_refused(home: Path) -> None:
         discover(home).watch(["../../etc"])
 
 
-@pytest.mark.parametrize("ending", ["cancelled", "closed", "dropped"])
+@pytest.mark.parametrize("ending", ["cancelled", "cancelled twice", "closed", "dropped"])
 def test_no_thread_is_left_behind(home: Path, ending: str) -> None:
     repository = discover(home)
 
-    def threads() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if thread.name.startswith("becket-ref-watch")]
+    def threads() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith("becket-ref-watch")]
 
     async def run() -> None:
-        if ending == "cancelled":
-            async with watching(repository, ["main"]) as watched:
-                await watched.next()
-                while not threads():
-                    await asyncio.sleep(0.001)
-            return
         moves = repository.watch(["main"])
+        if ending.startswith("cancelled"):
+            watched = Watched(moves)
+            await watched.next()
+            while not threads():
+                await asyncio.sleep(0.001)
+            watched.task.cancel()
+            if ending == "cancelled":
+                await asyncio.gather(watched.task, return_exceptions=True)
+            return  # else asyncio.run cancels once more what has not ended
         async for _ in moves:
             break
         if ending == "closed":
             await moves.aclose()  # type: ignore[attr-defined]
-        else:
-            del moves
 
     for _ in range(3):
         asyncio.run(run())
-    assert threads() == []
+        for thread in threads():
+            thread.join(5)
+        assert threads() == []
 
 
 _WATCH = """

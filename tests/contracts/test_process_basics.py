@@ -163,6 +163,12 @@ def test_child_that_closes_its_output(ground: Ground) -> None:
     assert (result.exit_code, ground.said) == (5, "before\n")
 
 
+def test_child_that_removes_its_log(ground: Ground) -> None:
+    """Where a caller lets the log lie in the tree, a child that removes it still ends with a result."""
+    result = ground.shell("echo said; rm step.log; exit 6", output=ground.tree / "step.log")
+    assert (result.exit_code, result.output_bytes) == (6, 5)
+
+
 def test_log_is_always_a_new_file(ground: Ground) -> None:
     """A log that exists is replaced, and one prepared as a link is not followed."""
     victim = ground.base / "victim"
@@ -279,3 +285,18 @@ def test_python_of_becket_runs_inside(ground: Ground) -> None:
     """The interpreter that runs Becket, with what is installed beside it, works in every sandbox."""
     assert ground.run(sys.executable, "-c", "import pydantic, sys; print(sys.prefix)").ok, ground.said
     assert ground.said.strip() == sys.prefix
+
+
+def test_standard_output_can_be_had_apart_while_the_log_holds_both(ground: Ground, tmp_path: Path) -> None:
+    apart = tmp_path / "apart.out"
+    result = ground.shell("echo one; echo two >&2; echo three", stdout=apart)
+    assert result.ok
+    assert apart.read_text() == "one\nthree\n"
+    assert sorted(ground.said.split()) == ["one", "three", "two"]
+
+
+def test_the_copy_of_standard_output_is_capped_too(ground: Ground, tmp_path: Path) -> None:
+    apart = tmp_path / "apart.out"
+    result = ground.shell("yes | head -c 100000", stdout=apart, output_cap=5000)
+    assert result.output_capped
+    assert apart.stat().st_size <= 5000

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import process_stage
 import pytest
-from process_stage import KINDS, Ground, Stage, play, published
+from process_stage import KINDS, LANDLOCK_WORKS, Ground, Stage, play, published
 
 from becket.adapters.process import ContainedProcesses, choose
+from becket.adapters.process.keeper import landlock
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildEnd, Network, SandboxKind
 
@@ -239,3 +240,29 @@ def test_tools_on_path_are_readable(ground: Ground, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
     assert ground.run("becket-test-tool").ok, ground.said
     assert ground.said == "found"
+
+
+CONFINED = """
+import os, sys
+from becket.adapters.process.keeper.landlock import restrict
+version, inside, outside = int(sys.argv[1]), *sys.argv[2:]
+restrict([(inside, "write"), ("/usr", "read")], True, version)
+open(os.path.join(inside, "made"), "w").write("x")
+try:
+    open(os.path.join(outside, "made"), "w")
+except PermissionError:
+    os._exit(0)
+os._exit(1)
+"""
+
+
+@pytest.mark.parametrize("version", range(1, landlock.abi() + 1 if LANDLOCK_WORKS else 1))
+def test_every_version_of_landlock_confines(version: int, tmp_path: Path) -> None:
+    """On an older kernel the rules are written in its own version, and still hold writes outside."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    command = [sys.executable, "-c", CONFINED, str(version), str(inside), str(outside)]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert (inside / "made").exists()
+    assert not (outside / "made").exists()

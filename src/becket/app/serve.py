@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shutil
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,6 +17,8 @@ from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
 from becket.contract.run import ENDED, Status
+
+log = logging.getLogger("becket.serve")
 
 TAKE_OVER_AFTER = 2.0
 """A client whose run nobody touches for this long tries to become the engine."""
@@ -44,10 +47,14 @@ async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.E
 
 async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
     daemon = role == "daemon"
-    chores: list[Chore] = [app.triggers.follow, partial(deliver_deferred, app)]
+    chores: list[Chore] = [app.triggers.follow, Deliveries(app).look]
     residents: list[Resident] = []
     if daemon:
-        chores += [app.scheduler.tick, Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now)]
+        chores += [
+            app.triggers.tick,
+            app.scheduler.tick,
+            Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
+        ]
         residents.append(partial(watch_branches, app))
         await app.scheduler.sync()
     staff = Staff(
@@ -67,6 +74,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
     finally:
         if stopper is not None:
             stopper.cancel()
+        await app.triggers.close()
         app.kick = lambda: None
 
 
@@ -127,9 +135,24 @@ async def _is_over(app: App, run_id: str) -> bool:
         return True
 
 
-async def deliver_deferred(app: App) -> None:
-    for effect in await app.store.due_effects():
-        await app.door.resume(effect)
+class Deliveries:
+    """Deferred notices on their way. Each in a task of its own: an outside that is slow holds up nobody else."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._under_way: dict[str, asyncio.Task[object]] = {}
+
+    async def look(self) -> None:
+        for effect in await self._app.store.due_effects():
+            if effect.key not in self._under_way:
+                task: asyncio.Task[object] = asyncio.create_task(self._app.door.resume(effect), name=effect.key)
+                self._under_way[effect.key] = task
+                task.add_done_callback(self._arrived)
+
+    def _arrived(self, task: asyncio.Task[object]) -> None:
+        del self._under_way[task.get_name()]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("notice %s: %s", task.get_name(), error)
 
 
 async def retain(app: App) -> None:

@@ -20,7 +20,7 @@ from becket.app.state import Lock, State, holder
 from becket.contract.effect import EffectCall, Origin
 from becket.contract.errors import BecketError, EffectFailed, EffectRefused
 from becket.contract.spec import Autonomy
-from becket.contract.store import Alert, Store
+from becket.contract.store import Alert, AlertState, Store
 from becket.engine.deadman import DeadMan, SignsOfLife, signs_of_life
 from becket.engine.door import Door
 
@@ -56,6 +56,7 @@ async def _watch(state: State) -> None:
         while not stop.is_set() and state.wanted.exists():
             try:
                 await switch.tick()
+                await watchdog.tell_alerts()
             except Exception:
                 log.exception("tick")
             await watchdog.restart_daemon()
@@ -106,6 +107,11 @@ class Watchdog:
         """Deliver an alarm everywhere it should go; delivered means that every target has it."""
         log.warning("%s", alert.text)
         return all([await self._send(alert, call) for call in self._calls(alert)])
+
+    async def tell_alerts(self) -> None:
+        """The journal's own alerts (a loop that could not be started, a chain cut off) go the same way."""
+        for alert in await self.app.store.alerts((AlertState.open,)):
+            await self.app.store.alert_told(alert.key, await self.tell(alert))
 
     def _calls(self, alert: Alert) -> list[EffectCall]:
         payload = {"alarm": alert.key, "text": alert.text, "data": alert.data, "count": alert.count}

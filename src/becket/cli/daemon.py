@@ -52,7 +52,7 @@ def down(as_json: AsJson = False) -> None:
 
 def watchdog(as_json: AsJson = False) -> None:
     """Be the second process that watches over the daemon."""
-    from becket.app import daemon
     from becket.app.state import find_state
+    from becket.app.watchdog import run_watchdog
 
-    end(daemon.run_watchdog(find_state()))
+    end(run_watchdog(find_state()))

@@ -70,7 +70,7 @@ def _approval(data: Data) -> str:
 
 
 def _asked(data: Data) -> str:
-    return f"asks for a {data['role']}: {data['question']} (becket approve {data['approval_id']})"
+    return f"asks the {data['role']}: {data['question']} (becket approve {data['approval_id']})"
 
 
 def _handoff(data: Data) -> str:

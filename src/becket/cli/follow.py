@@ -147,13 +147,14 @@ def print_story(story: Story) -> None:
 
 
 def print_end(story: Story) -> None:
-    """After the view: on a terminal the whole story, in a pipe what to do now."""
+    """After the view: on a terminal the whole story; in a pipe the run's name, its end and what to do now."""
     if sys.stdout.isatty():
         print_story(story)
         return
-    from becket.cli.story import boxes
+    from becket.cli.story import boxes, status_words
 
     console = paper()
+    print(f"{story.run.run_id}  {status_words(story)}", flush=True)
     for box in boxes(story, marks_for(console)):
         console.print(box)
 

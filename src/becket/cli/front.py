@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from becket import __version__
 from becket.cli import words
@@ -116,6 +116,9 @@ def _go_to(folder: str) -> None:
 
 
 def _perform(verb: Verb, rest: Sequence[str]) -> int:
+    if verb.quick and set(rest) <= {"--json"}:
+        _find(verb.quick)(as_json=bool(rest))
+        return 0
     try:
         typer_of(verb)(args=list(rest), prog_name=f"becket {verb.name}")
     except SystemExit as end:
@@ -129,13 +132,17 @@ def typer_of(verb: Verb) -> Typer:
 
     from becket.cli.shape import PLAIN
 
-    module, _, attribute = verb.target.partition(":")
-    target = getattr(import_module(f"becket.cli.{module}"), attribute)
+    target = _find(verb.target)
     if isinstance(target, typer.Typer):
         return target
     alone = typer.Typer(**PLAIN)
     alone.command(verb.name)(target)
     return alone
+
+
+def _find(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(f"becket.cli.{module}"), attribute)
 
 
 def overview() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from becket.contract.errors import Finding
     from becket.contract.loop import Loop
 
+    Findings = Mapping[str, Sequence[Finding]]
+
 loops = group("List, show and check the loops of this repository.")
 
 
@@ -23,7 +26,7 @@ loops = group("List, show and check the loops of this repository.")
 def list_(as_json: AsJson = False) -> None:
     """List the loops that load, and name the files that do not."""
 
-    async def read(app: App) -> tuple[tuple[Loop, ...], dict[str, list[Finding]]]:
+    async def read(app: App) -> tuple[tuple[Loop, ...], Findings]:
         return app.loops.all(), app.loops.findings()
 
     found, findings = in_app(read)
@@ -76,7 +79,7 @@ def lint(
     """Prove the loops before they run; findings carry file, line, column and the fix."""
     from pathlib import Path
 
-    async def read(app: App) -> dict[str, list[Finding]]:
+    async def read(app: App) -> Findings:
         found = app.loops.findings()
         if loop is None:
             return found
@@ -94,7 +97,7 @@ def lint(
     end(2 if bad else 0)
 
 
-def _say_findings(bad: list[Finding], findings: dict[str, list[Finding]]) -> None:
+def _say_findings(bad: Sequence[Finding], findings: Findings) -> None:
     for item in bad:
         say(safe(item))
     files = sum(bool(items) for items in findings.values())

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from becket.cli import words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
-from becket.cli.timeline import DECISION, Mark, Passage, Row, condition_words, passages
+from becket.cli.timeline import Mark, Passage, Row, condition_words, passages
 from becket.contract.effect import Effect, EffectState
 from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
-from becket.contract.run import ENDED, Run, Status, Step, StepState
+from becket.contract.run import ENDED, Run, Status, StepState
 
 if TYPE_CHECKING:
     from becket.app.story import Story
@@ -62,7 +62,7 @@ EFFECT_STYLES = {
     EffectState.unknown: "bold yellow",
 }  # fmt: skip
 
-NAME_WIDTH = 10
+NAME_WIDTH, WIDEST_NAME = 10, 20
 
 
 def told(story: Story, marks: Marks = UNICODE) -> RenderableType:
@@ -90,11 +90,11 @@ def live(story: Story, marks: Marks = UNICODE) -> RenderableType:
 def head(story: Story) -> RenderableType:
     run = story.run
     title = Text.assemble((safe(run.loop_id), "bold"), "  ", line(digests_shortened(run.subject.name)))
-    status = Text(_status(story), STATUS_STYLES[run.status])
+    status = Text(status_words(story), STATUS_STYLES[run.status])
     return Group(_row(title, status), Text("  ".join(_about(story)), "dim"))
 
 
-def _status(story: Story) -> str:
+def status_words(story: Story) -> str:
     run = story.run
     said = words.STATUS[run.status.value]
     if run.held:
@@ -130,12 +130,13 @@ def _passage(passage: Passage, marks: Marks, *, numbered: bool) -> RenderableTyp
 
 def _rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
     grid = _grid()
+    width = max((len(row.name) for row in rows if row.depth and row.text), default=0)
     for row in rows:
-        grid.add_row(_told_row(row, marks), Text(row.right, "dim"))
+        grid.add_row(_told_row(row, marks, min(width, WIDEST_NAME)), Text(row.right, "dim"))
     return grid
 
 
-def _told_row(row: Row, marks: Marks) -> Text:
+def _told_row(row: Row, marks: Marks, width: int) -> Text:
     style = STYLES[row.mark]
     sign = (marks.signs[row.mark] + " ", style)
     if row.depth == 0:
@@ -144,23 +145,27 @@ def _told_row(row: Row, marks: Marks) -> Text:
     if row.mark is Mark.decision:
         return Text.assemble("  ", (marks.corner if row.last else marks.branch, "dim"), sign, (row.name, "bold"))
     loud = row.mark in (Mark.failed, Mark.undecided)
+    quiet = row.mark is Mark.skipped
+    name = row.name.ljust(width) if row.text else row.name
     return Text.assemble(
         "  ", (marks.corner if row.last else marks.branch, "dim"), sign,
-        (row.name, style if loud or row.mark is Mark.current else "dim" if row.mark is Mark.skipped else ""), "  ",
-        (row.text, style if loud else "dim" if row.mark is Mark.skipped else "cyan"),
+        (name, style if loud or quiet or row.mark is Mark.current else ""), "  " if row.text else "",
+        (row.text, style if loud or quiet else "cyan"),
     )  # fmt: skip
 
 
 def _sections(story: Story) -> Iterator[RenderableType]:
     yield from _section("effects", [(_effect(item), "") for item in story.effects])
-    yield from _section("outputs", [(_output(*item), "") for item in _outputs(story.steps)])
+    yield from _section("outputs", [(_output(*item), "") for item in _outputs(story)])
     yield from _section("receipts", [_receipt(story, number) for number in range(len(story.receipts))])
     if story.run.status in ENDED and story.run.status is not Status.completed:
         yield from _section("why", [(Text(text), "") for text in why(story.run)])
 
 
 def _section(title: str, rows: Sequence[tuple[Text, str]]) -> Iterator[RenderableType]:
-    if rows:
+    if rows and not any(right for _, right in rows):
+        yield from (Text(), Text(title, "bold"), *(Text.assemble("  ", text) for text, _ in rows))
+    elif rows:
         grid = _grid()
         for text, right in rows:
             grid.add_row(Text.assemble("  ", text), Text(right, "dim"))
@@ -183,14 +188,15 @@ def _effect(effect: Effect) -> Text:
     return Text.assemble(effect.call.name, "  ", (line(effect.call.target, 80), "cyan"), "  ", state, (why, "dim"))
 
 
-def _outputs(steps: Sequence[Step]) -> Iterator[tuple[str, object]]:
-    """The last value of each output; what a verifier says is told in its row."""
+def _outputs(story: Story) -> Iterator[tuple[str, object]]:
+    """The last value of what the loop keeps and what its commands made; the rest only serves other steps."""
+    kept = {ref for phase in story.spec.phases.values() for ref in phase.persist_outputs}
+    commands = {action.id for action in story.spec.output_makers().values() if action.run is not None}
     last = {
         f"{step.id}.{name}": value
-        for step in steps
-        if step.state is StepState.done and step.id != DECISION
+        for step in story.steps
         for name, value in step.outputs.items()
-        if name != "says"
+        if step.state is StepState.done and (step.id in commands or f"{step.id}.{name}" in kept)
     }
     yield from last.items()
 
@@ -200,7 +206,7 @@ def _output(name: str, value: object) -> Text:
     count = len(text.splitlines())
     more = f"  ({count} lines)" if count > 1 else ""
     return Text.assemble(
-        name, "  ", (digests_shortened(line(text.splitlines()[0] if text else "", 90)), "cyan"), (more, "dim")
+        name, "  ", (digests_shortened(line(text.splitlines()[0] if text else "", 64)), "cyan"), (more, "dim")
     )
 
 

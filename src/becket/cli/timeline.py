@@ -81,12 +81,14 @@ def _phase(
     here = now_at is not None and now_at[0] is phase
     if phase not in story.spec.phases and not mine:
         return
-    below = [_step_row(step) for step in mine]
+    logs = {item.digest: item.receipt.log for item in story.receipts if item.receipt.log}
+    below = [_step_row(step, [log for digest in step.receipts if (log := logs.get(digest))]) for step in mine]
     if here and now_at is not None:
         below.append(Row(1, Mark.current, now_at[1], _doing(story.spec, now_at)))
     open_end = number == story.run.iteration and story.run.status not in ENDED
     objective = story.spec.phases[phase].objective if phase in story.spec.phases else ""
-    right = took(_seconds(mine)) if any(step.state is not StepState.skipped for step in mine) else ""
+    worked = [step for step in mine if step.state is not StepState.skipped and step.id != DECISION]
+    right = took(_seconds(worked)) if worked else ""
     yield Row(0, _phase_mark(mine, here, open_end), phase.value, line(objective, 100), right)
     for index, row in enumerate(below, 1):
         yield Row(row.depth, row.mark, row.name, row.text, row.right, last=index == len(below))
@@ -112,28 +114,35 @@ def _mark(step: Step) -> Mark:
     return Mark.skipped if step.state is StepState.skipped else Mark.done
 
 
-def _step_row(step: Step) -> Row:
+def _step_row(step: Step, logs: Sequence[str]) -> Row:
     if step.id == DECISION:
         return Row(1, Mark.decision, _outcome(step))
     if step.state is StepState.skipped:
         return Row(1, Mark.skipped, step.id, line(f"skipped: {step.note}"))
-    return Row(1, _mark(step), step.id, "; ".join(_told(step)), took(step.ended_at - step.started_at))
+    return Row(1, _mark(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
 
 
-def _told(step: Step) -> Iterator[str]:
+def _told(step: Step, logs: Sequence[str]) -> Iterator[str]:
     """Verifiers say pass, fail or undecided; actions say what they raised; failures say why."""
     says = step.outputs.get("says") if set(step.outputs) == {"says"} else None
     for condition in step.conditions:
         if condition.object == step.id and condition.name == says:
             yield condition_words(condition, str(says))
         elif condition.name not in REDUNDANT:
-            yield condition_words(condition)
+            yield condition_words(_with_log(condition, logs))
     if step.state is StepState.failed and says is None:
         yield line(f"{step.error_kind}: {step.error}", 240)
     if step.note:
         yield line(step.note)
     if step.attempts > 1:
         yield f"{step.attempts} attempts"
+
+
+def _with_log(condition: Condition, logs: Sequence[str]) -> Condition:
+    """What a command's exit code says is worth nothing without its log."""
+    if "exit_code" not in condition.evidence or "log" in condition.evidence or not logs:
+        return condition
+    return condition.model_copy(update={"evidence": {**condition.evidence, "log": logs[-1]}})
 
 
 def condition_words(condition: Condition, name: str | None = None) -> str:

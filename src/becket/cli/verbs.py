@@ -13,6 +13,7 @@ class Verb(NamedTuple):
     target: str  # module:attribute, below becket.cli
     help: str
     section: str = ""  # empty: not listed
+    quick: str = ""  # what to call instead where --json is the only option given: Typer takes longer than the answer
 
 
 BEGIN, LOOPS, PEOPLE, HOUSE = "Begin", "Loops and runs", "People", "The house"
@@ -34,7 +35,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("pause", "brakes:pause", "Keep one loop, or all of them, from starting anything.", PEOPLE),
     Verb("hold", "brakes:hold", "Keep one run from going on.", PEOPLE),
     Verb("drop", "brakes:drop", "Give up a run that waits or is queued.", PEOPLE),
-    Verb("status", "status:status", "Show what runs, what waits for whom, and what is wrong.", HOUSE),
+    Verb("status", "status:status", "Show what runs, what waits for whom, and what is wrong.", HOUSE, "glance:glance"),
     Verb("up", "daemon:up", "Run the daemon: triggers, schedules and every queued run.", HOUSE),
     Verb("down", "daemon:down", "Stop the daemon and its watchdog, and see them gone.", HOUSE),
     Verb("watchdog", "daemon:watchdog", "Be the second process that watches over the daemon."),

@@ -199,7 +199,7 @@ STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the 
 
 # Demo
 
-DEMO_REPO = "A scratch repository with a real fault: a link in its documents leads nowhere."
+DEMO_REPO = "A scratch repository with a real fault: a page moved, and the links to it lead nowhere."
 DEMO_SANDBOX = "Sandbox: {kind} (holds {held})."
 DEMO_RUN = "Its loop {loop} is {lines} lines of YAML. Running it:"
 DEMO_PATCH = "The proven patch, kept as an output of the run:"

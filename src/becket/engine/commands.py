@@ -20,6 +20,8 @@ from becket.contract.template import in_shell
 from becket.engine.context import StepContext, text_of
 
 REPORT_LIMIT = 64_000_000
+KILL_ROOM = 10.0
+"""A command is killed at its own time limit; the door gives it this much longer to be gone."""
 
 
 def bind(context: StepContext, text: str) -> tuple[str, dict[str, str]]:
@@ -91,7 +93,7 @@ class CommandEffect:
         self.name: str = effect.name
         self.class_: EffectClass = effect.class_
         self.needs: Autonomy = effect.needs
-        self.timeout: float = spec.timeout
+        self.timeout: float = spec.timeout + KILL_ROOM
         self._context = context
         self._look_up = effect.look_up
         self._command = command.model_copy(update={"kind": "effect"})
@@ -104,7 +106,7 @@ class CommandEffect:
             raise EffectFailed("the permit is for another call")
         end = await self._context.command(self._command)
         if end.end == "timeout":
-            raise EffectFailed(f"it did not end within {self.timeout:g} s", ambiguous=True)
+            raise EffectFailed(f"it did not end within {self._command.timeout:g} s", ambiguous=True)
         if end.end != "exited":
             raise EffectFailed(f"the command {end.end}: {end.message}", ambiguous=end.end == "killed")
         dumped = end.model_dump(mode="json", exclude={"stdout"}) | {"stdout": end.stdout.decode(errors="replace")}

@@ -190,7 +190,7 @@ class StepContext:
             body={"end": result.end, "cwd": command.cwd.name, "env": command.env, "network": command.network},
         )  # fmt: skip
         return CommandEnd(
-            exit_code=result.exit_code, end=result.end, stdout=_head(stdout if stdout.exists() else log), log=kept,
+            exit_code=result.exit_code, end=result.end, stdout=_head(stdout), log=kept,
             receipt=await self.receipt(receipt, started, await self.now()), left_running=result.left_running,
             message=result.message,
         )  # fmt: skip

@@ -89,6 +89,7 @@ class SignsOfLife(Record):
     workers: tuple[WorkerInfo, ...]
     schedules: tuple[ScheduleSign, ...]
     loops: tuple[LoopSign, ...]
+    daemon_gone: bool = False  # the operating system says so: its lock is free
     watching_since: float = 0.0  # silence from before this cannot be judged: a boot, a suspended machine
 
 
@@ -128,7 +129,7 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
     patience = BEATS_MISSED * view.ttl
     # A beat from the future is from before the clock went back, and as good as none.
     alive = any(not worker.dead and abs(now - worker.beat_at) <= patience for worker in daemons)
-    if alive or now - view.watching_since <= patience:
+    if not view.daemon_gone and (alive or now - view.watching_since <= patience):
         return None
     last = max((worker.beat_at for worker in daemons), default=None)
     seen = f"its last sign of life was at {_iso(last)}" if last is not None else "it gave no sign of life at all"

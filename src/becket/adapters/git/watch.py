@@ -98,11 +98,12 @@ class FolderEvents:
             self._drop()  # a folder itself came, went or was replaced: its watch may have gone with it
 
     async def close(self) -> None:
+        """Everything that ends the thread comes before the first await: a second cancellation cannot skip it."""
         self._stop.set()
+        self._thread.shutdown(wait=False)
         if self._waiting is not None and not self._waiting.done():
             await asyncio.shield(asyncio.wrap_future(self._waiting))
         self._drop()
-        self._thread.shutdown()
 
     def _drop(self) -> None:
         if self._notify is not None:

@@ -17,9 +17,7 @@ from becket.adapters.process.keeper.job import STARTED, Job, Report
 from becket.adapters.process.keeper.main import KILL
 from becket.contract.process import ChildRef
 
-_BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); from keeper.main import main; main(int(sys.argv[2]), int(sys.argv[3]))"
-)
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from keeper.main import main; main(*map(int, sys.argv[2:]))"
 _PATIENCE = KILL + 3.0
 _REPORT_LIMIT = 16_384
 
@@ -36,9 +34,10 @@ class KeeperProgram:
         base = getattr(sys, "_base_executable", None) or sys.executable  # a virtual environment's would only be slower
         return cls(Path(base), Path(__file__).parent / "keeper")
 
-    def command(self, control: int, output: int) -> list[str]:
+    def command(self, *descriptors: int) -> list[str]:
+        """`descriptors`: the control socket, the log and, if it is wanted apart, standard output."""
         isolated = ["-I", "-S", "-X", "utf8"]
-        return [str(self.python), *isolated, "-c", _BOOT, str(self.package.parent), str(control), str(output)]
+        return [str(self.python), *isolated, "-c", _BOOT, str(self.package.parent), *map(str, descriptors)]
 
 
 class Child:
@@ -53,7 +52,9 @@ class Child:
         self.last_words = ""
 
     @classmethod
-    def spawn(cls, command: Sequence[str], control: socket.socket, far_end: int, output: int, stdin: bytes) -> Child:
+    def spawn(
+        cls, command: Sequence[str], control: socket.socket, far_end: int, outputs: Sequence[int], stdin: bytes
+    ) -> Child:
         """Start a keeper, by what a sandbox made of its command. An OSError if no process can be made."""
         said = os.memfd_create("becket-said")
         fed = _as_file(stdin)
@@ -65,7 +66,7 @@ class Child:
                 stderr=said,
                 cwd="/",
                 env={},
-                pass_fds=(far_end, output),
+                pass_fds=(far_end, *outputs),
                 start_new_session=True,
             )
         except BaseException:

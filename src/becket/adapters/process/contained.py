@@ -56,7 +56,7 @@ class ContainedProcesses:
         return self._holds
 
     async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None) -> ChildResult:
-        if not spec.tree.is_dir():
+        if not os.access(spec.tree, os.X_OK):
             return self._not_started(words.NO_TREE.format(tree=spec.tree))
         try:
             scratch = Scratch(self._scratch)
@@ -86,24 +86,27 @@ class ContainedProcesses:
             cap=spec.output_cap,
             landlock=self._sandbox.landlock(around),
         )
+        outputs: list[int] = []
         try:
-            output = _fresh_file(spec.output)
-        except OSError as error:
-            return self._not_started(words.NO_OUTPUT.format(output=spec.output, reason=error.strerror))
-        try:
-            child = self._spawn(around, output, spec.stdin)
+            for path in (spec.output, spec.stdout):
+                if path is not None:
+                    outputs.append(_fresh_file(path))
+            child = self._spawn(around, outputs, spec.stdin)
+        except _NoFile as error:
+            return self._not_started(words.NO_OUTPUT.format(output=error.path, reason=error.reason))
         except OSError as error:
             return self._not_started(words.NO_SPAWN.format(reason=error.strerror))
         finally:
-            os.close(output)
+            for output in outputs:
+                os.close(output)
         return await self._attend(child, job, spec, watcher)
 
-    def _spawn(self, around: Surroundings, output: int, stdin: bytes) -> Child:
+    def _spawn(self, around: Surroundings, outputs: Sequence[int], stdin: bytes) -> Child:
         control, far_end = socket.socketpair()
         control.setblocking(False)
         try:
-            command = self._sandbox.command(self._keeper.command(far_end.fileno(), output), around)
-            return Child.spawn(command, control, far_end.fileno(), output, stdin)
+            command = self._sandbox.command(self._keeper.command(far_end.fileno(), *outputs), around)
+            return Child.spawn(command, control, far_end.fileno(), outputs, stdin)
         except BaseException:
             control.close()
             raise
@@ -147,14 +150,14 @@ class ContainedProcesses:
     ) -> ChildResult:
         if report is None and child.ran_from is None:
             return self._not_started(words.NO_SANDBOX.format(said=child.last_words or "no reason was given"))
-        size = spec.output.stat().st_size
         if report is None or report.end not in ChildEnd.__members__:
+            size = spec.output.stat().st_size if os.access(spec.output, os.F_OK) else 0
             report = Report(ChildEnd.killed.value, _SIGKILL_CODE, 0, size, False, words.KEEPER_LOST)
         return ChildResult(
             end=ChildEnd(report.end),
             exit_code=report.code,
             seconds=seconds,
-            output_bytes=size,
+            output_bytes=report.size,
             output_capped=report.capped,
             sandbox=self.kind,
             left_running=report.left + escaped,
@@ -181,11 +184,22 @@ def choose(kind: Wanted = "auto") -> ContainedProcesses:
     return ContainedProcesses(kind)
 
 
+class _NoFile(Exception):
+    """A file for the child's output cannot be made."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(reason)
+        self.path, self.reason = path, reason
+
+
 def _fresh_file(path: Path) -> int:
     """A new file: never one that a child may have prepared as a link to somewhere else."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _NoFile(path, error.strerror or str(error)) from error
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

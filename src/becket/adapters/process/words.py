@@ -46,7 +46,7 @@ LANDLOCK_CANNOT_HIDE = (
     "Move one of them, or use the bwrap sandbox."
 )
 
-NO_TREE = "the working directory {tree} does not exist"
+NO_TREE = "the working directory {tree} does not exist, or may not be entered"
 NO_OUTPUT = "the output file {output} cannot be made: {reason}"
 NO_SCRATCH = "no private folder could be made for the child: {reason}. Free some disk space"
 NO_SPAWN = "no process could be made: {reason}"

@@ -12,6 +12,7 @@ from .output import Output
 _SIGKILL, _SIGTERM = 9, 15
 _CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 _CHUNK = 65536
+_CHUNKS_IN_A_PIPE = 64
 SETTLE = 0.3
 """Seconds in which a helper of the child (a pool's tracker, say) may end by itself and is not called left running."""
 KILL = 5.0
@@ -19,51 +20,59 @@ KILL = 5.0
 _REAP_EVERY = 1.0
 
 
-def main(control: int, output: int) -> None:
-    """The whole life of a keeper. `control` ends when Becket does; both descriptors are never the child's."""
-    os.set_inheritable(control, False)
-    os.set_inheritable(output, False)
+def main(control: int, log: int, stdout: int = -1) -> None:
+    """The whole life of a keeper. `control` ends when Becket does; none of the descriptors is ever the child's."""
+    for descriptor in (control, log, stdout):
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)
     for polite in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         _signal.signal(polite, _signal.SIG_IGN)  # the keeper goes last: Becket's end is what ends it
     kernel.forbid_tracing()
     kernel.adopt_orphans()
     job = receive(control)
     if job is not None:
-        _tell(control, _run(job, control, output).encode())
+        _tell(control, _run(job, control, log, stdout).encode())
     os._exit(0)  # nothing to flush; the interpreter's own end would cost a millisecond
 
 
-def _run(job: Job, control: int, output: int) -> Report:
+def _run(job: Job, control: int, log: int, stdout: int) -> Report:
+    whole = Output(log, job.cap)
     reader, writer = os.pipe()
-    pid, problem = _start(job, control, writer)
-    os.close(writer)
+    pipes: dict[int, tuple[Output, ...]] = {reader: (whole,)}
+    out = writer
+    if stdout >= 0:  # a pipe of its own, so that the copy holds nothing of standard error
+        reader, out = os.pipe()
+        pipes[reader] = (whole, Output(stdout, job.cap))
+    pid, problem = _start(job, control, out, writer)
+    for end in {out, writer}:
+        os.close(end)
     if problem:
         os.waitpid(pid, 0)
         return Report("not_started", None, 0, 0, False, problem)
-    return _Watch(job, pid, control, reader, Output(output, job.cap)).to_the_end()
+    return _Watch(job, pid, control, pipes, whole).to_the_end()
 
 
-def _start(job: Job, control: int, writer: int) -> tuple[int, str]:
+def _start(job: Job, control: int, out: int, err: int) -> tuple[int, str]:
     """Fork and exec; returns after the exec, with what went wrong, if anything."""
     reader, failure = os.pipe()
     keeper = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(job, keeper, control, writer, failure)
+        _become(job, keeper, control, out, err, failure)
     os.close(failure)
     problem = os.read(reader, 4096)
     os.close(reader)
     return pid, problem.decode("utf-8", "replace")
 
 
-def _become(job: Job, keeper: int, control: int, writer: int, failure: int) -> None:
+def _become(job: Job, keeper: int, control: int, out: int, err: int, failure: int) -> None:
     """In the fork: turn into the child's program, or tell why not. Never returns."""
     step = "contain it"
     try:
         os.setsid()
         kernel.die_with(keeper)
-        os.dup2(writer, 1)
-        os.dup2(writer, 2)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
         for changed in _CHANGED_SIGNALS:
             _signal.signal(changed, _signal.SIG_DFL)
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
@@ -71,7 +80,7 @@ def _become(job: Job, keeper: int, control: int, writer: int, failure: int) -> N
         os.chdir(job.tree)
         step = "confine it by landlock"
         if job.landlock is not None:
-            from .landlock import restrict  # only where it is used: it costs half a millisecond
+            from .landlock import restrict  # only where it is used: ctypes costs 4 ms
 
             restrict(job.landlock.rules, job.landlock.deny_tcp, job.landlock.version)
         step = f"run {job.argv[0]}"
@@ -102,22 +111,22 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
 class _Watch:
     """From the exec to the moment when nothing of the child is alive."""
 
-    def __init__(self, job: Job, pid: int, control: int, pipe: int, output: Output) -> None:
+    def __init__(self, job: Job, pid: int, control: int, pipes: dict[int, tuple[Output, ...]], output: Output) -> None:
         self._job = job
         self._pid = pid
         self._control = control
-        self._pipe = pipe
+        self._pipes = pipes
         self._output = output
         self._status: int | None = None
         self._reaped = 0
         self._timed_out = False
         self._abandoned = False
-        self._pipe_ended = False
         self._ended = os.pidfd_open(pid)
-        os.set_blocking(pipe, False)
         self._poll = select.poll()
-        for descriptor in (control, pipe, self._ended):
+        for descriptor in (control, *pipes, self._ended):
             self._poll.register(descriptor, select.POLLIN)
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
 
     def to_the_end(self) -> Report:
         deadline = time.monotonic() + self._job.timeout
@@ -125,8 +134,10 @@ class _Watch:
             self._timed_out = not self._abandoned
             self._ask_to_end()
         left = self._kill_the_rest()
-        while self._copy():
-            pass
+        for pipe in (*self._pipes,):
+            for _ in range(_CHUNKS_IN_A_PIPE):
+                if not self._copy(pipe):
+                    break
         return self._report(left)
 
     def _wait_for_child(self, deadline: float) -> bool:
@@ -181,25 +192,25 @@ class _Watch:
     def _step(self, seconds: float) -> None:
         """Serve the pipe and the control socket once."""
         for descriptor, _ in self._poll.poll(seconds * 1000):
-            if descriptor == self._pipe:
-                self._copy()
+            if descriptor in self._pipes:
+                self._copy(descriptor)
             elif descriptor == self._control and not self._abandoned:
                 self._abandoned = True  # Becket says nothing after the job: this is its word to end, or its own end
                 self._poll.unregister(self._control)
             elif descriptor == self._ended:
                 self._poll.unregister(self._ended)
 
-    def _copy(self) -> bool:
-        """Move one chunk from the pipe to the log; False if there is none."""
+    def _copy(self, pipe: int) -> bool:
+        """Move one chunk from a pipe to its files; False if there is none."""
         try:
-            data = os.read(self._pipe, _CHUNK)
+            data = os.read(pipe, _CHUNK)
         except BlockingIOError:
             return False
-        if data:
-            self._output.take(data)
-        elif not self._pipe_ended:
-            self._pipe_ended = True
-            self._poll.unregister(self._pipe)
+        if not data:
+            self._poll.unregister(pipe)
+            del self._pipes[pipe]
+        for output in self._pipes.get(pipe, ()):
+            output.take(data)
         return bool(data)
 
     def _reap(self) -> bool:

@@ -1,0 +1,473 @@
+"""Writes docs/reference from the code: `python docs/_generate.py`. With --check it only says what is stale."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+import becket
+from becket.cli import words
+from becket.cli.front import typer_of
+from becket.cli.verbs import VERBS, Verb
+from becket.contract import condition, config, crash, effect, events, handoff, process, run, spec, template
+from becket.contract.action import ActionDef, Registry, VerifierDef
+from becket.contract.base import Record
+from becket.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
+from becket.spec.schema import config_schema, spec_schema
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _lint_rules import RULES  # type: ignore[import-not-found]
+
+REFERENCE = Path(__file__).parent / "reference"
+HEAD = "<!-- Made by docs/_generate.py from the code. Do not edit. -->\n\n"
+
+Schema = Mapping[str, Any]
+
+EXIT_CODES = {
+    "0": "Done. A run that waits for somebody also ends the command with 0.",
+    "1": "The thing itself failed: a run ended without its goal, a check found an error, a record does not hold.",
+    "2": "Usage or configuration: a wrong option, an unknown name, findings in a file. Nothing was changed.",
+    "130": "Interrupted by Ctrl-C. Nothing is lost; the run goes on where it stopped.",
+}
+
+EVENTS = {
+    "run.created": "The run was asked for; it is queued.",
+    "run.claimed": "A worker took it.",
+    "run.requeued": "Its worker is gone, or gave it back; it is queued again.",
+    "run.waiting": "It waits; the event says for what and until when.",
+    "run.woken": "A signal, a due time, the deadline or a cancellation woke it.",
+    "run.ended": "The last status, with its reason.",
+    "run.held": "A person keeps it from going on.",
+    "run.unheld": "The person let it go.",
+    "run.migrated": "It follows another version of its spec from here on.",
+    "run.cancel_asked": "A person wants it to stop.",
+    "iteration.started": "The next pass through the phases begins.",
+    "phase.entered": "The first step of a phase was recorded.",
+    "step.done": "An action did its work, or a verifier passed.",
+    "step.skipped": "A step was left out, with the reason.",
+    "step.failed": "An action failed, or a verifier did not pass.",
+    "decided": "What follows the iteration, and why.",
+    "effect.intended": "The door wrote down what is about to leave.",
+    "effect.settled": "How it ended: done, failed, refused, unknown or dry_run.",
+    "signal.received": "A signal arrived; it woke the run or is kept for it.",
+    "approval.asked": "A question to a person, bound to a hash.",
+    "approval.decided": "A person said yes or no, or took it back, or it expired.",
+    "approval.used": "The approval was spent.",
+    "handoff.opened": "The rest was given to a person.",
+    "handoff.changed": "The handoff was taken, finished or has expired.",
+    "child.started": "A contained process began.",
+    "child.ended": "Everything that process started is gone.",
+    "note": "A remark for people.",
+}
+
+ENUMS: tuple[type[StrEnum], ...] = (
+    spec.Phase, spec.Autonomy, spec.OnBusy, spec.Missed, spec.Edge, spec.InputType, spec.WaitThen, spec.OnError,
+    spec.EffectClass, spec.Where, process.Network, condition.Life,
+)  # fmt: skip
+
+PATTERNS = {
+    get_args(kind)[1].pattern: name
+    for kind, name in (
+        (spec.Name, "name"), (spec.LoopId, "name"), (spec.DottedName, "dotted name"),
+        (spec.ConditionRef, "condition"), (config.ReportFormat, "report format"),
+    )
+}  # fmt: skip
+
+
+# Markdown
+
+
+def cell(text: object) -> str:
+    return " ".join(str(text).replace("|", "\\|").split())
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if str(text) else ""
+
+
+def codes(items: Iterable[object]) -> str:
+    return ", ".join(code(item) for item in items)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(cell(item) for item in row)} |" for row in rows]
+    return "\n".join(lines) + "\n\n"
+
+
+def prose(text: str | None) -> str:
+    """A docstring as paragraphs."""
+    return inspect.cleandoc(text) + "\n\n" if text else ""
+
+
+# The command line
+
+
+def cli_page() -> str:
+    parts = [HEAD, "# Command line\n\n", "```text\n", words.USAGE, "\n\n", words.GLOBAL_OPTIONS, "\n```\n\n"]
+    parts += ["## Exit codes\n\n", table(("code", "meaning"), ((code(key), text) for key, text in EXIT_CODES.items()))]
+    for section in dict.fromkeys(verb.section for verb in VERBS if verb.section):
+        parts.append(f"## {section}\n\n")
+        for verb in VERBS:
+            if verb.section == section:
+                parts += _verb(verb)
+    return "".join(parts).rstrip() + "\n"
+
+
+def _verb(verb: Verb) -> Iterator[str]:
+    command = typer.main.get_command(typer_of(verb))
+    yield f"### becket {verb.name}\n\n{verb.help}\n\n"
+    inner = getattr(command, "commands", {})
+    for name, sub in inner.items():
+        yield f"#### becket {verb.name} {name}\n\n{_first(sub.help)}\n\n"
+        yield from _usage(f"becket {verb.name} {name}", sub.params)
+    if not inner:
+        yield from _usage(f"becket {verb.name}", command.params)
+
+
+def _first(text: str | None) -> str:
+    return inspect.cleandoc(text or "")
+
+
+def _usage(name: str, params: Sequence[Any]) -> Iterator[str]:
+    arguments = [param for param in params if param.param_type_name == "argument"]
+    options = [param for param in params if param.param_type_name == "option" and param.name != "help"]
+    shown = " ".join([name, "[OPTIONS]", *(_metavar(param) for param in arguments)])
+    yield f"```text\n{shown}\n```\n\n"
+    told = [(code(_metavar(param)), getattr(param, "help", "") or "") for param in arguments]
+    told += [(codes(_spellings(param)), _option_help(param)) for param in options]
+    yield table(("argument or option", "meaning"), told)
+
+
+def _metavar(param: Any) -> str:
+    word = str(param.metavar or (param.name or "").upper())
+    return word if param.required or word.startswith("[") else f"[{word}]"
+
+
+def _spellings(param: Any) -> list[str]:
+    value = "" if param.is_flag else f" {param.metavar or _kind(param)}"
+    return [f"{name}{value}" for name in (*param.opts, *param.secondary_opts)]
+
+
+def _kind(param: Any) -> str:
+    return {"integer": "NUMBER", "integer range": "NUMBER"}.get(param.type.name, "TEXT")
+
+
+def _option_help(param: Any) -> str:
+    plain = isinstance(param.default, int | str) and not isinstance(param.default, bool) and param.default != ""
+    return f"{param.help or ''}{f' Default: {param.default}.' if plain else ''}"
+
+
+# Schemas
+
+
+class Book:
+    """One JSON Schema told as tables: every mapping has a section named after its place in the file."""
+
+    def __init__(self, schema: Schema, root: str) -> None:
+        self._schema, self._root = schema, root
+        self._models: dict[str, str] = {}  # model -> its place in the file
+        self._enums = {enum.__name__ for enum in ENUMS}
+        self._walk(schema, "")
+
+    def sections(self, level: str) -> Iterator[str]:
+        yield self._section(f"{level} {self._root}", self._schema)
+        for model, place in self._models.items():
+            yield self._section(f"{level} `{place}`", self._model(model))
+
+    def _model(self, name: str) -> Schema:
+        found: Schema = self._schema["$defs"][name]
+        return next((part for part in found.get("anyOf", ()) if "properties" in part), found)
+
+    def _walk(self, model: Schema, place: str) -> None:
+        below: list[tuple[str, str]] = []
+        for key, value in model.get("properties", {}).items():
+            for name, steps in self._refs(value, f"{place}.{key}" if place else key):
+                if name not in self._models and "properties" in self._model(name):
+                    self._models[name] = steps
+                    below.append((name, steps))
+        for name, steps in below:
+            self._walk(self._model(name), steps)
+
+    def _refs(self, value: Schema, place: str) -> Iterator[tuple[str, str]]:
+        if "$ref" in value:
+            yield value["$ref"].rpartition("/")[2], place
+        for part in (*value.get("anyOf", ()), *value.get("allOf", ())):
+            yield from self._refs(part, place)
+        if isinstance(value.get("items"), Mapping):
+            yield from self._refs(value["items"], f"{place}[]")
+        for inner in self._values(value):
+            yield from self._refs(inner, f"{place}.{'PHASE' if place == 'phases' else 'NAME'}")
+
+    @staticmethod
+    def _values(value: Schema) -> list[Schema]:
+        found = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
+        return [item for item in found if isinstance(item, Mapping)]
+
+    def _section(self, title: str, model: Schema) -> str:
+        about = "" if model is self._schema else prose(model.get("description"))
+        required = model.get("required", ())
+        rows = [
+            (code(key), self.type_of(value), "required" if key in required else _default(value),
+             value.get("description", ""))
+            for key, value in model.get("properties", {}).items()
+        ]  # fmt: skip
+        body = table(("key", "type", "default", "meaning"), rows) if rows else "No keys.\n\n"
+        return f"{title}\n\n{about}{body}"
+
+    def type_of(self, value: Schema) -> str:
+        if "$ref" in value:
+            return self._named(value["$ref"].rpartition("/")[2])
+        if "300ms" in value.get("examples", ()):
+            return "duration"
+        if "5MB" in value.get("examples", ()):
+            return "size"
+        if "anyOf" in value:
+            kinds = [self.type_of(part) for part in value["anyOf"] if _is_told(part)]
+            return " or ".join(dict.fromkeys(kinds))
+        if "const" in value or "enum" in value:
+            return " \\| ".join(code(item) for item in value.get("enum", [value.get("const")]))
+        if value.get("type") == "array":
+            return f"list of {self.type_of(value.get('items', {}))}"
+        if value.get("type") == "object":
+            inner = self._values(value)
+            return f"mapping to {self.type_of(inner[0])}" if inner else "mapping"
+        return _plain_type(value)
+
+    def _named(self, name: str) -> str:
+        if name in self._models:
+            return f"[{self._models[name]}](#{anchor(self._models[name])})"
+        return f"[{name}](#{anchor(name)})" if name in self._enums else self.type_of(self._model(name))
+
+
+def anchor(place: str) -> str:
+    """As MkDocs makes it of a heading."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", place).strip().lower())
+
+
+def _is_told(part: Schema) -> bool:
+    return part.get("type") != "null" and part.get("pattern") != r"\$\{"
+
+
+def _plain_type(value: Schema) -> str:
+    if "pattern" in value:
+        return PATTERNS.get(value["pattern"], "text")
+    kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}.get(
+        str(value.get("type")), "any value"
+    )
+    low, high = value.get("minimum"), value.get("maximum")
+    if low is None:
+        return kind
+    return f"{kind}, {low:g} to {high:g}" if high is not None and high < 10**6 else f"{kind}, at least {low:g}"
+
+
+def _default(value: Schema) -> str:
+    default = value.get("default")
+    if default in (None, [], {}, "") or isinstance(default, Mapping):
+        return ""
+    shown = str(default).lower() if isinstance(default, bool) else default
+    return codes(shown) if isinstance(shown, list) else code(shown)
+
+
+def enums() -> Iterator[str]:
+    yield "## Values\n\n"
+    for enum in ENUMS:
+        yield f"### {enum.__name__}\n\n"
+        own = enum.__doc__ if enum.__doc__ and ast.get_docstring(ast.parse(inspect.getsource(enum)).body[0]) else ""  # type: ignore[arg-type]
+        yield prose(own)
+        told = comments_of(enum)
+        if any(told.values()):
+            yield table(("value", "meaning"), ((code(value), text) for value, text in told.items()))
+        else:
+            yield codes(told) + "\n\n"
+
+
+def comments_of(enum: type[StrEnum]) -> dict[str, str]:
+    """The remark behind each value, where its author left one."""
+    found = re.findall(r'^    \w+ = "([\w-]+)"(?:  # (.*))?$', inspect.getsource(enum), re.MULTILINE)
+    assert [value for value, _ in found] == [item.value for item in enum], enum
+    return dict(found)
+
+
+# Pages
+
+
+def spec_page(registry: Registry) -> str:
+    parts = [
+        HEAD,
+        "# Loop specs\n\n",
+        "A loop is one YAML file in `.becket/loops/`. `becket loops lint` checks it, `becket loops schema` prints its "
+        "JSON Schema. Unknown keys are errors. How the parts work together is told in [Concepts](../concepts.md).\n\n",
+        *Book(spec_schema(), "The file").sections("##"),
+        *enums(),
+        *_fields(),
+        *_conditions(),
+        *_actions(registry.actions),
+        *_verifiers(registry.verifiers),
+        "## Effects\n\n",
+        "What the door can let out. A `run` action with `effects:` adds its own.\n\n",
+        table(
+            ("effect", "class", "needs autonomy"),
+            ((code(item.name), code(item.class_), code(item.needs)) for _, item in sorted(registry.effects.items())),
+        ),
+        *_lint(),
+    ]
+    return "".join(parts).rstrip() + "\n"
+
+
+def _fields() -> Iterator[str]:
+    yield "## Fields\n\nA `{field}` in a text is filled in when it is used. `{{` and `}}` are the braces themselves.\n\n"
+    rows = [("`subject`, `group` and every step", codes(template.ALWAYS) + ", and the loop's inputs")]
+    rows += [(f"runs started by `{kind}`", codes(names)) for kind, names in template.OF_TRIGGER.items() if names]
+    rows += [("every step", codes(template.OF_STEP) + ", and `ID.OUTPUT` of earlier steps")]
+    rows += [("steps of notify", codes(template.OF_NOTIFY))]
+    yield table(("where", "fields"), rows)
+    yield (
+        "In `run:` and `look_up:` a field becomes an environment variable and never a part of the command. "
+        'Quote it as a variable: `"{base.sha}"`.\n\n'
+    )
+
+
+def _conditions() -> Iterator[str]:
+    yield "## Conditions of the runtime\n\nAny spec may use them.\n\n"
+    yield table(("condition", "raised when"), ((code(name), text) for name, text in RUNTIME_CONDITIONS.items()))
+    yield "## Handoffs of the runtime\n\nThey hand a run to a person in every loop, listed or not.\n\n"
+    yield table(("reason", "meaning"), ((code(name), text) for name, text in RUNTIME_HANDOFFS.items()))
+
+
+def _actions(actions: Mapping[str, ActionDef]) -> Iterator[str]:
+    yield "## Actions\n\n"
+    for name, action in sorted(actions.items()):
+        yield f"### {name}\n\n{action.summary}"
+        yield " It calls an agent: a dry run leaves it out.\n\n" if action.calls_agent else "\n\n"
+        yield from _params(action.params)
+        groups = action.groups(action.params.model_construct())
+        raised = "; ".join(codes(group.refs) for group in groups) or "nothing"
+        if callable(action.raises) and "of" in action.params.model_fields:
+            raised += " (with another `of`, about that object)"
+        yield f"- Raises: {raised}\n- Outputs: {codes(action.outputs) or 'none'}\n"
+        yield f"- Effects: {codes(action.effects) or 'none'}\n\n"
+
+
+def _verifiers(verifiers: Mapping[str, VerifierDef]) -> Iterator[str]:
+    yield "## Verifiers\n\nEach raises `ID.pass`, `ID.fail` or `ID.undecided`.\n\n"
+    for name, verifier in sorted(verifiers.items()):
+        yield f"### {name}\n\n{verifier.summary}\n\n"
+        yield from _params(verifier.params)
+
+
+def _params(model: type[Record]) -> Iterator[str]:
+    schema = model.model_json_schema(by_alias=True)
+    if not schema.get("properties"):
+        return
+    book = Book({"$defs": {}, **schema}, "")
+    yield prose(inspect.getdoc(model) if model.__doc__ and model.__doc__ != Record.__doc__ else "")
+    required = schema.get("required", ())
+    rows = [
+        (code(key), book.type_of(value), "required" if key in required else _shown_default(value))
+        for key, value in schema["properties"].items()
+    ]
+    yield table(("parameter", "type", "default"), rows)
+
+
+def _shown_default(value: Schema) -> str:
+    from becket.contract.base import show_duration
+
+    if "300ms" in value.get("examples", ()) and isinstance(value.get("default"), int | float):
+        return code(show_duration(float(value["default"])))
+    return _default(value)
+
+
+def _lint() -> Iterator[str]:
+    yield "## Lint rules\n\nA finding carries file, line, column, rule, message and the fix. One finding is exit code 2.\n\n"
+    for theme, rules in RULES.items():
+        yield f"### {theme}\n\n" + table(("rule", "meaning"), ((code(rule), text) for rule, text in rules.items()))
+
+
+def config_page() -> str:
+    committed = codes(config.COMMITTED_KEYS)
+    parts = [
+        HEAD,
+        "# becket.yaml\n\n",
+        "The repository's own settings. `becket init` writes a first one, `becket doctor` checks it.\n\n",
+        f"{committed} count as committed; the other keys count as they stand in the working copy. ",
+        "`${VAR}`, `${VAR:-default}` and the literal `$${` work everywhere but in `gates`. Unknown keys are errors.\n\n",
+        *Book(config_schema(), "The file").sections("##"),
+    ]
+    return "".join(parts).rstrip() + "\n"
+
+
+def records_page() -> str:
+    """Statuses, events and the other closed sets that a program meets in --json."""
+    moves = [(code(old), code(move), code(new)) for (old, move), new in run.TRANSITIONS.items()]
+    parts = [
+        HEAD,
+        "# Records\n\nThe closed sets behind `--json`.\n\n",
+        "## Status of a run\n\n",
+        table(("status", "said as"), ((code(item), words.STATUS[item.value]) for item in run.Status)),
+        "Every legal move:\n\n",
+        table(("from", "move", "to"), moves),
+        "## Reasons\n\nBesides the names of a loop's own handoff conditions:\n\n",
+        table(("reason", "meaning"), ((code(name), text) for name, text in words.REASONS.items())),
+        "## Events\n\nNumbered from 1 without a hole; each carries the digest of the one before.\n\n",
+        table(("event", "meaning"), ((code(kind.value), EVENTS[kind.value]) for kind in events.Kind)),
+        "## States of an effect\n\n",
+        table(("state", "meaning"), ((code(key), text) for key, text in comments_of(effect.EffectState).items())),
+        "## States of people's records\n\n",
+        f"- Handoff: {codes(handoff.HandoffState)}\n- Approval: {codes(handoff.ApprovalState)}\n\n",
+        "## Crash points\n\nWhere `BECKET_CRASH_AT=NAME` or `NAME@3` kills the process; see "
+        "[Development](../development.md#crash-points).\n\n",
+        table(("point", "why it is worth a test"), ((code(name), text) for name, text in crash_points().items())),
+    ]
+    return "".join(parts).rstrip() + "\n"
+
+
+def crash_points() -> dict[str, str]:
+    """Every point that the package declares, whatever happens to be imported already."""
+    for module in pkgutil.walk_packages(becket.__path__, "becket."):
+        if not re.search(r"\.(migrations|testing|__main__)(\.|$)|\.keeper\.", module.name):
+            importlib.import_module(module.name)
+    return {name: point.why for name, point in sorted(crash.points().items())}
+
+
+def registry() -> Registry:
+    """What a real repository offers."""
+    from becket.testing.world import World
+
+    with tempfile.TemporaryDirectory() as folder:
+        return World(Path(folder)).app.registry
+
+
+def pages() -> dict[str, str]:
+    return {
+        "cli.md": cli_page(), "spec.md": spec_page(registry()), "config.md": config_page(),
+        "records.md": records_page(),
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> int:
+    stale = []
+    for name, text in pages().items():
+        path = REFERENCE / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if "--check" not in arguments:
+                path.write_text(text, encoding="utf-8")
+    if stale:
+        print(f"{'stale' if '--check' in arguments else 'written'}: {', '.join(stale)}")
+    return int(bool(stale) and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

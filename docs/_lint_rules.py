@@ -1,0 +1,71 @@
+"""What each rule of `becket loops lint` means. A test holds that no rule of the spec room is missing here."""
+
+from __future__ import annotations
+
+RULES: dict[str, dict[str, str]] = {
+    "The file": {
+        "too-large": "The file is larger than a spec can sensibly be.",
+        "not-utf8": "The file is not UTF-8.",
+        "bad-yaml": "The text is not YAML, or holds a character that is not allowed.",
+        "empty-document": "The file says nothing.",
+        "many-documents": "There is more than one document in the file.",
+        "tab": "A tab stands where spaces belong.",
+        "anchor": "An anchor or alias (`&name`, `*name`) is used. What you read must be what runs.",
+        "tag": "A tag such as `!!python/object` is used.",
+        "too-deep": "The nesting is too deep.",
+        "bad-key": "A key is not a plain text.",
+        "duplicate-key": "The same key stands twice in one mapping.",
+    },
+    "Keys and values": {
+        "unknown-key": "There is no such key here. The finding names the one you probably meant.",
+        "missing-key": "A key that must be there is not.",
+        "missing-bound": "A bound is missing: `max_iterations`, `deadline`, a wait's `for`, or the budget of an agent.",
+        "bad-value": "The value does not fit the key.",
+        "bad-duration": "The text is no duration. Write it like `300ms`, `30s`, `10m`, `2h` or `7d`.",
+        "bad-size": "The text is no size. Write it like `500KB` or `5MB`.",
+        "bad-variable": "`${` does not begin a variable (becket.yaml only).",
+        "undefined-variable": "The variable is not set (becket.yaml only).",
+    },
+    "Triggers and inputs": {
+        "bad-cron": "The cron expression cannot be read, or never fires.",
+        "bad-timezone": "There is no such time zone.",
+        "unknown-loop": "An `after` trigger or a `run.start` names a loop that does not exist.",
+        "unfilled-input": "A commit or schedule starts the loop, and cannot fill a required input.",
+        "bad-default": "The default does not fit the type or the choices of its input.",
+        "self-feeding": "A run of the loop can start the next one without end. Add `unless` or `max_chain`.",
+    },
+    "Steps": {
+        "unknown-action": "There is no such action.",
+        "unknown-verifier": "There is no such verifier.",
+        "unknown-parameter": "The action or verifier has no such parameter.",
+        "missing-parameter": "A required parameter is missing.",
+        "bad-parameter": "The value does not fit the parameter.",
+        "duplicate-id": "Two actions of the loop, or two verifiers of a phase, have the same id.",
+        "verifier-id-clash": "A verifier has the id of an action.",
+        "reserved-id": "The id already means something else: `run`, `data` or `decision`.",
+        "bad-output": "An output's source is not `stdout`, `json:PATH` or `file:PATH`.",
+        "bad-parse": "`parse` is not `json` or `junit:FILE`.",
+        "bad-raises": "A key of `raises` is no exit code, range, `*` or `json:PATH=VALUE`, or ranges overlap.",
+        "unknown-effect-class": "There is no such class of effects.",
+        "effect-above-autonomy": "The step's effect needs more autonomy than the loop has.",
+        "verify-without-verifier": "The verify phase has no verifier, so nothing would be proven.",
+    },
+    "Conditions": {
+        "bad-when": "The `when` is not an expression.",
+        "unknown-object": "Nothing in the loop says anything about this object.",
+        "unknown-condition": "Nobody raises this condition.",
+        "unreachable": "The `when` can never hold where it stands.",
+        "unraisable-stop": "No step raises this stop condition, so the loop could never complete.",
+        "unraisable-handoff": "No step raises this handoff condition.",
+        "unraisable-wait": "No step raises this wait condition.",
+        "contradiction": "A condition would end a run in two ways, or the stop conditions cannot hold together.",
+        "wait-without-ask": "The loop waits for an approval and never asks for one.",
+    },
+    "Templates and outputs": {
+        "bad-template": "A field is not known for every trigger, or a lone brace stands in the text.",
+        "unknown-output": "No action makes this output.",
+        "output-used-before-made": "The output is made only later, and no phase keeps it for the next iteration.",
+        "field-in-single-quotes": "A field in single quotes is not filled in by the shell. Use double quotes.",
+    },
+}
+"""Theme -> rule -> meaning."""

@@ -1,0 +1,142 @@
+"""Everything that matters now, in one screen. Imports no Typer, pydantic or SQLAlchemy: it answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from becket.cli import words
+from becket.cli.paper import emit, say
+from becket.cli.plain import Paint, clock, digests_shortened, line, safe, short, took
+
+if TYPE_CHECKING:
+    from becket.app.status import RunNow, Snapshot
+
+
+def glance(as_json: bool) -> None:
+    """What `becket status` does."""
+    from becket.app.state import find_state
+    from becket.app.status import take
+
+    snapshot = take(find_state())
+    if as_json:
+        emit(asdict(snapshot))
+        return
+    for text in told(snapshot, Paint()):
+        say(text)
+
+
+def told(now: Snapshot, paint: Paint) -> Iterator[str]:
+    yield from _house(now, paint)
+    yield from _alerts(now, paint)
+    yield from _section("at work", now.running, lambda run: _at_work(run, now.now), paint)
+    yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
+    yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now), paint)
+    yield from _approvals(now, paint)
+    yield from _handoffs(now, paint)
+    yield from _paused(now, paint)
+    yield from _fires(now, paint)
+    if not now.configured:
+        yield from ("", words.STATUS_NO_CONFIG)
+    if not now.counts:
+        yield from ("", words.STATUS_NO_RUNS)
+    elif now.queued and now.engine is None:
+        yield from ("", paint.yellow(words.STATUS_QUEUE))
+
+
+def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
+    yield f"{paint.dim('repository')}  {now.root}"
+    yield f"{paint.dim('daemon')}      {_daemon(now, paint)}"
+    if now.daemon is not None or now.watchdog is not None:
+        up = paint.green(words.STATUS_UP.format(pid=now.watchdog)) if now.watchdog else paint.red(words.STATUS_DOWN)
+        yield f"{paint.dim('watchdog')}    {up}"
+    if now.autonomy is not None:
+        allowed = now.autonomy.allowed
+        cap = f" (becket.yaml says {now.autonomy.configured}; {now.autonomy.because})" if now.autonomy.because else ""
+        yield f"{paint.dim('autonomy')}    {allowed}{cap}"
+    if now.counts:
+        counts = ", ".join(f"{count} {words.STATUS.get(name, name)}" for name, count in now.counts.items())
+        yield f"{paint.dim('runs')}        {counts}"
+    if now.trouble:
+        yield paint.red(safe(now.trouble))
+
+
+def _daemon(now: Snapshot, paint: Paint) -> str:
+    if now.daemon is not None:
+        return paint.green(words.STATUS_UP.format(pid=now.daemon))
+    if now.wanted:
+        return paint.red(words.STATUS_LOST)
+    if now.engine is not None:
+        return words.STATUS_SIDE.format(pid=now.engine)
+    return words.STATUS_DOWN
+
+
+def _alerts(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.alerts:
+        yield from ("", paint.bold("alerts"))
+    for alert in now.alerts:
+        times = f" ({alert.count} times)" if alert.count > 1 else ""
+        yield paint.red(f"  ! {line(alert.text, 400)}{times}, since {clock(alert.since, now.now)}")
+
+
+def _section(title: str, runs: tuple[RunNow, ...], tell: Callable[[RunNow], str], paint: Paint) -> Iterator[str]:
+    if runs:
+        yield from ("", paint.bold(title))
+    for run in runs:
+        subject = digests_shortened(line(run.subject, 60))
+        held = paint.yellow(f"  held: becket hold {run.run_id} --off") if run.held else ""
+        yield f"  {paint.cyan(run.run_id)}  {run.loop_id}  {subject}  {paint.dim(tell(run))}{held}"
+
+
+def _at_work(run: RunNow, now: float) -> str:
+    where = f"{run.phase}, after {run.step.replace('@', '')}" if run.phase else "beginning"
+    again = f"iteration {run.iteration}, " if run.iteration > 1 else ""
+    return f"{again}{where}, for {took(now - run.since)}"
+
+
+def _queued(run: RunNow, now: float) -> str:
+    return f"for {took(now - run.since)}"
+
+
+def _waiting(run: RunNow, now: float) -> str:
+    wakes = f", wakes on {' or '.join(run.wakes_on)}" if run.wakes_on else ""
+    until = f", until {clock(run.until, now)}" if run.until else ""
+    return f"for {' and '.join(run.waits_for)}{wakes}, since {clock(run.since, now)}{until}"
+
+
+def _approvals(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.approvals:
+        yield from ("", paint.bold("decisions to make"))
+    for item in now.approvals:
+        about = f"for {item.role}, about {short(item.bound_to)}, until {clock(item.expires_at, now.now)}"
+        yield f"  {line(item.question)}  {paint.dim(about)}"
+        yield f"    becket approve {item.approval_id}   or   becket deny {item.approval_id}"
+
+
+def _handoffs(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.handoffs:
+        yield from ("", paint.bold("handed to people"))
+    for item in now.handoffs:
+        taken = f", taken by {safe(item.taken_by)}" if item.taken_by else ""
+        about = f"{item.loop_id} {digests_shortened(line(item.subject, 60))}"
+        yield f"  {line(item.owner, 40)}: {about}, {words.reason(item.reason)}{taken}"
+        verb = "done" if item.taken_by else "take"
+        yield f"    becket handoffs show {item.handoff_id}   then   becket handoffs {verb} {item.handoff_id}"
+
+
+def _paused(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.paused:
+        yield from ("", paint.bold("paused"))
+    for item in now.paused:
+        note = f" ({line(item.note, 80)})" if item.note else ""
+        what = paint.yellow(words.scope(item.scope))
+        yield f"  {what} by {line(item.by, 40)}{note}: {words.pause_command(item.scope)}"
+
+
+def _fires(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.fires:
+        yield from ("", paint.bold("next by the clock"))
+    for fire in now.fires[:5]:
+        late = paint.red("  late") if fire.at < now.now - 60 else ""
+        yield f"  {clock(fire.at, now.now)}  {fire.loop_id}{late}"

@@ -1,0 +1,68 @@
+"""The table of moves, exhaustively: what is not in it cannot happen."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from becket.contract.run import ENDED, OPEN, TRANSITIONS, IllegalMove, Move, Status, after
+
+ALLOWED = {
+    Status.queued: {
+        Move.claim: Status.running,
+        Move.cancel: Status.cancelled,
+        Move.fail: Status.failed,
+    },
+    Status.running: {
+        Move.requeue: Status.queued,
+        Move.next_segment: Status.queued,
+        Move.wait: Status.waiting,
+        Move.complete: Status.completed,
+        Move.complete_dry_run: Status.completed_dry_run,
+        Move.hand_off: Status.ready_for_handoff,
+        Move.fail: Status.failed,
+        Move.cancel: Status.cancelled,
+    },
+    Status.waiting: {
+        Move.wake: Status.queued,
+        Move.cancel: Status.cancelled,
+    },
+}
+"""Written out a second time on purpose: a change of the table must be meant."""
+
+
+@pytest.mark.parametrize(("status", "move"), list(product(Status, Move)), ids=lambda value: str(value))
+def test_every_pair_of_status_and_move(status: Status, move: Move) -> None:
+    expected = ALLOWED.get(status, {}).get(move)
+    if expected is not None:
+        assert after(status, move) is expected
+    else:
+        with pytest.raises(IllegalMove, match=f"a {status} run cannot {move}"):
+            after(status, move)
+
+
+def test_statuses_are_open_or_ended_and_never_both() -> None:
+    assert OPEN | ENDED == set(Status)
+    assert not OPEN & ENDED
+    assert OPEN == {Status.queued, Status.running, Status.waiting}
+
+
+def test_an_ended_run_never_moves_again() -> None:
+    assert not [key for key in TRANSITIONS if key[0] in ENDED]
+
+
+def test_every_move_and_every_status_is_of_use() -> None:
+    assert {move for _, move in TRANSITIONS} == set(Move)
+    reached = set(TRANSITIONS.values()) | {Status.queued}
+    assert reached == set(Status)
+
+
+def test_every_open_run_can_be_cancelled() -> None:
+    assert {after(status, Move.cancel) for status in OPEN} == {Status.cancelled}
+
+
+def test_only_a_run_at_work_says_how_it_ended() -> None:
+    """A queued run may fail (its spec is gone), but completion and handoffs need somebody who did the work."""
+    verdicts = {Move.complete, Move.complete_dry_run, Move.hand_off}
+    assert {status for status, move in TRANSITIONS if move in verdicts} == {Status.running}
