@@ -4,23 +4,67 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH := .cache/bench
+DOCS := .cache/docs
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test check format lock clean
+.PHONY: help demo test test-slow check format bench docs lock clean bubblewrap
+.DEFAULT_GOAL := help
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): requirements/dev.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
+	$(BIN)/becket demo
 
-check: $(STAMP) ## formatting, lint and types
+test: $(STAMP) ## everything that needs only Python, git and make
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
+
+test-slow: $(STAMP) bubblewrap ## the long matrices, the sandbox as root and as an ordinary user
+	$(BIN)/python -m pytest -q -n 2 -m slow tests
+
+check: $(STAMP) ## formatting, lint, types and the walls between the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/unit/test_rooms.py
+	$(BIN)/python -m pytest -q tests/unit/test_rooms.py
 
-test: $(STAMP) ## everything that needs only Python, git and make
-	$(BIN)/pytest -q -n 2 -m "not slow" tests
+format: $(STAMP) ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH)/.installed ## what the engine costs, beside the physical limit and its peers
+	$(BENCH)/bin/python bench/engine.py $(BENCH_ARGS)
+
+docs: $(DOCS)/.installed $(STAMP) ## build the documentation, strictly
+	$(BIN)/python docs/_generate.py --check
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet --site-dir .cache/site
+
+lock: ## choose new versions of the dependencies (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --extra postgres --group dev -o requirements/dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --group bench -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --group docs -o requirements/docs.lock
+
+clean: ## remove everything that make has made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+bubblewrap:
+	@command -v bwrap >/dev/null || { echo "installing bubblewrap"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq bubblewrap >/dev/null; }
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BENCH)/.installed: requirements/bench.lock pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/bench.lock
+	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DOCS)/.installed: requirements/docs.lock
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/docs.lock
+	@touch $@

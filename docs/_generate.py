@@ -9,10 +9,10 @@ import pkgutil
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import typer
 
@@ -28,11 +28,10 @@ from becket.spec.schema import config_schema, spec_schema
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _lint_rules import RULES  # type: ignore[import-not-found]
+from _tables import Book, code, codes, default_of, prose, table  # type: ignore[import-not-found]
 
 REFERENCE = Path(__file__).parent / "reference"
 HEAD = "<!-- Made by docs/_generate.py from the code. Do not edit. -->\n\n"
-
-Schema = Mapping[str, Any]
 
 EXIT_CODES = {
     "0": "Done. A run that waits for somebody also ends the command with 0.",
@@ -75,43 +74,6 @@ ENUMS: tuple[type[StrEnum], ...] = (
     spec.Phase, spec.Autonomy, spec.OnBusy, spec.Missed, spec.Edge, spec.InputType, spec.WaitThen, spec.OnError,
     spec.EffectClass, spec.Where, process.Network, condition.Life,
 )  # fmt: skip
-
-PATTERNS = {
-    get_args(kind)[1].pattern: name
-    for kind, name in (
-        (spec.Name, "name"), (spec.LoopId, "name"), (spec.DottedName, "dotted name"),
-        (spec.ConditionRef, "condition"), (config.ReportFormat, "report format"),
-    )
-}  # fmt: skip
-
-
-# Markdown
-
-
-def cell(text: object) -> str:
-    return " ".join(str(text).replace("|", "\\|").split())
-
-
-def code(text: object) -> str:
-    return f"`{text}`" if str(text) else ""
-
-
-def codes(items: Iterable[object]) -> str:
-    return ", ".join(code(item) for item in items)
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    lines += [f"| {' | '.join(cell(item) for item in row)} |" for row in rows]
-    return "\n".join(lines) + "\n\n"
-
-
-def prose(text: str | None) -> str:
-    """A docstring as paragraphs."""
-    return inspect.cleandoc(text) + "\n\n" if text else ""
-
-
-# The command line
 
 
 def cli_page() -> str:
@@ -156,12 +118,8 @@ def _metavar(param: Any) -> str:
 
 
 def _spellings(param: Any) -> list[str]:
-    value = "" if param.is_flag else f" {param.metavar or _kind(param)}"
+    value = "" if param.is_flag else f" {param.metavar or ('NUMBER' if isinstance(param.default, int) else 'TEXT')}"
     return [f"{name}{value}" for name in (*param.opts, *param.secondary_opts)]
-
-
-def _kind(param: Any) -> str:
-    return {"integer": "NUMBER", "integer range": "NUMBER"}.get(param.type.name, "TEXT")
 
 
 def _option_help(param: Any) -> str:
@@ -169,128 +127,23 @@ def _option_help(param: Any) -> str:
     return f"{param.help or ''}{f' Default: {param.default}.' if plain else ''}"
 
 
-# Schemas
-
-
-class Book:
-    """One JSON Schema told as tables: every mapping has a section named after its place in the file."""
-
-    def __init__(self, schema: Schema, root: str) -> None:
-        self._schema, self._root = schema, root
-        self._models: dict[str, str] = {}  # model -> its place in the file
-        self._enums = {enum.__name__ for enum in ENUMS}
-        self._walk(schema, "")
-
-    def sections(self, level: str) -> Iterator[str]:
-        yield self._section(f"{level} {self._root}", self._schema)
-        for model, place in self._models.items():
-            yield self._section(f"{level} `{place}`", self._model(model))
-
-    def _model(self, name: str) -> Schema:
-        found: Schema = self._schema["$defs"][name]
-        return next((part for part in found.get("anyOf", ()) if "properties" in part), found)
-
-    def _walk(self, model: Schema, place: str) -> None:
-        below: list[tuple[str, str]] = []
-        for key, value in model.get("properties", {}).items():
-            for name, steps in self._refs(value, f"{place}.{key}" if place else key):
-                if name not in self._models and "properties" in self._model(name):
-                    self._models[name] = steps
-                    below.append((name, steps))
-        for name, steps in below:
-            self._walk(self._model(name), steps)
-
-    def _refs(self, value: Schema, place: str) -> Iterator[tuple[str, str]]:
-        if "$ref" in value:
-            yield value["$ref"].rpartition("/")[2], place
-        for part in (*value.get("anyOf", ()), *value.get("allOf", ())):
-            yield from self._refs(part, place)
-        if isinstance(value.get("items"), Mapping):
-            yield from self._refs(value["items"], f"{place}[]")
-        for inner in self._values(value):
-            yield from self._refs(inner, f"{place}.{'PHASE' if place == 'phases' else 'NAME'}")
-
-    @staticmethod
-    def _values(value: Schema) -> list[Schema]:
-        found = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
-        return [item for item in found if isinstance(item, Mapping)]
-
-    def _section(self, title: str, model: Schema) -> str:
-        about = "" if model is self._schema else prose(model.get("description"))
-        required = model.get("required", ())
-        rows = [
-            (code(key), self.type_of(value), "required" if key in required else _default(value),
-             value.get("description", ""))
-            for key, value in model.get("properties", {}).items()
-        ]  # fmt: skip
-        body = table(("key", "type", "default", "meaning"), rows) if rows else "No keys.\n\n"
-        return f"{title}\n\n{about}{body}"
-
-    def type_of(self, value: Schema) -> str:
-        if "$ref" in value:
-            return self._named(value["$ref"].rpartition("/")[2])
-        if "300ms" in value.get("examples", ()):
-            return "duration"
-        if "5MB" in value.get("examples", ()):
-            return "size"
-        if "anyOf" in value:
-            kinds = [self.type_of(part) for part in value["anyOf"] if _is_told(part)]
-            return " or ".join(dict.fromkeys(kinds))
-        if "const" in value or "enum" in value:
-            return " \\| ".join(code(item) for item in value.get("enum", [value.get("const")]))
-        if value.get("type") == "array":
-            return f"list of {self.type_of(value.get('items', {}))}"
-        if value.get("type") == "object":
-            inner = self._values(value)
-            return f"mapping to {self.type_of(inner[0])}" if inner else "mapping"
-        return _plain_type(value)
-
-    def _named(self, name: str) -> str:
-        if name in self._models:
-            return f"[{self._models[name]}](#{anchor(self._models[name])})"
-        return f"[{name}](#{anchor(name)})" if name in self._enums else self.type_of(self._model(name))
-
-
-def anchor(place: str) -> str:
-    """As MkDocs makes it of a heading."""
-    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", place).strip().lower())
-
-
-def _is_told(part: Schema) -> bool:
-    return part.get("type") != "null" and part.get("pattern") != r"\$\{"
-
-
-def _plain_type(value: Schema) -> str:
-    if "pattern" in value:
-        return PATTERNS.get(value["pattern"], "text")
-    kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}.get(
-        str(value.get("type")), "any value"
-    )
-    low, high = value.get("minimum"), value.get("maximum")
-    if low is None:
-        return kind
-    return f"{kind}, {low:g} to {high:g}" if high is not None and high < 10**6 else f"{kind}, at least {low:g}"
-
-
-def _default(value: Schema) -> str:
-    default = value.get("default")
-    if default in (None, [], {}, "") or isinstance(default, Mapping):
-        return ""
-    shown = str(default).lower() if isinstance(default, bool) else default
-    return codes(shown) if isinstance(shown, list) else code(shown)
-
-
 def enums() -> Iterator[str]:
     yield "## Values\n\n"
     for enum in ENUMS:
         yield f"### {enum.__name__}\n\n"
-        own = enum.__doc__ if enum.__doc__ and ast.get_docstring(ast.parse(inspect.getsource(enum)).body[0]) else ""  # type: ignore[arg-type]
-        yield prose(own)
+        yield prose(own_docstring(enum))
         told = comments_of(enum)
         if any(told.values()):
             yield table(("value", "meaning"), ((code(value), text) for value, text in told.items()))
         else:
             yield codes(told) + "\n\n"
+
+
+def own_docstring(enum: type[StrEnum]) -> str | None:
+    """Without one of its own a class shows that of its base."""
+    (definition,) = ast.parse(inspect.getsource(enum)).body
+    assert isinstance(definition, ast.ClassDef)
+    return ast.get_docstring(definition)
 
 
 def comments_of(enum: type[StrEnum]) -> dict[str, str]:
@@ -300,16 +153,13 @@ def comments_of(enum: type[StrEnum]) -> dict[str, str]:
     return dict(found)
 
 
-# Pages
-
-
 def spec_page(registry: Registry) -> str:
     parts = [
         HEAD,
         "# Loop specs\n\n",
-        "A loop is one YAML file in `.becket/loops/`. `becket loops lint` checks it, `becket loops schema` prints its "
+        "A loop is one YAML file in `.becket/loops/`. `becket loops lint` checks it, `becket loops schema` prints its ",
         "JSON Schema. Unknown keys are errors. How the parts work together is told in [Concepts](../concepts.md).\n\n",
-        *Book(spec_schema(), "The file").sections("##"),
+        *Book(spec_schema(), "The file", [enum.__name__ for enum in ENUMS]).sections("##"),
         *enums(),
         *_fields(),
         *_conditions(),
@@ -327,7 +177,8 @@ def spec_page(registry: Registry) -> str:
 
 
 def _fields() -> Iterator[str]:
-    yield "## Fields\n\nA `{field}` in a text is filled in when it is used. `{{` and `}}` are the braces themselves.\n\n"
+    yield "## Fields\n\n"
+    yield "A `{field}` in a text is filled in when it is used. `{{` and `}}` are the braces themselves.\n\n"
     rows = [("`subject`, `group` and every step", codes(template.ALWAYS) + ", and the loop's inputs")]
     rows += [(f"runs started by `{kind}`", codes(names)) for kind, names in template.OF_TRIGGER.items() if names]
     rows += [("every step", codes(template.OF_STEP) + ", and `ID.OUTPUT` of earlier steps")]
@@ -371,26 +222,19 @@ def _params(model: type[Record]) -> Iterator[str]:
     schema = model.model_json_schema(by_alias=True)
     if not schema.get("properties"):
         return
-    book = Book({"$defs": {}, **schema}, "")
+    book = Book({"$defs": {}, **schema})
     yield prose(inspect.getdoc(model) if model.__doc__ and model.__doc__ != Record.__doc__ else "")
     required = schema.get("required", ())
     rows = [
-        (code(key), book.type_of(value), "required" if key in required else _shown_default(value))
+        (code(key), book.type_of(value), "required" if key in required else default_of(value))
         for key, value in schema["properties"].items()
     ]
     yield table(("parameter", "type", "default"), rows)
 
 
-def _shown_default(value: Schema) -> str:
-    from becket.contract.base import show_duration
-
-    if "300ms" in value.get("examples", ()) and isinstance(value.get("default"), int | float):
-        return code(show_duration(float(value["default"])))
-    return _default(value)
-
-
 def _lint() -> Iterator[str]:
-    yield "## Lint rules\n\nA finding carries file, line, column, rule, message and the fix. One finding is exit code 2.\n\n"
+    yield "## Lint rules\n\n"
+    yield "A finding carries file, line, column, rule, message and the fix. One finding is exit code 2.\n\n"
     for theme, rules in RULES.items():
         yield f"### {theme}\n\n" + table(("rule", "meaning"), ((code(rule), text) for rule, text in rules.items()))
 
@@ -402,7 +246,8 @@ def config_page() -> str:
         "# becket.yaml\n\n",
         "The repository's own settings. `becket init` writes a first one, `becket doctor` checks it.\n\n",
         f"{committed} count as committed; the other keys count as they stand in the working copy. ",
-        "`${VAR}`, `${VAR:-default}` and the literal `$${` work everywhere but in `gates`. Unknown keys are errors.\n\n",
+        "`${VAR}`, `${VAR:-default}` and the literal `$${` work everywhere but in `gates`. ",
+        "Unknown keys are errors.\n\n",
         *Book(config_schema(), "The file").sections("##"),
     ]
     return "".join(parts).rstrip() + "\n"
@@ -426,7 +271,7 @@ def records_page() -> str:
         table(("state", "meaning"), ((code(key), text) for key, text in comments_of(effect.EffectState).items())),
         "## States of people's records\n\n",
         f"- Handoff: {codes(handoff.HandoffState)}\n- Approval: {codes(handoff.ApprovalState)}\n\n",
-        "## Crash points\n\nWhere `BECKET_CRASH_AT=NAME` or `NAME@3` kills the process; see "
+        "## Crash points\n\nWhere `BECKET_CRASH_AT=NAME` or `NAME@3` kills the process; see ",
         "[Development](../development.md#crash-points).\n\n",
         table(("point", "why it is worth a test"), ((code(name), text) for name, text in crash_points().items())),
     ]

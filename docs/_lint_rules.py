@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RULES: dict[str, dict[str, str]] = {
-    "The file": {
+    "File": {
         "too-large": "The file is larger than a spec can sensibly be.",
         "not-utf8": "The file is not UTF-8.",
         "bad-yaml": "The text is not YAML, or holds a character that is not allowed.",

@@ -20,6 +20,8 @@ from becket.adapters.store import open_postgres, open_sqlite
 from becket.adapters.store.schema import MIGRATIONS, REVISIONS, migrate
 from becket.adapters.store.tables import VERSION, metadata
 from becket.contract.errors import StoreUnavailable, UsageError
+from becket.contract.run import Status
+from becket.contract.store import RunFilter
 
 
 def sqlite_shape(conn: sa.Connection) -> dict[str, Any]:
@@ -242,6 +244,41 @@ def test_importing_the_package_costs_neither_sqlalchemy_nor_alembic_nor_psycopg(
     for code, allowed in ((first, "[]"), (second, "['sqlalchemy']")):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == allowed
+
+
+def test_what_a_dispatcher_asks_all_the_time_is_answered_by_indexes(tmp_path: Path) -> None:
+    """Ten thousand waiting runs cost nothing: no question reads every run or every wait."""
+    asked: list[str] = []
+
+    async def story() -> None:
+        store = open_sqlite(tmp_path / "j.db")
+        await claimed(store, "run_a", group="g")
+        await started(store, "run_b", group="g")
+        raw = store._db._raw  # type: ignore[attr-defined]
+        raw.set_trace_callback(asked.append)
+        for ask in (store.next_due, store.wake_due, store.startable, store.requeue_lost, store.unfollowed,
+                    store.due_effects):  # fmt: skip
+            await ask()
+        await store.cancel_asked("w1")
+        await store.claim("run_b", 1, "w2", 30)
+        await store.signal("run_a", "x", {}, "s")
+        await store.list_runs(RunFilter(statuses=(Status.running,), limit=1))
+        raw.set_trace_callback(None)
+        plans = {
+            query: [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {query}")]
+            for query in asked
+            if query.startswith(("SELECT", "UPDATE", "DELETE"))
+        }
+        assert len(plans) > 15
+        whole = {
+            query: plan
+            for query, plan in plans.items()
+            if any(line in ("SCAN runs", "SCAN other", "SCAN wakeups", "SCAN effects", "SCAN signals") for line in plan)
+        }
+        assert whole == {}
+        await store.close()
+
+    asyncio.run(story())
 
 
 async def _open_and_start(kind: str, place: str) -> None:

@@ -139,14 +139,14 @@ class Snapshot:
     trouble: str = ""  # what kept the rest from being read
 
 
-def take(state: State) -> Snapshot:
+def take(state: State, now: float | None = None) -> Snapshot:
     """The repository's snapshot. Raises UsageError or StoreUnavailable only where nothing can be said at all."""
     settings, trouble = _settings(state)
     if isinstance(settings.get("database"), str):
         from becket.app.overview import take_from_store
 
         return take_from_store(state)
-    base = outline(state, settings, time.time(), trouble)
+    base = outline(state, settings, time.time() if now is None else now, trouble)
     if not state.database.exists():
         return with_alarms(base, state)
     try:

@@ -32,7 +32,7 @@ ALLOWED = {
 """Written out a second time on purpose: a change of the table must be meant."""
 
 
-@pytest.mark.parametrize(("status", "move"), list(product(Status, Move)), ids=lambda value: str(value))
+@pytest.mark.parametrize(("status", "move"), list(product(Status, Move)), ids=str)
 def test_every_pair_of_status_and_move(status: Status, move: Move) -> None:
     expected = ALLOWED.get(status, {}).get(move)
     if expected is not None:
@@ -43,9 +43,9 @@ def test_every_pair_of_status_and_move(status: Status, move: Move) -> None:
 
 
 def test_statuses_are_open_or_ended_and_never_both() -> None:
-    assert OPEN | ENDED == set(Status)
+    assert set(Status) == OPEN | ENDED
     assert not OPEN & ENDED
-    assert OPEN == {Status.queued, Status.running, Status.waiting}
+    assert {Status.queued, Status.running, Status.waiting} == OPEN
 
 
 def test_an_ended_run_never_moves_again() -> None:

@@ -14,7 +14,7 @@ from becket.adapters.store.tables import origins, runs, specs
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.errors import UsageError
 from becket.contract.events import Kind
-from becket.contract.run import ENDED, Move, NewRun, Run, Started, Status
+from becket.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status
 from becket.contract.store import RunFilter
 
 _ADD_RUN = sa.insert(runs)
@@ -189,6 +189,8 @@ def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
         query = query.where(runs.c.loop_id == where.loop_id)
     if where.statuses:
         query = query.where(runs.c.status.in_([status.value for status in where.statuses]))
+        if OPEN.issuperset(where.statuses):
+            query = query.where(runs.c.ended_at.is_(None))  # there is an index of these
     if where.subject is not None:
         query = query.where(runs.c.subject_key == short_key(where.subject))
     if where.parent is not None:

@@ -96,15 +96,15 @@ runs = sa.Table(
     _maybe_text("open_subject"),
     sa.Index("ix_runs_run_id", "run_id", unique=True),
     sa.Index("ix_runs_open_subject", "open_subject", unique=True),
-    sa.Index("ix_runs_subject", "loop_id", "subject_key"),
-    sa.Index("ix_runs_status", "status"),
+    sa.Index("ix_runs_subject", "loop_id", "subject_key", "status"),
     sa.Index("ix_runs_spec", "spec_digest"),
 )
+# No index begins with `status`: SQLite would prefer it to the partial ones, which hold only the rows that matter.
+_where("ix_runs_open", runs, "number", where="ended_at IS NULL")
 _where("ix_runs_queued", runs, "number", where="status = 'queued'")
 _where("ix_runs_group", runs, "group_name", "number", where="ended_at IS NULL")
 _where("ix_runs_deadline", runs, "deadline_at", where="status = 'waiting'")
-_where("ix_runs_lease", runs, "lease_until", where="status = 'running'")
-_where("ix_runs_worker", runs, "worker", where="status = 'running'")
+_where("ix_runs_running", runs, "number", where="status = 'running'")
 _where("ix_runs_lost", runs, "lost_by", where="lost_by IS NOT NULL")
 _where("ix_runs_parent", runs, "parent", where="parent IS NOT NULL")
 _where("ix_runs_ended", runs, "ended_at", where="ended_at IS NOT NULL")
@@ -243,7 +243,6 @@ handoffs = sa.Table(
     _maybe_time("expires_at"),
     _time("updated_at"),
     sa.Index("ix_handoffs_run", "run_id"),
-    sa.Index("ix_handoffs_state", "state"),
 )
 _where("ix_handoffs_due", handoffs, "expires_at", where="state = 'open'")
 

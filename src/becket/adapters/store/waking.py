@@ -32,11 +32,10 @@ _KNOWN_SIGNAL = sa.select(signals.c.signal_id).where(signals.c.signal_id == sa.b
 _KEPT = sa.select(signals).where(signals.c.run_id == sa.bindparam("run_id"), signals.c.kept).order_by(signals.c.number)
 _TAKE_SIGNAL = sa.update(signals).where(signals.c.signal_id == sa.bindparam("this_signal")).values(kept=False)
 
-_DUE_RUNS = (
+_DUE_WAKEUPS = (
     sa.select(wakeups.c.run_id)
     .where(wakeups.c.due <= sa.bindparam("now"))
-    .group_by(wakeups.c.run_id)
-    .order_by(sa.func.min(wakeups.c.due), wakeups.c.run_id)
+    .order_by(wakeups.c.due, wakeups.c.number)
     .limit(sa.bindparam("most"))
 )
 _LATE_RUNS = (
@@ -126,7 +125,8 @@ def signal(tx: Tx, run_id: str, name: str, payload: dict[str, Json], signal_id: 
 
 def wake_due(tx: Tx, limit: int = 100) -> tuple[str, ...]:
     """At most `limit` of each kind of due thing; the next call takes the rest."""
-    woken = [run_id for run_id in tx.ids(_DUE_RUNS, now=tx.now, most=limit) if _wake_waits(tx, run_id)]
+    due = dict.fromkeys(tx.ids(_DUE_WAKEUPS, now=tx.now, most=4 * limit))  # a run may wait for several things
+    woken = [run_id for run_id in list(due)[:limit] if _wake_waits(tx, run_id)]
     woken += [run_id for run_id in tx.ids(_LATE_RUNS, now=tx.now, most=limit) if _wake_late(tx, run_id)]
     for row in tx.all(_DUE_APPROVALS, now=tx.now, most=limit):
         woken += [row.run_id] if _expire_approval(tx, row) else []

@@ -105,14 +105,13 @@ def _runs() -> None:
     )
     _index("ix_runs_run_id", "runs", "run_id", unique=True)
     _index("ix_runs_open_subject", "runs", "open_subject", unique=True)
-    _index("ix_runs_subject", "runs", "loop_id", "subject_key")
-    _index("ix_runs_status", "runs", "status")
+    _index("ix_runs_subject", "runs", "loop_id", "subject_key", "status")
     _index("ix_runs_spec", "runs", "spec_digest")
+    _index("ix_runs_open", "runs", "number", where="ended_at IS NULL")
     _index("ix_runs_queued", "runs", "number", where="status = 'queued'")
     _index("ix_runs_group", "runs", "group_name", "number", where="ended_at IS NULL")
     _index("ix_runs_deadline", "runs", "deadline_at", where="status = 'waiting'")
-    _index("ix_runs_lease", "runs", "lease_until", where="status = 'running'")
-    _index("ix_runs_worker", "runs", "worker", where="status = 'running'")
+    _index("ix_runs_running", "runs", "number", where="status = 'running'")
     _index("ix_runs_lost", "runs", "lost_by", where="lost_by IS NOT NULL")
     _index("ix_runs_parent", "runs", "parent", where="parent IS NOT NULL")
     _index("ix_runs_ended", "runs", "ended_at", where="ended_at IS NOT NULL")
@@ -272,7 +271,6 @@ def _people() -> None:
         _key("handoff_id"),
     )
     _index("ix_handoffs_run", "handoffs", "run_id")
-    _index("ix_handoffs_state", "handoffs", "state")
     _index("ix_handoffs_due", "handoffs", "expires_at", where="state = 'open'")
     op.create_table(
         "approvals",

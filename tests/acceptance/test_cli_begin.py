@@ -1,0 +1,156 @@
+"""The first minutes: init, doctor, lint, status, demo; by the real program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_stage import Stage
+
+BAD = """\
+version: 1
+loop_id: bad
+goal: It has a typo.
+trigger:
+  - manual: {}
+max_iterations: 1
+deadline: 10m
+stop_conditions: [good.pass]
+phases:
+  verify:
+    objective: Look.
+    verifiers:
+      - {id: good, run: "true", tiemout: 1m}
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path / "repo", "greet")
+
+
+def test_init_finds_the_tests_writes_the_file_and_says_what_comes_next(stage: Stage) -> None:
+    (stage.root / "becket.yaml").unlink()
+    stage.write("pyproject.toml", '[project]\nname = "x"\nversion = "1"\n')
+    stage.write("tests/test_x.py", "def test_x():\n    assert True\n")
+    told = stage.becket("init").out
+    assert "Found python" in told
+    assert "Wrote becket.yaml" in told
+    assert "git add becket.yaml .becket" in told
+    assert "becket doctor" in told
+    assert "pytest" in (stage.root / "becket.yaml").read_text()
+    stage.becket("loops", "lint")
+    assert stage.json("run", "hello")["run"]["status"] == "completed"
+
+
+def test_init_never_overwrites_and_force_keeps_the_old_file(stage: Stage) -> None:
+    before = (stage.root / "becket.yaml").read_text()
+    assert "exists already" in stage.becket("init", code=2).err
+    assert (stage.root / "becket.yaml").read_text() == before
+    begun = stage.json("init", "--force", "--no-example")
+    assert Path(begun["written"]["backup"]).read_text() == before
+    assert begun["written"]["example"] is None
+
+
+def test_doctor_names_what_is_wrong_with_the_mending_command(stage: Stage) -> None:
+    (stage.root / "becket.yaml").unlink()
+    told = stage.becket("doctor", code=1).out
+    assert "ERROR config" in told
+    assert "becket init" in told
+    found = stage.json("doctor", code=1)
+    assert found["ok"] is False
+    assert {item["name"] for item in found["diagnoses"]} >= {"python", "git", "config", "sandbox"}
+
+
+def test_doctor_is_content_with_a_good_repository_and_makes_no_journal(stage: Stage) -> None:
+    stage.write("becket.yaml", 'version: 1\ngates: {fast: [{name: unit, run: "test -f becket.yaml"}]}\n')
+    stage.commit("gates")
+    assert stage.json("doctor")["errors"] == 0
+    assert not (stage.state / "becket.db").exists()
+
+
+def test_doctor_works_outside_a_repository(tmp_path: Path, stage: Stage) -> None:
+    told = stage.becket("-C", str(tmp_path), "doctor", code=1).out
+    assert "ERROR repository" in told
+
+
+def test_lint_points_at_file_line_and_column_with_exit_code_2(stage: Stage) -> None:
+    """L45: a typo is an error."""
+    stage.write(".becket/loops/bad.yaml", BAD)
+    told = stage.becket("loops", "lint", code=2)
+    assert ".becket/loops/bad.yaml:13:" in told.out
+    found = stage.json("loops", "lint", code=2)
+    assert [(item["line"], item["rule"]) for item in found["findings"]] == [(13, found["findings"][0]["rule"])]
+    assert found["ok"] is False
+    assert stage.becket("loops", "lint", "greet").out == "1 loop without a finding.\n"
+    assert ".becket/loops/bad.yaml:13:" in stage.becket("run", "bad", code=2).err
+    assert "bad.yaml does not run" in stage.becket("loops", "list").err
+
+
+def test_a_broken_becket_yaml_is_pointed_at_too(stage: Stage) -> None:
+    stage.write("becket.yaml", "version: 1\nautonmy: merge\n")
+    assert "becket.yaml:2:1:" in stage.becket("run", "greet", code=2).err
+    error = stage.json("runs", "list", code=2)["error"]
+    assert error["findings"][0]["line"] == 2
+
+
+def test_loops_are_listed_and_shown(stage: Stage) -> None:
+    listed = stage.json("loops", "list")
+    assert [loop["loop_id"] for loop in listed["loops"]] == ["greet"]
+    assert listed["loops"][0]["inputs"]["times"]["type"] == "integer"
+    assert "loop_id: greet" in stage.becket("loops", "show", "greet").out
+    assert stage.json("loops", "show", "greet")["spec"]["deadline"] == "10m"
+    assert "known: greet" in stage.becket("loops", "show", "nope", code=2).err
+
+
+@pytest.mark.parametrize("options", [(), ("--config",)])
+def test_the_schema_is_a_json_schema(stage: Stage, options: tuple[str, ...]) -> None:
+    schema = json.loads(stage.becket("loops", "schema", *options).out)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert "version" in schema["properties"]
+
+
+def test_status_answers_before_anything_was_run(stage: Stage) -> None:
+    assert "becket run LOOP" in stage.becket("status").out
+    found = stage.json("status")
+    assert (found["daemon"], found["counts"], found["configured"]) == (None, {}, True)
+    assert not stage.state.exists()
+
+
+def test_minus_c_works_as_with_git(tmp_path: Path, stage: Stage) -> None:
+    assert stage.becket("-C", "..", "-C", "repo/.becket", "loops", "list").out.count("greet") == 1
+    assert "not inside a git work tree" in stage.becket("-C", str(tmp_path), "loops", "list", code=2).err
+
+
+def test_debug_shows_the_traceback_that_is_hidden_otherwise(stage: Stage) -> None:
+    with pytest.raises(AssertionError, match="Traceback"):
+        stage.becket("--debug", "run", "nope", code=2)
+    with pytest.raises(AssertionError, match="Traceback"):
+        stage.becket("run", "nope", code=2, env={"BECKET_DEBUG": "1"})
+
+
+def test_the_demo_mends_a_real_fault_and_its_patch_applies(stage: Stage, tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    told = stage.becket("demo", "--keep", str(folder)).out
+    assert "checks hold" in told
+    assert "Sandbox: " in told
+    run = stage.json("-C", str(folder), "runs", "list")[0]
+    assert (run["loop_id"], run["status"]) == ("links", "completed")
+    kept = Stage.__new__(Stage)
+    kept.root = folder
+    assert kept.git("status", "--porcelain") == ""
+    patch = kept.becket("runs", "show", run["run_id"], "--output", "patch.diff").out
+    (tmp_path / "fix.patch").write_text(patch)
+    kept.git("apply", "--check", str(tmp_path / "fix.patch"))
+    assert kept.json("verify", run["run_id"])["ok"] is True
+
+
+def test_the_demo_leaves_nothing_behind(stage: Stage, tmp_path: Path) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    answer = stage.becket("demo", "--json", env={"TMPDIR": str(place)})
+    assert answer.json["ok"] is True
+    assert "docs/setup/install.md" in answer.json["patch"]
+    assert list(place.iterdir()) == []
+    assert not stage.state.exists()

@@ -1,0 +1,112 @@
+"""The front desk: global options, help, errors, and how little it imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from becket import __version__
+from becket.cli.front import overview, read, run, typer_of
+from becket.cli.verbs import VERBS, Verb
+from becket.contract.errors import UsageError
+
+HEAVY = ("pydantic", "sqlalchemy", "rich", "typer", "httpx", "alembic", "watchfiles")
+
+
+def imported(cwd: Path, *arguments: str) -> set[str]:
+    """Top-level packages that a spawned becket imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "becket.cli", *arguments], cwd=cwd, check=True, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    return {row.rpartition("|")[2].strip().partition(".")[0] for row in done.stderr.splitlines() if "|" in row}
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    found = imported(tmp_path, "--help")
+    assert "becket" in found
+    assert found.isdisjoint(HEAVY)
+
+
+def test_status_imports_nothing_heavy(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", "."], cwd=tmp_path, check=True)
+    (tmp_path / "becket.yaml").write_text("version: 1\n")
+    for arguments in (("status",), ("status", "--json")):
+        assert imported(tmp_path, *arguments).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_the_table_of_verbs_says_what_the_verbs_say(verb: Verb) -> None:
+    command = typer.main.get_command(typer_of(verb))
+    assert command.help is not None
+    assert command.help.splitlines()[0] == verb.help
+
+
+def commands(verb: Verb) -> list[object]:
+    command = typer.main.get_command(typer_of(verb))
+    return list(getattr(command, "commands", {"": command}).values())
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_command_has_json_and_a_line_of_help(verb: Verb) -> None:
+    for command in commands(verb):
+        options = {name for param in command.params for name in param.opts}  # type: ignore[attr-defined]
+        assert "--json" in options
+        assert command.help  # type: ignore[attr-defined]
+
+
+def test_help_lists_every_verb_but_the_hidden_one() -> None:
+    text = overview()
+    for verb in VERBS:
+        assert (f"  {verb.name} " in text) == bool(verb.section)
+
+
+def test_global_options_come_before_the_verb() -> None:
+    call = read(["-C", "a", "-C", "b", "--debug", "runs", "list", "-C", "x"])
+    assert (call.folder, call.debug, call.verb, call.rest) == ("a/b", True, "runs", ("list", "-C", "x"))
+    assert read(["-C", "a", "-C", "/b", "status"]).folder == "/b"
+    assert read(["help", "run"]).rest == ("--help",)
+    assert read(["help"]).help
+    with pytest.raises(UsageError):
+        read(["--nope"])
+    with pytest.raises(UsageError):
+        read(["-C"])
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"becket {__version__}\n"
+
+
+def test_no_verb_is_a_usage_error_that_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    assert "Usage: becket" in capsys.readouterr().err
+
+
+def test_a_mistyped_verb_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["statsu"]) == 2
+    assert "did you mean `becket status`?" in capsys.readouterr().err
+
+
+def test_outside_a_repository_says_so_with_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-C", str(tmp_path), "status", "--json"]) == 2
+    told = capsys.readouterr()
+    assert "is not inside a git work tree" in told.err
+    assert json.loads(told.out)["error"]["kind"] == "UsageError"
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-C", str(tmp_path / "none"), "status"]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_a_wrong_option_is_a_usage_error_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "x", "--nope"]) == 2
+    assert run(["runs", "nope"]) == 2
+    assert run(["run", "greet", "--autonomy", "all"]) == 2
+    assert "Traceback" not in capsys.readouterr().err

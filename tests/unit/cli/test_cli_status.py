@@ -1,0 +1,208 @@
+"""`becket status` reads the journal's file by itself: it must read what the store would say."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from becket.adapters.store import open_sqlite
+from becket.adapters.store.tables import metadata
+from becket.app import status
+from becket.app.overview import overview
+from becket.app.state import find_state
+from becket.app.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
+from becket.cli.glance import told
+from becket.cli.plain import Paint
+from becket.contract.errors import StoreUnavailable
+from becket.testing.world import World
+
+PLAIN = Paint(io.StringIO())
+
+
+def lines(snapshot: Snapshot) -> str:
+    return "\n".join(told(snapshot, PLAIN))
+
+
+@pytest.mark.parametrize("table", COLUMNS)
+def test_status_asks_only_for_columns_that_the_store_has(table: str) -> None:
+    assert set(COLUMNS[table]) <= set(metadata.tables[table].columns.keys())
+
+
+def test_status_says_which_columns_it_reads(tmp_path: Path) -> None:
+    """SQLite itself tells what is read; without this the test above would prove nothing."""
+    state = find_state(_bare(tmp_path)).make()
+    asyncio.run(open_sqlite(state.database).close())
+    seen: set[tuple[str, str]] = set()
+
+    def look(action: int, table: str | None, column: str | None, *_: object) -> int:
+        if action == sqlite3.SQLITE_READ and column:
+            seen.add((str(table), column))
+        return sqlite3.SQLITE_OK
+
+    with closing(status._connect(state.database)) as conn:
+        conn.set_authorizer(look)
+        status._read(conn, status.outline(state, {}, 0.0))
+    assert {table for table, _ in seen} >= {"runs", "handoffs", "approvals", "controls", "cursors", "alerts"}
+    assert {(table, column) for table, column in seen if column not in COLUMNS[table]} == set()
+
+
+ASKING = """\
+version: 1
+loop_id: ask
+goal: A person decides.
+trigger:
+  - manual: {}
+max_iterations: 2
+deadline: 7d
+stop_conditions: [approval.approved, fine.pass]
+wait_conditions:
+  approval.asked: {wake: approval, for: 3d}
+phases:
+  decide:
+    objective: Ask.
+    actions:
+      - {id: ask, uses: approval.ask, with: {question: "May I?", about: "it"}}
+  verify:
+    objective: Look.
+    verifiers:
+      - {id: fine, run: "true", in: scratch}
+"""
+
+GIVING_UP = """\
+version: 1
+loop_id: give_up
+goal: It cannot be done.
+trigger:
+  - manual: {}
+max_iterations: 1
+deadline: 7d
+stop_conditions: [fine.pass]
+phases:
+  verify:
+    objective: Look.
+    verifiers:
+      - {id: fine, run: "false", in: scratch}
+"""
+
+
+def test_the_quick_snapshot_is_the_one_that_the_store_gives(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    world.write(".becket/loops/ask.yaml", ASKING)
+    world.write(".becket/loops/give_up.yaml", GIVING_UP)
+    world.commit({"a": "a"})
+
+    async def play() -> Snapshot:
+        waits = await world.run("ask")
+        await world.run("give_up")
+        await world.store.set_control("loop:ask", True, "ann", "lunch")
+        await world.store.hold(waits.run_id, "ann", True)
+        await world.store.raise_alert("start:x", "x was not started", {})
+        return await overview(world.app)
+
+    full = asyncio.run(play())
+    quick = take(world.state, full.now)
+    # The Store port does not tell what wakes a run and until when; the file does.
+    (waiting,) = quick.waiting
+    assert waiting.wakes_on == ("approval",)
+    assert waiting.until is not None
+    cut = replace(quick, waiting=(replace(waiting, wakes_on=(), until=None),))
+    assert cut == full
+    assert quick.counts == {"ready_for_handoff": 1, "waiting": 1}
+    text = lines(quick)
+    (approval,), (handoff,) = quick.approvals, quick.handoffs
+    for part in (
+        "May I?", f"becket approve {approval.approval_id}", f"becket handoffs take {handoff.handoff_id}", "paused",
+        "x was not started", "ask by ann (lunch): becket pause ask --off", f"becket hold {waiting.run_id} --off",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_a_repository_without_becket_says_what_to_do(tmp_path: Path) -> None:
+    state = find_state(_bare(tmp_path / "other"))
+    text = lines(take(state))
+    assert "becket init" in text
+    assert "becket run LOOP" in text
+    assert not state.folder.exists()
+
+
+def test_a_broken_becket_yaml_is_told_and_hides_nothing_else(tmp_path: Path) -> None:
+    root = _bare(tmp_path)
+    (root / "becket.yaml").write_text("a: [\n")
+    assert "becket doctor" in lines(take(find_state(root)))
+
+
+@pytest.mark.parametrize(
+    ("config", "configured", "allowed", "lacks"),
+    [
+        ("autonomy: observe", "observe", "observe", ""),
+        ("branch: main", "propose", "propose", ""),
+        ("autonomy: merge\nsandbox: none", "merge", "propose", "files and network and processes"),
+        ("autonomy: merge\nsandbox: landlock", "merge", "propose", "network and processes"),
+        ("autonomy: release\nsandbox: {use: landlock, without: [network, processes]}", "release", "release", ""),
+    ],
+)
+def test_autonomy_is_shown_with_what_caps_it(
+    tmp_path: Path, config: str, configured: str, allowed: str, lacks: str
+) -> None:
+    """L18"""
+    root = _bare(tmp_path)
+    (root / "becket.yaml").write_text(f"version: 1\n{config}\n")
+    snapshot = take(find_state(root))
+    assert snapshot.autonomy == AutonomyNow(configured, allowed, lacks and f"no sandbox here holds {lacks}")
+    assert f"autonomy    {allowed}" in lines(snapshot)
+
+
+def test_alarms_of_the_watchdog_are_shown_even_without_a_journal(tmp_path: Path) -> None:
+    state = find_state(_bare(tmp_path)).make()
+
+    async def alarm() -> None:
+        store = open_sqlite(state.watchdog_database)
+        await store.raise_alert("daemon", "the daemon is silent", {})
+        await store.close()
+
+    asyncio.run(alarm())
+    (alert,) = take(state).alerts
+    assert (alert.source, alert.text) == ("watchdog", "the daemon is silent")
+
+
+def test_a_file_that_is_no_journal_is_an_error_with_advice(tmp_path: Path) -> None:
+    state = find_state(_bare(tmp_path)).make()
+    state.database.write_text("this is not a database, and long enough to be sure of it " * 40)
+    with pytest.raises(StoreUnavailable, match="becket doctor"):
+        take(state)
+
+
+def test_alerts_are_red_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    snapshot = Snapshot(
+        root="/r", configured=True, autonomy=None, daemon=None, engine=None, watchdog=None, wanted=True,
+        now=time.time(), alerts=(AlertNow("k", "it is silent", 2, time.time(), "watchdog"),),
+    )  # fmt: skip
+    text = "\n".join(told(snapshot, Paint(Terminal())))
+    assert "\x1b[31;1m  ! it is silent (2 times)" in text
+    assert "although it should be up" in text
+
+
+def test_status_of_postgres_goes_through_the_store(tmp_path: Path) -> None:
+    """The file says `database:`; the local file must not be believed."""
+    root = _bare(tmp_path)
+    (root / "becket.yaml").write_text('version: 1\ndatabase: "postgresql://nobody@127.0.0.1:1/none"\n')
+    with pytest.raises(StoreUnavailable):
+        take(find_state(root))
+
+
+def _bare(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["git", "init", "--quiet", "."], cwd=root, check=True)
+    return root

@@ -1,0 +1,69 @@
+"""Small words: durations, times, evidence, one line per event."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from becket.cli.events import _SAYS, event_line
+from becket.cli.plain import Paint, evidence, line, safe, took
+from becket.contract.events import Event, Kind
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0.00s"), (-1, "0.00s"), (0.314, "0.31s"), (9.99, "9.99s"), (12.34, "12.3s"), (59.94, "59.9s"),
+     (59.96, "1m00s"), (252, "4m12s"), (3599.6, "1h00m"), (7380, "2h03m"), (273600, "3d04h")],
+)  # fmt: skip
+def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
+    assert took(seconds) == text
+
+
+def test_evidence_is_short_and_leaves_out_what_says_nothing() -> None:
+    found = {"exit_code": 1, "end": "exited", "by": "tests", "log": "f" * 64, "said": "", "names": ["a", "b"]}
+    assert evidence(found) == 'exit code 1, log ffffffff, names ["a", "b"]'
+
+
+def test_a_line_is_one_line_and_bounded() -> None:
+    assert line("a\n\n  b\tc") == "a b c"
+    assert line("x" * 500, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    "nasty", ["\x1b[31mred", "\x1b]8;;http://x\x07link", "a\x00b", "\u202egnp.exe", "\x9b2J", "\x1b"]
+)
+def test_safe_text_holds_nothing_a_terminal_obeys(nasty: str) -> None:
+    assert not set(safe(nasty)) & {"\x1b", "\x07", "\x00", "\u202e", "\x9b"}
+
+
+def test_no_colours_where_nobody_looks() -> None:
+    assert Paint(io.StringIO()).red("x") == "x"
+
+
+def event(kind: Kind, data: dict[str, Any]) -> Event:
+    return Event(run_id="run_1", seq=1, at=0.0, kind=kind, data=data, previous="", digest="")
+
+
+def said(kind: Kind, /, **data: Any) -> str:
+    return event_line(event(kind, data)).split("  ", 1)[1]
+
+
+def test_every_kind_of_event_has_words() -> None:
+    assert set(_SAYS) == set(Kind)
+
+
+def test_an_event_without_the_usual_data_is_told_as_it_is() -> None:
+    assert said(Kind.run_ended, odd=1) == "run.ended (odd 1)"
+
+
+def test_events_say_what_happened_in_one_line() -> None:
+    step = {"phase": "act", "id": "fix", "seconds": 1.5, "conditions": ["fixed"], "attempts": 2}
+    assert said(Kind.step_done, **step) == "act.fix done in 1.50s, 2 attempts, raised fixed"
+    failed = {"phase": "act", "id": "fix", "seconds": 0.1, "error": "no\nfile", "kind": "exit_2"}
+    assert said(Kind.step_failed, **failed) == "act.fix failed in 0.10s, exit_2: no file"
+    ended = said(Kind.run_ended, status="ready_for_handoff", reason="no_progress", detail={})
+    assert ended == "handed off: an iteration brought nothing new"
+    asked = said(Kind.approval_asked, approval_id="apr_1", question="May I?", role="owner")
+    assert asked == "asks the owner: May I? (becket approve apr_1)"
