@@ -206,7 +206,7 @@ state = find_state(Path(sys.argv[1]))
 at = time.time() + 0.5
 database = sqlite3.connect(state.database)
 with database:
-    database.execute("update wakeups set due_at = ? where run_id = ?", (at, sys.argv[2]))
+    database.execute("update wakeups set due = ? where run_id = ?", (at, sys.argv[2]))
 ring(state.bell)
 print(at)
 """

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import tempfile
@@ -16,15 +14,16 @@ from typing import Any
 
 import typer
 
-import becket
 from becket.cli import words
 from becket.cli.front import typer_of
 from becket.cli.verbs import VERBS, Verb
-from becket.contract import condition, config, crash, effect, events, handoff, process, run, spec, template
+from becket.contract import condition, config, effect, events, handoff, process, run, spec, template
 from becket.contract.action import ActionDef, Registry, VerifierDef
 from becket.contract.base import Record
 from becket.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
 from becket.spec.schema import config_schema, spec_schema
+from becket.testing.crashes import every_point
+from becket.testing.world import World
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _lint_rules import RULES  # type: ignore[import-not-found]
@@ -256,6 +255,7 @@ def config_page() -> str:
 def records_page() -> str:
     """Statuses, events and the other closed sets that a program meets in --json."""
     moves = [(code(old), code(move), code(new)) for (old, move), new in run.TRANSITIONS.items()]
+    points = sorted(every_point().items())
     parts = [
         HEAD,
         "# Records\n\nThe closed sets behind `--json`.\n\n",
@@ -273,23 +273,16 @@ def records_page() -> str:
         f"- Handoff: {codes(handoff.HandoffState)}\n- Approval: {codes(handoff.ApprovalState)}\n\n",
         "## Crash points\n\nWhere `BECKET_CRASH_AT=NAME` or `NAME@3` kills the process; see ",
         "[Development](../development.md#crash-points).\n\n",
-        table(("point", "why it is worth a test"), ((code(name), text) for name, text in crash_points().items())),
+        table(
+            ("point", "why it is worth a test"),
+            ((code(name), point.why) for name, point in points),
+        ),
     ]
     return "".join(parts).rstrip() + "\n"
 
 
-def crash_points() -> dict[str, str]:
-    """Every point that the package declares, whatever happens to be imported already."""
-    for module in pkgutil.walk_packages(becket.__path__, "becket."):
-        if not re.search(r"\.(migrations|testing|__main__)(\.|$)|\.keeper\.", module.name):
-            importlib.import_module(module.name)
-    return {name: point.why for name, point in sorted(crash.points().items())}
-
-
 def registry() -> Registry:
     """What a real repository offers."""
-    from becket.testing.world import World
-
     with tempfile.TemporaryDirectory() as folder:
         return World(Path(folder)).app.registry
 

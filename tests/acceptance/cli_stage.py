@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 CONFIG = "version: 1\nbranch: main\nautonomy: propose\n"
 
@@ -151,13 +155,15 @@ class Stage:
         )
         return done.stdout
 
-    def becket(self, *arguments: str, code: int = 0, env: dict[str, str] | None = None) -> Answer:
+    def becket(
+        self, *arguments: str, code: int = 0, env: dict[str, str] | None = None, traceback: bool = False
+    ) -> Answer:
         done = subprocess.run(
             [*PROGRAM, *arguments], cwd=self.root, env=environment() | (env or {}), check=False, capture_output=True,
             text=True, timeout=90,
         )  # fmt: skip
         assert done.returncode == code, f"becket {' '.join(arguments)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
+        assert ("Traceback" in done.stderr) == traceback
         assert "\x1b" not in done.stdout + done.stderr
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -171,8 +177,22 @@ class Stage:
             text=True, start_new_session=True,
         )  # fmt: skip
 
+    def end(self, process: subprocess.Popen[str]) -> Answer:
+        """Wait for a program that was started."""
+        out, err = process.communicate(timeout=90)
+        return Answer(process.returncode, out, err)
+
     def scratch_of(self, run_id: str) -> Path:
         return self.state / "runs" / run_id / "scratch"
+
+
+def wait_for(what: Callable[[], T], seconds: float = 30.0) -> T:
+    """The first truthy answer; fails when none comes."""
+    end = time.monotonic() + seconds
+    while not (answer := what()):
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.02)
+    return answer
 
 
 PROGRAM = (sys.executable, "-m", "becket.cli")

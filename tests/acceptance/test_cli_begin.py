@@ -119,15 +119,14 @@ def test_status_answers_before_anything_was_run(stage: Stage) -> None:
 
 
 def test_minus_c_works_as_with_git(tmp_path: Path, stage: Stage) -> None:
-    assert stage.becket("-C", "..", "-C", "repo/.becket", "loops", "list").out.count("greet") == 1
+    assert "\ngreet " in stage.becket("-C", "..", "-C", "repo/.becket", "loops", "list").out
     assert "not inside a git work tree" in stage.becket("-C", str(tmp_path), "loops", "list", code=2).err
 
 
 def test_debug_shows_the_traceback_that_is_hidden_otherwise(stage: Stage) -> None:
-    with pytest.raises(AssertionError, match="Traceback"):
-        stage.becket("--debug", "run", "nope", code=2)
-    with pytest.raises(AssertionError, match="Traceback"):
-        stage.becket("run", "nope", code=2, env={"BECKET_DEBUG": "1"})
+    stage.becket("run", "nope", code=2)
+    stage.becket("--debug", "run", "nope", code=2, traceback=True)
+    stage.becket("run", "nope", code=2, env={"BECKET_DEBUG": "1"}, traceback=True)
 
 
 def test_the_demo_mends_a_real_fault_and_its_patch_applies(stage: Stage, tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ import sqlalchemy as sa
 from becket.adapters.store import open_memory, open_postgres, open_sqlite
 from becket.adapters.store.tables import metadata
 from becket.contract.condition import Condition
-from becket.contract.events import Kind, NewEvent
+from becket.contract.events import Event, Kind, NewEvent, event_digest
+from becket.contract.handoff import Approval
 from becket.contract.run import NewRun, Step, StepState, Subject
 from becket.contract.spec import Phase
-from becket.contract.store import Carried, Claim, Recorded, Store, WaitRow
+from becket.contract.store import Carried, Claim, Recorded, Store, WaitRow, WorkerInfo
 
 KINDS = ("memory", "sqlite", "postgres")
 START = 1_000_000.0
@@ -287,3 +288,26 @@ async def asleep(store: Store, claim: Claim, *waits: WaitRow) -> None:
 
 def raised(name: str, **changes: Any) -> Condition:
     return Condition.model_validate({"name": name, **changes})
+
+
+def worker(worker_id: str) -> WorkerInfo:
+    return WorkerInfo(
+        worker_id=worker_id, pid=1, host="h", role="daemon", version="1", started_at=START, beat_at=0, dead=False
+    )
+
+
+def question(approval_id: str = "apr_1", **changes: Any) -> Approval:
+    fields = {
+        "approval_id": approval_id, "run_id": "run_a", "question": "May the test change?", "bound_to": "sha1",
+        "role": "approver", "asked_at": START, "expires_at": START + 100,
+    }  # fmt: skip
+    return Approval.model_validate(fields | changes)
+
+
+def check_chain(events: tuple[Event, ...]) -> None:
+    """Numbered without a hole; each digest is of what is stored and of the one before."""
+    previous = ""
+    for number, event in enumerate(events, 1):
+        assert (event.seq, event.previous) == (number, previous)
+        assert event.digest == event_digest(event.run_id, number, event.at, event.kind, event.data, previous)
+        previous = event.digest

@@ -18,6 +18,7 @@ from store_worlds import (
     recorded,
     started,
     wait_for,
+    worker,
 )
 
 from becket.contract.effect import EffectCall, EffectState, Origin
@@ -27,13 +28,7 @@ from becket.contract.handoff import Approval
 from becket.contract.process import ChildRef
 from becket.contract.run import Move, Status
 from becket.contract.spec import EffectClass
-from becket.contract.store import ArtifactRef, Carried, Claim, End, Store, WorkerInfo
-
-
-def worker(worker_id: str) -> WorkerInfo:
-    return WorkerInfo(
-        worker_id=worker_id, pid=1, host="h", role="daemon", version="1", started_at=START, beat_at=0, dead=False
-    )
+from becket.contract.store import ArtifactRef, Carried, Claim, End, Store
 
 
 @every_store

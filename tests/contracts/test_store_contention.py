@@ -15,6 +15,7 @@ import pytest
 from store_worlds import (
     START,
     ManualClock,
+    check_chain,
     claim_again,
     claimed,
     contents,
@@ -25,13 +26,13 @@ from store_worlds import (
     recorded,
     started,
     wait_for,
+    worker,
 )
-from test_store_records import check_chain
 
 from becket.adapters.store import open_sqlite
 from becket.contract.errors import Fenced
 from becket.contract.run import Move, Status
-from becket.contract.store import Carried, End, SignalEnd, Store
+from becket.contract.store import Carried, End, SignalEnd, SpendLimit, Store
 
 RUNS = 200
 PROCESSES = 4
@@ -202,11 +203,10 @@ async def test_of_many_equal_signals_one_wakes_the_run(store: Store, clock: Manu
 
 @every_store
 async def test_limits_hold_when_many_book_at_once(store: Store, clock: ManualClock) -> None:
-    from test_store_house import limit
-
+    limit = SpendLimit(name="the day's usd", kind="usd", most=10.0)
     runs = [await claimed(store) for _ in range(30)]
     booked = await asyncio.gather(
-        *(store.reserve(f"k{run.run.run_id}", run.run.run_id, 1, {"usd": 1.0}, (limit(10.0),)) for run in runs)
+        *(store.reserve(f"k{run.run.run_id}", run.run.run_id, 1, {"usd": 1.0}, (limit,)) for run in runs)
     )
     assert booked.count(None) == 10
     assert await store.spent() == {"usd": 10.0}
@@ -215,8 +215,6 @@ async def test_limits_hold_when_many_book_at_once(store: Store, clock: ManualClo
 @every_store
 async def test_expired_leases_are_taken_over_once_while_their_holders_beat(store: Store, clock: ManualClock) -> None:
     """Take-overs, late heartbeats and the old holders' writes at the same moment: each run has one holder."""
-    from test_store_claims import worker
-
     await store.join(worker("w1"), alone=False)
     old = [await claimed(store, f"run_old{number}", group=f"g{number}") for number in range(10)]
     for number in range(10):

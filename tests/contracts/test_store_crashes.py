@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_worlds import START, asleep, claimed, contents, new_run, recorded, started, wait_for
-from test_store_effects import CALL
-from test_store_people import question
+from store_worlds import START, asleep, claimed, contents, new_run, question, recorded, started, wait_for
 
 from becket.adapters.store import open_sqlite, points
 from becket.contract import crash
-from becket.contract.effect import EffectState, Origin
+from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.process import ChildRef
 from becket.contract.run import Move
 from becket.contract.spec import EffectClass
 from becket.contract.store import Carried, Claim, Cursor, End, Store
 
 LATER = START + 1000.0
+CALL = EffectCall(name="http.post", target="https://x")
 
 
 async def prepare(store: Store) -> Claim:

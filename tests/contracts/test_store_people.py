@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from store_worlds import START, ManualClock, asleep, claim_again, claimed, contents, every_store, wait_for
+from store_worlds import START, ManualClock, asleep, claim_again, claimed, contents, every_store, question, wait_for
 
 from becket.contract.errors import ActionFailed, NotFound, UsageError
 from becket.contract.events import Kind
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.run import Move, Status
 from becket.contract.store import Carried, End, Store
-
-
-def question(approval_id: str = "apr_1", **changes: Any) -> Approval:
-    fields = {
-        "approval_id": approval_id, "run_id": "run_a", "question": "May the test change?", "bound_to": "sha1",
-        "role": "approver", "asked_at": START, "expires_at": START + 100,
-    }  # fmt: skip
-    return Approval.model_validate(fields | changes)
 
 
 async def asked(store: Store) -> Approval:

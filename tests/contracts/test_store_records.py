@@ -6,6 +6,7 @@ import pytest
 from store_worlds import (
     START,
     ManualClock,
+    check_chain,
     claimed,
     contents,
     every_store,
@@ -18,22 +19,13 @@ from store_worlds import (
 
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import NotFound
-from becket.contract.events import Event, Kind, NewEvent, event_digest
+from becket.contract.events import Kind, NewEvent
 from becket.contract.handoff import Handoff, HandoffState
 from becket.contract.process import ChildRef
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Move, StepState
 from becket.contract.spec import EffectClass, Phase
 from becket.contract.store import ArtifactRef, Claim, End, Recorded, Store
-
-
-def check_chain(events: tuple[Event, ...]) -> None:
-    """Numbered without a hole; each digest is of what is stored and of the one before."""
-    previous = ""
-    for number, event in enumerate(events, 1):
-        assert (event.seq, event.previous) == (number, previous)
-        assert event.digest == event_digest(event.run_id, number, event.at, event.kind, event.data, previous)
-        previous = event.digest
 
 
 def receipt(claim: Claim, log: str | None = None, exit_code: int = 0) -> StoredReceipt:

@@ -43,9 +43,9 @@ def loop(phases: str, stop: str = "look.pass", more: str = "", head: str = HEAD)
     return f"{head}stop_conditions: [{stop}]\n{more}\nphases:{phases.rstrip()}\n{verify.lstrip(chr(10))}"
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+@pytest.fixture(params=["memory", "sqlite"])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> World:
+    return World(tmp_path, store=request.param)
 
 
 def tell(world: World, text: str, **ask: object) -> tuple[Run, dict[str, Step]]:

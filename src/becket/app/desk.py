@@ -16,7 +16,7 @@ from becket.contract.errors import UsageError
 from becket.contract.handoff import Approval, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy
-from becket.contract.store import Control, RunFilter
+from becket.contract.store import Control
 from becket.engine.intake import Ask
 from becket.spec import schema
 
@@ -114,13 +114,6 @@ async def revoke(app: App, approval_id: str, note: str) -> Approval:
 
 async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
     return await app.store.change_handoff(handoff_id, state, app.person()[0], note)
-
-
-async def latest_run(app: App) -> Run:
-    found = await app.store.list_runs(RunFilter(limit=1))
-    if not found:
-        raise UsageError("there is no run yet; start one with `becket run LOOP`")
-    return found[0]
 
 
 def daemon_is_up(state: State) -> bool:

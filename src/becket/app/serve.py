@@ -151,6 +151,7 @@ class Deliveries:
 
     def _arrived(self, task: asyncio.Task[object]) -> None:
         del self._under_way[task.get_name()]
+        self._app.kick()  # when it is due next is known only now
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("notice %s: %s", task.get_name(), error)
 

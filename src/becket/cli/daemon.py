@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -22,6 +23,9 @@ def up(
 
     state = find_state()
     if not detach:
+        if as_json:
+            emit({"pid": os.getpid(), "watchdog": None, "already": False})
+            sys.stdout.flush()
         note(words.UP_FOREGROUND.format(pid=os.getpid()))
         end(daemon.run_foreground(state))
         return

@@ -13,7 +13,8 @@ from becket.cli.plain import Paint, line
 
 def emit(document: Any) -> None:
     """The one JSON document of a command with --json."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    # A program reads any character; a terminal might obey some of them.
+    print(json.dumps(document, indent=2, ensure_ascii=sys.stdout.isatty(), default=str))
 
 
 def say(text: str = "") -> None:

@@ -61,7 +61,10 @@ def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None) -
         finally:
             await app.store.close()
 
-    return asyncio.run(whole())
+    try:
+        return asyncio.run(whole())
+    except KeyboardInterrupt:
+        raise Interrupted(words.LEFT_ALL) from None
 
 
 def pairs(given: Sequence[str] | None) -> dict[str, str]:

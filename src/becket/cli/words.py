@@ -81,8 +81,8 @@ LEFT = """\
 interrupted; nothing is lost. {run_id} goes on where it stopped:
   becket runs show {run_id} --follow
   becket up"""
+LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
 ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
-ANSWERED = "{run_id} answers this start already; it is {status}."
 DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
 PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
@@ -92,7 +92,6 @@ NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
-NOT_AT_WORK = "It is queued; nothing runs it until `becket up`."
 STARTED = "{run_id}  {loop_id}  {subject}"
 
 STATUS = {
@@ -140,7 +139,6 @@ TAKEN = "{handoff_id} is yours, {by}. Next: {next_step}"
 DONE = "{handoff_id} is done."
 PAUSE_ON = "Paused: {scope}. What is at work goes on to its end. Let go with `{command}`."
 PAUSE_OFF = "Not paused any more: {scope}."
-PAUSE_NONE = "Nothing is paused."
 HOLD_ON = "{run_id} is held: it does not go on until `becket hold {run_id} --off`."
 HOLD_OFF = "{run_id} is let go."
 DROPPED_RUN = "{run_id} is dropped."

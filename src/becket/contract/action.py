@@ -42,11 +42,15 @@ class ActionContext(Protocol):
     phase: Phase
     step_id: str
     attempt: int
-    autonomy: Autonomy
     conditions: Conditions
     outputs: Mapping[str, Mapping[str, Json]]  # by action id: this iteration's, and persisted ones of earlier
     decision: Decision | None  # only in notify
     seconds_left: float  # until the run's wall budget or deadline; the action is cancelled then
+
+    @property
+    def autonomy(self) -> Autonomy:
+        """How far the run may go, by the configuration as it stands now."""
+        ...
 
     def port(self, kind: type[Port]) -> Port:
         """The adapter behind a port, such as Git or Processes."""

@@ -19,7 +19,7 @@ Json = Any
 class Record(BaseModel):
     """A frozen record; unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 def canonical(value: Json) -> str:

@@ -45,7 +45,7 @@ class Autonomy(StrEnum):
 
     @property
     def rank(self) -> int:
-        return list(Autonomy).index(self)
+        return _RANKS[self]
 
     def allows(self, needed: Autonomy) -> bool:
         return self.rank >= needed.rank
@@ -53,6 +53,9 @@ class Autonomy(StrEnum):
     @staticmethod
     def lowest(*levels: Autonomy) -> Autonomy:
         return min(levels, key=lambda level: level.rank)
+
+
+_RANKS = {level: rank for rank, level in enumerate(Autonomy)}
 
 
 class Missed(StrEnum):

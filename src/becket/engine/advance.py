@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from enum import StrEnum
 
-from becket.contract.errors import Fenced, InvalidDocument, WorkerDeclaredDead
+from becket.contract.errors import Fenced, GitFailed, InvalidDocument, WorkerDeclaredDead
 from becket.contract.git import Git
 from becket.contract.run import ENDED, Move
 from becket.contract.store import Claim, End
@@ -75,9 +76,10 @@ class Engine:
                 delay = min(delay * 2, 30.0)
 
     async def _clear_folder(self, run_id: str) -> None:
-        """An ended run needs its checkout no more; its logs are artifacts by now."""
+        """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts."""
         run = await self.house.store.get_run(run_id)
         folder = self.house.places.of_run(run_id)
         if run.status in ENDED and folder.exists():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, GitFailed):
                 await self.house.port(Git).close_workspace(folder)
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)

@@ -69,7 +69,6 @@ class StepContext:
     phase: Phase
     step_id: str
     attempt: int
-    autonomy: Autonomy
     conditions: Conditions
     outputs: Mapping[str, Mapping[str, Json]]
     decision: Decision | None
@@ -78,6 +77,10 @@ class StepContext:
     artifacts: list[str] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     unknown_effects: list[EffectReport] = field(default_factory=list)
+
+    @property
+    def autonomy(self) -> Autonomy:
+        return self.house.policy.autonomy(self.spec, self.run)
 
     def port(self, kind: type[Port]) -> Port:
         return self.house.port(kind)

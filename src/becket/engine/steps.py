@@ -51,7 +51,7 @@ async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
     started = await context.now()
     action_begins()
     for attempt in range(1, spec.retry + 2):
-        context = context_for(spec.id, attempt)
+        context = context_for(spec.id, attempt) if attempt > 1 else context
         try:
             result = await _within(spec.timeout, context, _call(spec, context))
             break

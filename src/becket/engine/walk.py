@@ -53,6 +53,7 @@ class Walk:
         self._conditions = Conditions(claim.conditions)
         self._memo = {(step.phase, step.id): step for step in claim.steps}
         self._steps: list[Step] = []
+        self._outputs: dict[str, dict[str, Json]] = dict(claim.carried.outputs)
         self._receipts: list[tuple[Json, ...]] = []
         self._unwritten: list[Done] = []  # skipped steps, written together with the next one
         self._entered: Phase | None = None
@@ -64,9 +65,9 @@ class Walk:
         self._at_work: asyncio.Task[object] | None = None
 
     def interrupt(self) -> None:
-        """A person wants it cancelled: stop the action at work, then decide and notify."""
+        """A person wants it cancelled: stop the action at work, then decide and notify. May be called often."""
         self._run = self._run.model_copy(update={"cancel_asked": True})
-        if self._at_work is not None:
+        if self._at_work is not None and self._decision is None:  # notify always runs
             self._at_work.cancel()
 
     async def to_the_end(self) -> tuple[str, ...]:
@@ -135,8 +136,13 @@ class Walk:
                 self._unwritten.append(done)
             else:
                 await self._record(done)
-        self._steps.append(known)
+        self._remember(known)
         return known
+
+    def _remember(self, step: Step) -> None:
+        self._steps.append(step)
+        if step.outputs:
+            self._outputs = {**self._outputs, step.id: {**self._outputs.get(step.id, {}), **step.outputs}}
 
     async def _act(self, phase: Phase, action: ActionSpec) -> Done:
         if (why := self._reason_to_skip(action)) is not None:
@@ -170,10 +176,6 @@ class Walk:
             self._at_work = None
 
     def _context(self, phase: Phase, step_id: str, attempt: int) -> StepContext:
-        outputs = {action: dict(made) for action, made in self._carried.outputs.items()}
-        for step in self._steps:
-            if step.outputs:
-                outputs[step.id] = outputs.get(step.id, {}) | step.outputs
         return StepContext(
             house=self._house,
             run=self._run,
@@ -181,9 +183,8 @@ class Walk:
             phase=phase,
             step_id=step_id,
             attempt=attempt,
-            autonomy=self._house.policy.autonomy(self._spec, self._run),
             conditions=self._conditions,
-            outputs=outputs,
+            outputs=self._outputs,
             decision=self._decision,
             seconds_left=max(self._seconds_left, CLOSING_TIME) if phase in CLOSING else self._seconds_left,
         )
@@ -276,6 +277,7 @@ class Walk:
         )
         self._conditions = self._conditions.next_iteration()
         self._memo, self._steps, self._receipts, self._unwritten = {}, [], [], []
+        self._outputs = dict(self._carried.outputs)
         self._entered, self._diverted, self._failing, self._decision = None, False, "", None
 
     async def _leave(self, decision: Decision) -> tuple[str, ...]:

@@ -67,3 +67,18 @@ def test_events_say_what_happened_in_one_line() -> None:
     assert ended == "handed off: an iteration brought nothing new"
     asked = said(Kind.approval_asked, approval_id="apr_1", question="May I?", role="owner")
     assert asked == "asks the owner: May I? (becket approve apr_1)"
+
+
+def test_every_sentence_is_said_somewhere() -> None:
+    from pathlib import Path
+
+    from becket.cli import words
+
+    room = Path(words.__file__).parent
+    texts = {path: path.read_text() for path in room.rglob("*.py")}
+    own = texts[room / "words.py"]
+    public = [name for name in vars(words) if not name.startswith("_") and f"\n{name} = " in own]
+    unsaid = [
+        name for name in public if not any(f"words.{name}" in text for text in texts.values()) and own.count(name) < 2
+    ]
+    assert unsaid == []

@@ -52,7 +52,9 @@ def step(state: StepState = StepState.done, **more: object) -> Step:
 
 
 def situation(*raised: str, steps: tuple[Step, ...] = (), **more: object) -> Situation:
-    run = RUN.model_copy(update={key: more.pop(key) for key in list(more) if key in Run.model_fields and key != "autonomy"})
+    run = RUN.model_copy(
+        update={key: more.pop(key) for key in list(more) if key in Run.model_fields and key != "autonomy"}
+    )
     facts: dict[str, object] = {
         "spec": SPEC, "run": run, "conditions": Conditions(tuple(Condition(name=name) for name in raised)),
         "steps": steps, "receipts": (), "carried": Carried(), "autonomy": Autonomy.merge, "failing": "", "now": 1000.0,

@@ -21,15 +21,16 @@ _ADD = sa.insert(effects)
 _GET = sa.select(effects).where(effects.c.key == sa.bindparam("key"))
 _LOCK = _GET.with_for_update()
 _CHANGE = sa.update(effects).where(effects.c.key == sa.bindparam("this_key"))
-_DUE = (
+_DUE_RETRYING = (
     sa.select(effects)
-    .where(
-        sa.or_(
-            sa.and_(RETRYING, effects.c.next_at <= sa.bindparam("now")),
-            sa.and_(LEFT_BEHIND, effects.c.settle_at <= sa.bindparam("now")),
-        )
-    )
-    .order_by(effects.c.number)
+    .where(RETRYING, effects.c.next_at <= sa.bindparam("now"))
+    .order_by(effects.c.next_at)
+    .limit(sa.bindparam("most"))
+)
+_DUE_LEFT_BEHIND = (
+    sa.select(effects)
+    .where(LEFT_BEHIND, effects.c.settle_at <= sa.bindparam("now"))
+    .order_by(effects.c.settle_at)
     .limit(sa.bindparam("most"))
 )
 _NOT_LET_OUT = (EffectState.refused.value, EffectState.dry_run.value)
@@ -149,7 +150,9 @@ def list_effects(tx: Tx, run_id: str | None, states: Sequence[EffectState]) -> t
 
 
 def due_effects(tx: Tx, limit: int = 20) -> tuple[Effect, ...]:
-    return tuple(effect_of(row) for row in tx.all(_DUE, now=tx.now, most=limit))
+    # Two questions with an index each; one question with OR would read every effect there is.
+    due = [row for query in (_DUE_RETRYING, _DUE_LEFT_BEHIND) for row in tx.all(query, now=tx.now, most=limit)]
+    return tuple(effect_of(row) for row in sorted(due, key=lambda row: int(row.number))[:limit])
 
 
 def count_effects(tx: Tx, name: str, since: float) -> int:

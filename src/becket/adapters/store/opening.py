@@ -38,8 +38,12 @@ def _opened(path: Path | None, clock: Clock) -> Store:
     database = SqliteDatabase(path, clock)
     try:
         _prepare(database.connection)
-    except (sa.exc.OperationalError, sa.exc.DatabaseError, sqlite3.Error) as error:
+    except (sa.exc.DatabaseError, sqlite3.Error) as error:
+        database.dispose()
         raise unavailable(path, error) from error
+    except BaseException:
+        database.dispose()
+        raise
     return Journal(database)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from becket.adapters.store.tables import VERSION, metadata
+from becket.adapters.store.tables import VERSION, metadata, tell_postgres
 from becket.contract.errors import StoreUnavailable
 
 REVISIONS = ("0001",)
@@ -40,6 +40,8 @@ def bring_up_to_date(conn: sa.Connection) -> None:
     """Within a transaction that shuts out every other process doing the same."""
     version = version_of(conn)
     if version is None:
+        if conn.dialect.name == "postgresql":
+            tell_postgres()
         metadata.create_all(conn, checkfirst=False)
         _VERSION_TABLE.create(conn, checkfirst=True)
         conn.execute(sa.insert(_VERSION_TABLE), {"version_num": VERSION})

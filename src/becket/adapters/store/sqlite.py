@@ -76,6 +76,9 @@ class SqliteDatabase:
         return int(self._raw.execute("PRAGMA data_version").fetchone()[0])
 
     async def close(self) -> None:
+        self.dispose()
+
+    def dispose(self) -> None:
         with self._lock:
             self._conn.close()
             self._conn.engine.dispose()
@@ -91,15 +94,19 @@ def unavailable(path: Path | None, error: Exception) -> StoreUnavailable:
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
+    if path is None:
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     try:
-        if path is None:
-            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         # The journal holds what agents and tests said: it is for its owner alone, and so are WAL and index beside it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         raw = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise unavailable(path, error) from error
+    try:
         _use_wal(raw)
         raw.execute("PRAGMA synchronous = FULL")
-    except (OSError, sqlite3.Error) as error:
+    except sqlite3.Error as error:
+        raw.close()
         raise unavailable(path, error) from error
     return raw
 

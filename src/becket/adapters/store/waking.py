@@ -23,7 +23,7 @@ _UNDECIDED = approvals.c.state.in_([sa.literal_column("'asked'"), sa.literal_col
 _OPEN_HANDOFF = handoffs.c.state == sa.literal_column("'open'")
 _RUN_IS_OPEN = sa.exists().where(runs.c.run_id == effects.c.run_id, runs.c.ended_at.is_(None))
 RETRYING = sa.and_(effects.c.state == sa.literal_column("'retrying'"), sa.or_(effects.c.defer, ~_RUN_IS_OPEN))
-LEFT_BEHIND = sa.and_(effects.c.state == sa.literal_column("'intended'"), ~_RUN_IS_OPEN)
+LEFT_BEHIND = sa.and_(effects.c.state == sa.literal_column("'intended'"), sa.or_(effects.c.defer, ~_RUN_IS_OPEN))
 
 _WAKEUPS = sa.select(wakeups).where(wakeups.c.run_id == sa.bindparam("run_id")).order_by(wakeups.c.number)
 _DROP_WAKEUPS = sa.delete(wakeups).where(wakeups.c.run_id == sa.bindparam("this_run"))

@@ -85,8 +85,15 @@ def _run(folder: Path, as_json: bool) -> tuple[Story, tuple[Checked, ...]]:
         finally:
             await app.store.close()
 
+    async def introduced() -> None:
+        app = App.open(state)
+        try:
+            _introduce(app)
+        finally:
+            await app.store.close()
+
     if not as_json:
-        _introduce(App.open(state))
+        asyncio.run(introduced())
     with viewing(as_json) as (view, console):
         return asyncio.run(whole(view, console))
 

@@ -1,0 +1,284 @@
+"""What happens in the crash matrix, as it runs in a process that is killed and in the one that comes after it.
+
+Every story is driven from its beginning in each life: a person or an outside that heard nothing asks again, with the
+same words. So everything a driver does here must be harmless to repeat, and nothing else is remembered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from crash_loops import BY_NAME, CONFIG
+
+from becket.adapters.store import open_sqlite
+from becket.app.compose import App
+from becket.app.serve import serve
+from becket.app.state import State
+from becket.contract.agent import AgentReport, Agents, AgentsByName, Limits, Usage
+from becket.contract.base import Json
+from becket.contract.effect import EffectState
+from becket.contract.errors import UsageError
+from becket.contract.run import ENDED, Run, Status
+from becket.contract.store import RunFilter
+from becket.engine import commands
+from becket.engine.door import Door, Patience
+from becket.engine.intake import Ask
+from becket.testing.receiver import Answer
+from becket.testing.world import commit_all, make_repository, run_git
+
+PATIENCE = Patience(grace=0.3, delays=(0.1, 0.1, 0.1), jitter=0.0, deferred_first=0.2, deferred_growth=1.0)
+ADAPTER_TIMEOUT = 1.0
+KILL_ROOM = 0.4
+UNDER_WAY = (EffectState.intended, EffectState.retrying)
+
+
+class Clock:
+    """The store's time: it runs like the wall's, begins right after a full minute, and can be set forward for good."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "clock.json"
+        self._state = json.loads(self._file.read_text())
+
+    @staticmethod
+    def begin(folder: Path) -> None:
+        now = time.time()
+        (folder / "clock.json").write_text(json.dumps({"offset": now // 60 * 60 + 5 - now, "ahead": 0.0}))
+
+    def __call__(self) -> float:
+        return time.time() + float(self._state["offset"]) + float(self._state["ahead"])
+
+    def ahead(self, seconds: float) -> None:
+        """At least so far ahead of the wall's time from now on."""
+        if self._state["ahead"] < seconds:
+            self._state["ahead"] = seconds
+            new = self._file.with_suffix(".new")
+            new.write_text(json.dumps(self._state))
+            new.replace(self._file)
+
+
+class Fixer:
+    """An agent whose second call mends the file, and whose calls can be repeated."""
+
+    async def run(self, brief: str, workspace: Path, limits: Limits, session: str | None = None) -> AgentReport:
+        (workspace / "it.txt").write_text("good\n" if brief == "2" else f"bad {brief}\n")
+        return AgentReport(ended=True, said="done", usage=Usage(seconds=1.0, turns=1, tokens=10, usd=0.01))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One life's view of a case."""
+
+    folder: Path
+    app: App
+    clock: Clock
+
+    @property
+    def outside(self) -> Path:
+        return self.folder / "outside"
+
+    async def start(self, loop_id: str, n: str) -> str:
+        ask = Ask(loop_id=loop_id, inputs={"n": n}, origin_key=f"case:{loop_id}:{n}", by="owner")
+        run = (await self.app.intake.start(ask)).run
+        assert run is not None
+        return run.run_id
+
+    async def runs(self, *statuses: Status) -> tuple[Run, ...]:
+        return await self.app.store.list_runs(RunFilter(statuses=statuses, limit=100, oldest_first=True))
+
+    async def rest(self, role: str = "run", until: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Be the engine until nothing is left to do for it, and whatever else is asked for has come true."""
+
+        async def done() -> bool:
+            quiet = not await self.runs(Status.queued, Status.running)
+            return quiet and not await self.app.store.effects(states=UNDER_WAY) and (until is None or await until())
+
+        while not await serve(self.app, role, done):
+            await asyncio.sleep(0.01)  # the life before this one is being buried
+
+
+def prepare(folder: Path, loops: tuple[str, ...], url: str) -> None:
+    """A fresh case. Called once, outside the lives."""
+    for name in ("outside", "tmp"):
+        (folder / name).mkdir()
+    root = folder / "repo"
+    make_repository(root)
+    (root / "it.txt").write_text("bad\n")
+    commit_all(root, "a thing to mend")
+    (root / "becket.yaml").write_text(CONFIG)
+    for name in loops:
+        write_loop(folder, name, url)
+    State(root, root / ".git").make()
+    Clock.begin(folder)
+
+
+def write_loop(folder: Path, name: str, url: str, **changes: str) -> None:
+    text = BY_NAME[name].replace("OUTSIDE", str(folder / "outside")).replace("URL", url)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    target = folder / "repo" / ".becket" / "loops" / f"{name}.yaml"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new_file = target.with_suffix(".new")
+    new_file.write_text(text)
+    new_file.replace(target)
+
+
+def open_app(folder: Path) -> tuple[App, Clock]:
+    """The parts anew, as a new process makes them; only patience and time limits are shorter than in earnest."""
+    root = folder / "repo"
+    state, clock = State(root, root / ".git"), Clock(folder)
+    console = (folder / "console.log").open("a", buffering=1)
+    app = App(state, open_sqlite(state.database, clock), console, {Agents: AgentsByName({"fixer": Fixer()})})
+    for adapter in app.effects.values():
+        adapter.timeout = ADAPTER_TIMEOUT
+    commands.KILL_ROOM = KILL_ROOM
+    app.door = Door(app.store, app.effects, app.redactor, app.config.effect_caps, patience=PATIENCE)
+    return app, clock
+
+
+async def sending(stage: Stage) -> None:
+    for n in ("1", "2"):
+        await stage.start("send", n)
+    await stage.rest()
+
+
+async def shipping(stage: Stage) -> None:
+    for n in ("1", "2"):
+        await stage.start("ship", n)
+    await stage.rest()
+
+
+async def doubting(stage: Stage) -> None:
+    await stage.start("stubborn", "1")
+    await stage.rest()
+
+
+async def asking(stage: Stage) -> None:
+    for n in ("1", "2"):
+        await stage.start("ask", n)
+    await stage.rest()
+    for approval in await stage.app.store.approvals(open_only=True):
+        await stage.app.store.decide_approval(approval.approval_id, True, "owner", "owner", approval.bound_to, "yes")
+    await stage.rest()
+
+
+async def ringing(stage: Stage) -> None:
+    runs = {n: await stage.start("bell", n) for n in ("1", "2", "3")}
+    late = await stage.start("late", "1")
+    await stage.rest()
+    for n in ("1", "2"):
+        (stage.outside / f"rung-{n}").touch()
+        await stage.app.store.signal(runs[n], "bell", {"n": n}, f"bell:{n}")
+    await stage.rest()
+    stage.clock.ahead(301)
+    await stage.rest(until=partial(_ended, stage, late))
+    stage.clock.ahead(601)
+    await stage.rest(until=partial(_ended, stage, runs["3"]))
+
+
+async def mending(stage: Stage) -> None:
+    await stage.start("mend", "1")
+    await stage.start("poor", "1")
+    await stage.rest()
+
+
+async def fanning(stage: Stage) -> None:
+    await stage.start("fan", "1")
+    await stage.rest()
+
+
+async def keeping_house(stage: Stage) -> None:
+    """As the daemon: clocks, commits and events start runs, and notices are delivered late."""
+    app = stage.app
+    await stage.start("notice", "1")
+    await stage.rest("daemon", until=partial(_has_cursors, stage, "commit:seen:main", "schedule:tick"))
+    for number in (1, 2):
+        stage.clock.ahead(60.0 * number)
+        await stage.rest("daemon", until=partial(_has_runs, stage, "tick", number))
+        if f"number {number}" not in run_git(app.state.root, ["log", "--format=%s"]):
+            commit_all(app.state.root, f"number {number}")
+        await stage.rest("daemon", until=partial(_has_runs, stage, "seen", number))
+
+
+async def holding_back(stage: Stage) -> None:
+    """Events for a loop that cannot start yet are kept until it can."""
+    if not (stage.outside / "mended").exists():
+        write_loop(stage.folder, "held", "", **{"uses: notify.file": "uses: notify.nowhere"})
+        for n in ("1", "2"):
+            await stage.app.triggers.post("held.back", {"n": n}, f"event:{n}")
+        (stage.outside / "mended").touch()
+    write_loop(stage.folder, "held", "")
+    stage.clock.ahead(20)
+    await stage.rest("daemon", until=partial(_has_runs, stage, "held", 2))
+
+
+async def cancelling(stage: Stage) -> None:
+    store = stage.app.store
+    waiting = await stage.start("bell", "1")
+    for n in ("1", "2"):
+        run_id = await stage.start("slow", n)
+        serving = asyncio.create_task(stage.rest())
+        while (await store.get_run(run_id)).status not in ENDED:
+            if any(step for step in await store.live_children()):
+                await store.ask_cancel(run_id, "owner", "enough")
+                stage.app.kick()
+            await asyncio.sleep(0.005)  # the child is another process
+        await serving
+    await store.ask_cancel(waiting, "owner", "enough")
+    await stage.rest()
+
+
+async def _ended(stage: Stage, run_id: str) -> bool:
+    return (await stage.app.store.get_run(run_id)).status in ENDED
+
+
+async def _has_runs(stage: Stage, loop_id: str, count: int) -> bool:
+    return len(await stage.app.store.list_runs(RunFilter(loop_id=loop_id, limit=10))) >= count
+
+
+async def _has_cursors(stage: Stage, *names: str) -> bool:
+    there = [cursor.name for cursor in await stage.app.store.cursors()]
+    return all(any(cursor.startswith(name) for cursor in there) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One story of the matrix: the loops it needs and what is done with them."""
+
+    loops: tuple[str, ...]
+    drive: Callable[[Stage], Awaitable[None]]
+    trouble: tuple[Answer, ...] = ()  # what the receiver answers first
+
+
+STORIES = {
+    "sending": Story(("send",), sending),
+    "shipping": Story(("ship",), shipping),
+    "doubting": Story(("stubborn",), doubting, trouble=(Answer(status=429), Answer(cut="after"), Answer(status=429))),
+    "asking": Story(("ask",), asking),
+    "ringing": Story(("bell", "late"), ringing),
+    "mending": Story(("mend", "poor"), mending),
+    "fanning": Story(("fan", "leaf", "echo", "heard"), fanning),
+    "keeping_house": Story(("notice", "tick", "seen"), keeping_house, trouble=(Answer(status=429), Answer(status=429))),
+    "holding_back": Story(("held",), holding_back),
+    "cancelling": Story(("slow", "bell"), cancelling),
+}
+
+
+async def play(folder: Path, story: str) -> Json:
+    """One life of a story; what the world looks like at its end."""
+    from crash_view import view
+
+    app, clock = open_app(folder)
+    try:
+        await STORIES[story].drive(Stage(folder, app, clock))
+        return await view(app, folder)
+    except UsageError as error:
+        raise AssertionError(f"{story}: {error}") from error
+    finally:
+        await app.triggers.close()
+        await app.store.close()

@@ -1,0 +1,154 @@
+"""Kill -9 at every named point, start again: the run ends as it would have ended, and the outside sees it once.
+
+The matrix is made from the registry of crash points. A point that no story passes is a failure that names it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import crash_world
+import pytest
+from crash_compare import Doubt, compare, no_stray_process
+from crash_world import STORIES
+
+from becket.testing.crashes import Life, Nursery, every_point
+from becket.testing.receiver import Receiver
+
+POINTS = sorted(every_point())
+HERE = Path(__file__).parent
+
+
+@dataclass
+class Case:
+    """One story in one folder, killed any number of times and then seen through."""
+
+    story: str
+    folder: Path
+    nursery: Nursery
+    receiver: Receiver
+    doubts: dict[str, Doubt] = field(default_factory=dict)
+
+    def killed(self, at: str) -> Life:
+        """A life that is to end at a crash point."""
+        life = self.nursery.live(self.folder, at, story=self.story)
+        self.buried()
+        return life
+
+    def buried(self) -> None:
+        self.doubts |= {doubt.key: doubt for doubt in _under_way(self.folder)}
+
+    def through(self) -> dict[str, Any]:
+        """The life after the last kill, to its end; what the world then looks like."""
+        life = self.nursery.live(self.folder, story=self.story)
+        assert life.code == 0, f"the next life failed (exit code {life.code}):\n{life.said}"
+        return self.seen(life)
+
+    def seen(self, life: Life) -> dict[str, Any]:
+        posts = {
+            (delivery.path, delivery.key): delivery.body.decode() for delivery in self.receiver.deliveries
+        }  # fmt: skip
+        console = (self.folder / "console.log").read_text().splitlines()
+        return {**life.value, "posts": sorted([path, body] for (path, _), body in posts.items()), "console": console}
+
+
+def _under_way(folder: Path) -> Iterator[Doubt]:
+    """The effects that the journal calls unsettled, read as any program would read it."""
+    file = folder / "repo" / ".git" / "becket" / "becket.db"
+    if not file.exists():
+        return
+    journal = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+    try:
+        if journal.execute("SELECT 1 FROM sqlite_master WHERE name = 'effects'").fetchone():
+            unsettled = "SELECT key, class, defer, target FROM effects WHERE state IN ('intended', 'retrying')"
+            for key, class_, deferred, target in journal.execute(unsettled).fetchall():
+                yield Doubt(key, class_, bool(deferred), target.startswith("command:"))
+    finally:
+        journal.close()
+
+
+class Matrix:
+    """The nursery, and what each story looks like when nobody is killed."""
+
+    def __init__(self, folder: Path, shared: Path) -> None:
+        self._folder = folder
+        self._shared = shared
+        self._cases = 0
+        self.nursery = Nursery("crash_world:play", paths=[HERE])
+
+    def with_case(self, story: str, play: Callable[[Case], Any]) -> Any:
+        self._cases += 1
+        folder = self._folder / f"{self._cases}"
+        folder.mkdir()
+        with Receiver() as receiver:
+            receiver.script(*STORIES[story].trouble)
+            crash_world.prepare(folder, STORIES[story].loops, receiver.url)
+            try:
+                return play(Case(story, folder, self.nursery, receiver))
+            finally:
+                no_stray_process(folder)
+
+    def baseline(self, story: str) -> tuple[Life, dict[str, Any]]:
+        """Told once per test session, however many processes it has."""
+        file = self._shared / f"crash-baseline-{story}.json"
+        with file.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                file.write_text(json.dumps(self.with_case(story, self._unharmed)))
+        life, view = json.loads(file.read_text())
+        return Life(**life), view
+
+    @staticmethod
+    def _unharmed(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+        life = case.nursery.live(case.folder, story=case.story)
+        assert life.code == 0, life.said
+        view = case.seen(life)
+        assert (view["unproven"], view["leftovers"]) == ([], [])
+        return asdict(life), view
+
+    def stories_with(self, point: str, hits: int = 1) -> list[str]:
+        """Those that pass a point often enough, the quickest first."""
+        found = {story: self.baseline(story)[0] for story in STORIES}
+        often = [story for story, life in found.items() if life.hits.get(point, 0) >= hits]
+        return sorted(often, key=lambda story: found[story].seconds)
+
+    def check(self, story: str, point: str, nth: int) -> None:
+        """Kill at the nth hit, start again, compare with what happens when nobody is killed."""
+
+        def play(case: Case) -> Life:
+            life = case.killed(f"{point}@{nth}")
+            if life.killed:
+                compare(self.baseline(story)[1], case.through(), case.doubts.values())
+            return life
+
+        life = self.with_case(story, play)
+        if not life.killed and life.code == 0 and 0 < life.hits.get(point, 0) < nth:
+            self.check(story, point, life.hits[point])  # how often it looks around is a matter of timing
+            return
+        assert life.killed, f"{story} was not killed at {point}@{nth}: exit code {life.code}\n{life.said}"
+
+
+@pytest.fixture(scope="session")
+def matrix(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Matrix]:
+    base = tmp_path_factory.getbasetemp()
+    matrix = Matrix(tmp_path_factory.mktemp("crashes"), base.parent if hasattr(request.config, "workerinput") else base)
+    with matrix.nursery:
+        yield matrix
+
+
+def test_there_are_enough_points_to_call_it_a_matrix() -> None:
+    assert len(POINTS) >= 40
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_the_first_hit(point: str, matrix: Matrix) -> None:
+    """L7, L31, L42: whatever was under way is done once, by whoever comes next."""
+    stories = matrix.stories_with(point)
+    assert stories, f"no story passes the crash point {point}; let one of tests/acceptance/crash_world.py do so"
+    matrix.check(stories[0], point, 1)

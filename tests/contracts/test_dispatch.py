@@ -1,0 +1,275 @@
+"""The embedded dispatcher: a hint-giver that may be late, repeated or killed, and still starts everything.
+
+The rules of the measured prototype are held here: rows first, a bell as a hint, a slow net behind it, one timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from store_worlds import new_run, wait_for, worker
+
+from becket.adapters.dispatch.bell import MAX_PATH, Bell, ring
+from becket.adapters.dispatch.embedded import NET, Embedded, Staff
+from becket.adapters.store import open_sqlite
+from becket.contract.errors import WorkerDeclaredDead
+from becket.contract.run import Move, Status
+from becket.contract.store import Carried, End, RunFilter, Store
+
+TTL = 0.6
+
+
+class Recorder:
+    """An engine that claims a run and ends it, waits with it, or sits on it."""
+
+    def __init__(self, store: Store, behaviour: str = "end") -> None:
+        self._store = store
+        self._behaviour = behaviour
+        self.seen: dict[str, float] = {}
+        self.cancelled: list[str] = []
+        self.interrupted: list[str] = []
+        self.most = 0
+        self._now = 0
+
+    async def advance(self, run_id: str, segment: int) -> object:
+        claim = await self._store.claim(run_id, segment, "w1", TTL)
+        if claim is None:
+            return None
+        self.seen[run_id] = time.time()
+        self._now += 1
+        self.most = max(self.most, self._now)
+        try:
+            if self._behaviour == "sit":
+                await asyncio.sleep(30)
+            await asyncio.sleep(0)
+            await self._store.end(run_id, claim.run.epoch, End(move=Move.complete, reason="done"))
+        except asyncio.CancelledError:
+            self.cancelled.append(run_id)
+            raise
+        finally:
+            self._now -= 1
+        return None
+
+    def interrupt(self, run_id: str) -> None:
+        self.interrupted.append(run_id)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    folder: Path, behaviour: str = "end", **staff: object
+) -> AsyncIterator[tuple[Recorder, Store, Embedded]]:
+    """A dispatcher at work on a file; the store given is another process's, as far as SQLite can tell."""
+    own, other = open_sqlite(folder / "b.db"), open_sqlite(folder / "b.db")
+    engine = Recorder(own, behaviour)
+    bell = Bell(folder / "bell")
+    facts = {"engine": engine, "store": own, "worker": worker("w1"), "ttl": TTL}
+    dispatcher = Embedded(Staff(**(facts | staff)), bell)  # type: ignore[arg-type]
+    task = asyncio.create_task(dispatcher.serve())
+    await asyncio.sleep(0.1)
+    try:
+        yield engine, other, dispatcher
+    finally:
+        dispatcher.stop()
+        with contextlib.suppress(WorkerDeclaredDead):
+            await task
+        bell.close()
+        await own.close()
+        await other.close()
+
+
+async def appears(seen: dict[str, float], run_id: str, within: float) -> float:
+    begin = time.monotonic()
+    while run_id not in seen:
+        assert time.monotonic() - begin < within, f"{run_id} was not started within {within} s"
+        await asyncio.sleep(0.005)
+    return time.monotonic() - begin
+
+
+def test_a_bell_starts_at_once_what_another_process_queued(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path) as (engine, other, _):
+            await other.start_run(new_run("run_1"))
+            assert ring(tmp_path / "bell")
+            assert await appears(engine.seen, "run_1", 5) < NET / 2
+
+    asyncio.run(story())
+
+
+def test_a_lost_ring_costs_a_second_and_no_more(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path) as (engine, other, _):
+            await other.start_run(new_run("run_1"))
+            await appears(engine.seen, "run_1", NET * 5)
+
+    asyncio.run(story())
+
+
+def test_ringing_where_nobody_listens_is_harmless(tmp_path: Path) -> None:
+    assert ring(tmp_path / "nobody") is False
+
+
+def test_a_bell_works_however_deep_the_repository_lies(tmp_path: Path) -> None:
+    """Socket addresses hold 107 bytes; paths of people do not care."""
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    path = deep / "bell"
+    assert len(str(path)) > MAX_PATH
+    bell = Bell(path)
+    assert ring(path)
+    bell.drain()
+    bell.close()
+    assert not ring(path)
+
+
+def test_one_timer_wakes_a_waiting_run_when_it_is_due(tmp_path: Path) -> None:
+    async def story() -> None:
+        own = open_sqlite(tmp_path / "b.db")
+        await own.start_run(new_run("run_1"))
+        claim = await own.claim("run_1", 1, "w0", 30)
+        assert claim is not None
+        due = time.time() + 0.7
+        await own.wait("run_1", claim.run.epoch, [wait_for("bell", due, expires=due + 60)], {}, Carried())
+        await own.close()
+        async with serving(tmp_path) as (engine, _, _):
+            await appears(engine.seen, "run_1", 5)
+            assert -0.01 <= engine.seen["run_1"] - due < NET / 2
+
+    asyncio.run(story())
+
+
+def test_what_an_earlier_engine_left_running_is_started_again(tmp_path: Path) -> None:
+    """Under the engine lock every other worker is dead: boot requeues without waiting for a lease to expire."""
+
+    async def story() -> None:
+        own = open_sqlite(tmp_path / "b.db")
+        await own.join(worker("w0"), alone=True)
+        await own.start_run(new_run("run_1"))
+        assert await own.claim("run_1", 1, "w0", 3600) is not None
+        await own.close()
+        async with serving(tmp_path) as (engine, other, _):
+            await appears(engine.seen, "run_1", 5)
+            assert (await other.get_run("run_1")).status is Status.completed
+
+    asyncio.run(story())
+
+
+def test_a_run_that_was_taken_away_is_stopped(tmp_path: Path) -> None:
+    """The heartbeat finds the claim gone; the worker's task for it ends and writes nothing more."""
+
+    async def story() -> None:
+        async with serving(tmp_path, "sit") as (engine, other, _):
+            await other.start_run(new_run("run_1"))
+            ring(tmp_path / "bell")
+            await appears(engine.seen, "run_1", 5)
+            with contextlib.closing(sqlite3.connect(tmp_path / "b.db", timeout=5)) as database, database:
+                database.execute("update runs set lease_until = 0")
+            assert await other.requeue_lost() == ("run_1",)
+            begin = time.monotonic()
+            while not engine.cancelled:
+                assert time.monotonic() - begin < 10
+                await asyncio.sleep(0.01)
+
+    asyncio.run(story())
+
+
+def test_a_worker_that_is_declared_dead_ends_its_process(tmp_path: Path) -> None:
+    async def story() -> None:
+        own, other = open_sqlite(tmp_path / "b.db"), open_sqlite(tmp_path / "b.db")
+        dispatcher = Embedded(Staff(engine=Recorder(own), store=own, worker=worker("w1"), ttl=TTL))
+        task = asyncio.create_task(dispatcher.serve())
+        await asyncio.sleep(0.1)
+        await other.join(worker("w2"), alone=True)
+        with pytest.raises(WorkerDeclaredDead):
+            await asyncio.wait_for(task, 10)
+        await own.close()
+        await other.close()
+
+    asyncio.run(story())
+
+
+def test_stopping_gives_back_what_was_at_work(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path, "sit") as (engine, other, dispatcher):
+            await other.start_run(new_run("run_1"))
+            ring(tmp_path / "bell")
+            await appears(engine.seen, "run_1", 5)
+            dispatcher.stop()
+            while (await other.get_run("run_1")).status is not Status.queued:
+                await asyncio.sleep(0.01)
+            assert engine.cancelled == ["run_1"]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_a_person_s_cancel_reaches_the_engine_at_work(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path, "sit") as (engine, other, _):
+            await other.start_run(new_run("run_1"))
+            ring(tmp_path / "bell")
+            await appears(engine.seen, "run_1", 5)
+            await other.ask_cancel("run_1", "me", "enough")
+            ring(tmp_path / "bell")
+            while not engine.interrupted:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_only_so_many_runs_are_at_work_at_once_and_all_of_them_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path, at_once=3) as (engine, other, dispatcher):
+            for number in range(12):
+                await other.start_run(new_run(f"run_{number:02}"))
+            ring(tmp_path / "bell")
+            while len(await other.list_runs(RunFilter(statuses=(Status.completed,)))) < 12:
+                await asyncio.sleep(0.01)
+            assert engine.most <= 3
+            assert await dispatcher.idle() in (True, False)
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_a_chore_or_a_resident_that_fails_stops_nobody_else(tmp_path: Path) -> None:
+    """L32: trouble of one component holds up no other."""
+    tried: list[str] = []
+
+    async def broken() -> None:
+        tried.append("chore")
+        raise RuntimeError("broken chore")
+
+    async def restless() -> None:
+        tried.append("resident")
+        raise RuntimeError("broken resident")
+
+    async def story() -> None:
+        async with serving(tmp_path, chores=[broken], residents=[restless]) as (engine, other, _):
+            await other.start_run(new_run("run_1"))
+            ring(tmp_path / "bell")
+            await appears(engine.seen, "run_1", 5)
+            while tried.count("resident") < 2:
+                await asyncio.sleep(0.05)
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+    assert "chore" in tried
+
+
+def test_an_idle_dispatcher_sleeps(tmp_path: Path) -> None:
+    """Looks are caused by bells, due times and ends of runs, not by a clock."""
+    looks = 0
+
+    async def count() -> None:
+        nonlocal looks
+        looks += 1
+
+    async def story() -> None:
+        async with serving(tmp_path, chores=[count]):
+            await asyncio.sleep(2.5)
+
+    asyncio.run(story())
+    assert looks <= 4
