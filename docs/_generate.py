@@ -26,8 +26,8 @@ from becket.testing.crashes import every_point
 from becket.testing.world import World
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _lint_rules import RULES  # type: ignore[import-not-found]
-from _tables import Book, code, codes, default_of, prose, table  # type: ignore[import-not-found]
+from _lint_rules import RULES
+from _tables import Book, code, codes, default_of, prose, table
 
 REFERENCE = Path(__file__).parent / "reference"
 HEAD = "<!-- Made by docs/_generate.py from the code. Do not edit. -->\n\n"

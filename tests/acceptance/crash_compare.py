@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,16 @@ def compare(expected: View, found: View, doubts: Iterable[Doubt]) -> None:
     _compare_console(wanted.pop("console"), found.pop("console"), in_doubt)
     for view in (wanted, found):
         view["runs"] = {name: _plain(run) for name, run in view["runs"].items()}
-    for part in wanted.keys() | found.keys():
-        if isinstance(wanted.get(part), dict):
-            for name in wanted[part].keys() | found[part].keys():
-                assert found[part].get(name) == wanted[part].get(name), f"{part}: {name}"
-        assert found.get(part) == wanted.get(part), part
+    differences = [f"{where}: {theirs} instead of {ours}" for where, ours, theirs in _differences(wanted, found)]
+    assert not differences, "\n".join(differences)
+
+
+def _differences(wanted: Any, found: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted(wanted.keys() | found.keys()):
+            yield from _differences(wanted.get(key), found.get(key), f"{where}/{key}")
+    elif wanted != found:
+        yield where, wanted, found
 
 
 def _expect_unknown(wanted: View, found: View, name: str) -> None:

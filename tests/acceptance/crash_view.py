@@ -149,7 +149,7 @@ def _outside(folder: Path, names: Names) -> dict[str, Json]:
 
 def _notice(line: str, names: Names) -> str:
     said = json.loads(line)
-    return f"{names(said['key'])}: {said['payload']['text']}"
+    return names(f"{said['key']}: {said['payload']['text']}")
 
 
 def _lines(path: Path) -> list[str]:

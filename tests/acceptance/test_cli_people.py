@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def test_a_decision_is_bound_to_what_was_asked(stage: Stage) -> None:
 def test_a_role_that_is_too_low_decides_nothing(stage: Stage) -> None:
     """L41"""
     _, approval_id = asked(stage)
-    people = f"people: {{me: {{role: member, os_user: {getpass.getuser()}}}}}\n"
+    people = f"people: {{me: {{role: member, os_user: {pwd.getpwuid(os.getuid()).pw_name}}}}}\n"
     stage.write("becket.yaml", CONFIG + people)
     for verb in ("approve", "deny", "revoke"):
         assert "member" in stage.becket(verb, approval_id, code=2).err
@@ -88,7 +89,7 @@ def test_handoffs_are_shown_taken_and_done(stage: Stage) -> None:
     name = handoff["handoff_id"]
     assert "Next: " in stage.becket("handoffs", "show", name).out
     assert f"becket handoffs take {name}" in stage.becket("status").out
-    assert stage.json("handoffs", "take", name, "--note", "mine")["taken_by"] == getpass.getuser()
+    assert stage.json("handoffs", "take", name, "--note", "mine")["taken_by"] == pwd.getpwuid(os.getuid()).pw_name
     assert f"becket handoffs done {name}" in stage.becket("status").out
     assert f"{name} is done" in stage.becket("handoffs", "done", name).out
     assert stage.json("handoffs", "list") == []

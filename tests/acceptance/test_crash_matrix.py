@@ -152,3 +152,15 @@ def test_killed_at_the_first_hit(point: str, matrix: Matrix) -> None:
     stories = matrix.stories_with(point)
     assert stories, f"no story passes the crash point {point}; let one of tests/acceptance/crash_world.py do so"
     matrix.check(stories[0], point, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["first", "second", "last"])
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_hit_of_every_story(point: str, which: str, matrix: Matrix) -> None:
+    """Rule 13 of the engine: a point that is harmless at its first hit may not be so at a later one."""
+    stories = matrix.stories_with(point, 1 if which == "first" else 2)
+    assert stories, f"no story passes the crash point {point} twice"
+    for story in stories:
+        hits = matrix.baseline(story)[0].hits[point]
+        matrix.check(story, point, {"first": 1, "second": 2, "last": hits}[which])

@@ -83,7 +83,10 @@ def test_text_from_outside_never_becomes_shell_code(world: World, tmp_path: Path
   discover:
     objective: read
     actions:
-      - {{id: evil, run: "printf '%s' '$(touch {decoy})\\"; touch {decoy}; \\"'", in: scratch, outputs: {{text: stdout}}}}
+      - id: evil
+        run: "printf '%s' '$(touch {decoy})\\"; touch {decoy}; \\"'"
+        in: scratch
+        outputs: {{text: stdout}}
   act:
     objective: use
     actions:
@@ -182,7 +185,10 @@ WAITING = """
   act:
     objective: ask the outside
     actions:
-      - {id: ready, run: "test -e done && exit 0 || exit 3", in: scratch, raises: {"0": outside.ready, "3": outside.busy}}
+      - id: ready
+        run: "test -e done && exit 0 || exit 3"
+        in: scratch
+        raises: {"0": outside.ready, "3": outside.busy}
 """
 WAITS = "wait_conditions: {outside.busy: {wake: bell, poll: 30s, for: 10m, then: handoff}}"
 
@@ -345,7 +351,7 @@ def test_the_same_subject_is_worked_on_once(world: World) -> None:
 
 def test_newest_waits_and_the_superseded_run_says_so(world: World) -> None:
     """L2: of many waiting commits only the newest is worth proving."""
-    busy = WAITING.replace("{id: ready", "{id: ready")
+    busy = WAITING
     more = 'subject: "{start}"\nconcurrency: {group: "{repo}", on_busy: newest_waits}'
     world.loop(loop(busy, stop="outside.ready", more=more))
 

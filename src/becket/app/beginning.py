@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
+import os
+import pwd
 
 from becket.adapters.git.repository import discover
 from becket.app.state import State
@@ -25,7 +26,9 @@ class Begun(Record):
 def begin(state: State, *, force: bool, with_example: bool) -> Begun:
     branch = asyncio.run(_branch(state))
     found = detect(state.root)
-    written = write_config(state.root, found, branch, getpass.getuser(), force=force, with_example=with_example)
+    written = write_config(
+        state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example
+    )
     return Begun(branch=branch, detected=found, written=written)
 
 

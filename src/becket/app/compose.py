@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -196,7 +196,8 @@ class App:
 
     def person(self) -> tuple[str, PersonConfig]:
         """Who is at the keyboard: the operating-system user, with the role that becket.yaml gives."""
-        user = getpass.getuser()
+        # Not getpass: it believes $LOGNAME, and a role must not be had by setting a variable (L41).
+        user = pwd.getpwuid(os.getuid()).pw_name
         for name, person in self.config.people.items():
             if person.os_user == user:
                 return name, person

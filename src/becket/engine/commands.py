@@ -176,11 +176,11 @@ def _outputs(spec: ActionSpec, end: CommandEnd, parsed: Json, cwd: Path) -> dict
     for name, source in spec.outputs.items():
         kind, _, path = source.partition(":")
         if kind == "stdout":
-            made[name] = end.stdout.decode(errors="replace").strip()
+            made[name] = end.stdout.decode(errors="replace").rstrip("\n")  # as the shell's own $(...) does
         elif kind == "json" and (value := _dig(parsed, path)) is not None:
             made[name] = value
         elif kind == "file" and (file := _inside(cwd, path)).is_file():
-            made[name] = file.read_text(errors="replace")[:1_000_000].strip()
+            made[name] = file.read_text(errors="replace")[:1_000_000]
     return made
 
 

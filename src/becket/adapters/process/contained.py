@@ -88,9 +88,9 @@ class ContainedProcesses:
         )
         outputs: list[int] = []
         try:
-            for path in (spec.output, spec.stdout):
-                if path is not None:
-                    outputs.append(_fresh_file(path))
+            outputs.append(_fresh_file(spec.output))
+            if spec.stdout is not None:
+                outputs.append(_fresh_file(spec.stdout))
             child = self._spawn(around, outputs, spec.stdin)
         except _NoFile as error:
             return self._not_started(words.NO_OUTPUT.format(output=error.path, reason=error.reason))
