@@ -23,6 +23,7 @@ from becket.spec import schema
 T = TypeVar("T")
 
 ALL = "all"
+SHORT_HASH = 8
 ROLES = ("member", "approver", "owner")
 
 
@@ -100,6 +101,9 @@ async def migrate(app: App, run_id: str) -> Run:
 
 async def decide(app: App, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
     name, person = app.person()
+    if about is not None and len(about) >= SHORT_HASH:  # lists show the beginning; it is enough to mean this one
+        bound_to = (await app.store.get_approval(approval_id)).bound_to
+        about = bound_to if bound_to.startswith(about) else about
     return await _rung(app, app.store.decide_approval(approval_id, approve, name, person.role, about, note))
 
 

@@ -59,7 +59,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
         await app.scheduler.sync()
     staff = Staff(
         engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
-        residents=residents, recover=partial(recover, app),
+        residents=residents, recover=partial(recover, app), alone=app.config.database is None,
     )  # fmt: skip
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick

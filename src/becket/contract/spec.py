@@ -217,7 +217,7 @@ class EffectClass(StrEnum):
 
 
 class RunEffect(Record):
-    """Makes a `run:` action an effect: it goes through the door and may use the network."""
+    """Makes a `run:` action an effect: it goes through the door, and only then may it ask for `network: full`."""
 
     name: DottedName
     class_: EffectClass = Field(default=EffectClass.blind, alias="class")

@@ -14,7 +14,6 @@ from becket.contract.loop import Loop, Loops
 from becket.contract.run import NewRun, Run, Started, Subject
 from becket.contract.spec import Autonomy, InputSpec, InputType
 from becket.contract.store import Store
-from becket.contract.template import fields as template_fields
 from becket.contract.template import fill
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -67,7 +66,7 @@ class Intake:
         loop = self._loops.get(ask.loop_id)
         run_id = new_id("run")
         inputs = check_inputs(loop, ask.inputs)
-        fields = await self._fields(loop, ask, inputs, run_id)
+        fields = await self._fields(ask, inputs, run_id)
         concurrency = loop.spec.concurrency
         return NewRun(
             run_id=run_id,
@@ -90,21 +89,15 @@ class Intake:
             by=ask.by,
         )
 
-    async def _fields(self, loop: Loop, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> dict[str, Json]:
+    async def _fields(self, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> dict[str, Json]:
         known: dict[str, Json] = {
             "loop_id": ask.loop_id, "start": run_id, "trigger": ask.trigger, "repo": self._git.root.name,
             **inputs, **ask.fields,
         }  # fmt: skip
         known.setdefault("branch", self._branch)
-        wanted = {field.name for text in _templates(loop) for field in template_fields(text)}
-        if "sha" not in known and ("sha" in wanted or loop.spec.state_refs):
-            known["sha"] = await self._git.resolve(f"refs/heads/{known['branch']}") or ""
+        if "sha" not in known and (head := await self._git.resolve(f"refs/heads/{known['branch']}")):
+            known["sha"] = head
         return known
-
-
-def _templates(loop: Loop) -> tuple[str, ...]:
-    concurrency = loop.spec.concurrency
-    return (loop.spec.subject, concurrency.group) if concurrency else (loop.spec.subject,)
 
 
 def _filled(template: str, fields: Mapping[str, Json]) -> str:

@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     conditions.waits,
     steps.names,
     steps.effects,
+    steps.network,
     steps.bounds,
     steps.verification,
     steps.commands,

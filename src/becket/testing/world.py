@@ -14,7 +14,7 @@ from becket.adapters.store import open_memory, open_sqlite
 from becket.app.compose import App
 from becket.app.serve import recover
 from becket.app.state import State, find_state
-from becket.contract.action import ActionDef
+from becket.contract.action import ActionDef, VerifierDef
 from becket.contract.agent import Agent, Agents, AgentsByName
 from becket.contract.base import Json
 from becket.contract.effect import EffectAdapter
@@ -43,6 +43,8 @@ class World:
         self._agents = AgentsByName(agents or {})
         self._outside: list[EffectAdapter] = []
         self._actions: list[ActionDef] = []
+        self._verifiers: list[VerifierDef] = []
+        self._joined: str | None = None
         self._kind = store
         make_repository(self.root)
         self.state: State = find_state(self.root).make()
@@ -56,13 +58,20 @@ class World:
         app = App(self.state, self.store, self.console, {Agents: self._agents})
         app.effects.update({adapter.name: adapter for adapter in self._outside})
         app.registry = replace(
-            app.registry, actions={**app.registry.actions, **{action.name: action for action in self._actions}}
+            app.registry,
+            actions={**app.registry.actions, **{one.name: one for one in self._actions}},
+            verifiers={**app.registry.verifiers, **{one.name: one for one in self._verifiers}},
         )
         return app
 
     def action(self, *definitions: ActionDef) -> None:
         """Register actions of the test."""
         self._actions += definitions
+        self.app = self._open_app()
+
+    def verifier(self, *definitions: VerifierDef) -> None:
+        """Register verifiers of the test."""
+        self._verifiers += definitions
         self.app = self._open_app()
 
     def outside(self, *adapters: EffectAdapter) -> None:
@@ -102,6 +111,7 @@ class World:
 
     async def settle(self) -> None:
         """Move every run that can move, one after another, until nothing can."""
+        await self._join()
         while True:
             await self.store.wake_due()
             await self.app.triggers.follow()
@@ -122,8 +132,14 @@ class World:
             await self.store.close()
             self.store = self._open_store()
         self.app = self._open_app()
-        await self.store.join(self.app.worker("daemon", self.clock()), alone=True)
+        await self._join()
         await recover(self.app)
+
+    async def _join(self) -> None:
+        """As the engine of a process does at boot: whoever was here before is dead."""
+        if self._joined != self.app.worker_id:
+            self._joined = self.app.worker_id
+            await self.store.join(self.app.worker("daemon", self.clock()), alone=True)
 
 
 def make_repository(root: Path) -> None:

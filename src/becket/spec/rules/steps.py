@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from becket.contract.condition import RUN
 from becket.contract.errors import Finding
+from becket.contract.process import Network
 from becket.contract.spec import ActionSpec, Phase
 from becket.spec.case import Case
 from becket.spec.document import Path
@@ -71,6 +72,18 @@ def effects(case: Case) -> Iterator[Finding]:
                     spot, "effect-above-autonomy", message, f"set `autonomy: {needed}` or remove the action"
                 )
                 break
+
+
+def network(case: Case) -> Iterator[Finding]:
+    """An action that reaches the outside is an effect and passes the door. A verifier only looks."""
+    for action in case.actions:
+        if action.spec.network is Network.full and action.spec.effects is None:
+            yield case.finding(
+                case.value(*action.path, "network"),
+                "network-without-effects",
+                "an action with `network: full` can change the world outside without passing the door",
+                "declare `effects: {name: ...}` (`class: repeatable` if it only asks), or use `network: loopback`",
+            )
 
 
 def bounds(case: Case) -> Iterator[Finding]:
