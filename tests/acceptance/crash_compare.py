@@ -75,7 +75,7 @@ def _expect_unknown(wanted: View, found: View, name: str) -> None:
         if not line.startswith("run.ended")
     ] + ["handoff.opened effect_unknown", "run.ended ready_for_handoff effect_unknown"]
     wanted["effects"][name] = "unknown"
-    wanted["unproven"].append(f"{subject}: effect {name} {effect} unknown")
+    wanted["unproven"].append(f"{subject}: effect <{name}> {effect} unknown")
     _forget_artifacts(wanted, found, subject, step)
     happened = Counter(wanted["outside"]["shipped"]) - Counter(found["outside"].setdefault("shipped", []))
     missing = subject.split("/")[1]

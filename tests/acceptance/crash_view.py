@@ -63,7 +63,7 @@ async def _names(app: App, runs: tuple[Run, ...]) -> Names:
     known |= {run.run_id: Names(known)(run.subject.name) for run in runs}
     subjects = Names(known)
     for effect in await app.store.effects():
-        known[effect.key] = f"<effect {_effect_name(effect, subjects)}>"
+        known[effect.key] = known[effect.key[:12]] = f"<{_effect_name(effect, subjects)}>"
     for approval in await app.store.approvals():
         known[approval.approval_id] = f"<approval {approval.question}>"
     return Names(known)

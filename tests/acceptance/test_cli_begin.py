@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -153,3 +157,28 @@ def test_the_demo_leaves_nothing_behind(stage: Stage, tmp_path: Path) -> None:
     assert "docs/setup/install.md" in answer.json["patch"]
     assert list(place.iterdir()) == []
     assert not stage.state.exists()
+
+
+def test_doctor_sees_locks_that_were_left_behind(stage: Stage) -> None:
+    """A killed process of ours leaves its number, a killed git leaves its lock file; each with the command that mends."""
+    stage.state.mkdir(exist_ok=True)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (stage.state / "engine.lock").write_text(str(gone.pid))
+    index_lock = stage.root / ".git" / "index.lock"
+    index_lock.touch()
+    os.utime(index_lock, (0, 0))
+    found = {item["where"]: item for item in stage.json("doctor", code=1)["diagnoses"] if item["name"] == "locks"}
+    assert f"process {gone.pid}" in found[str(stage.state / "engine.lock")]["what"]
+    assert found[str(index_lock)]["mend"].endswith("index.lock")
+
+
+def test_doctor_says_that_the_database_is_newer_or_unreachable(stage: Stage) -> None:
+    stage.becket("run", "greet")
+    with contextlib.closing(sqlite3.connect(stage.state / "becket.db")) as database, database:
+        database.execute("update alembic_version set version_num = '9999'")
+    told = stage.becket("doctor", code=1).out
+    assert "9999" in told
+    stage.write("becket.yaml", "version: 1\ndatabase: postgresql://nobody@127.0.0.1:9/none\n")
+    assert "database" in stage.becket("doctor", code=1).out
+    assert "Traceback" not in stage.becket("run", "greet", code=2).err

@@ -47,8 +47,15 @@ class Case:
     def through(self) -> dict[str, Any]:
         """The life after the last kill, to its end; what the world then looks like."""
         life = self.nursery.live(self.folder, story=self.story)
-        assert life.code == 0, f"the next life failed (exit code {life.code}):\n{life.said}"
+        assert life.code == 0, f"the next life failed (exit code {life.code}): {life.said or self._unfinished()}"
         return self.seen(life)
+
+    def _unfinished(self) -> str:
+        journal = sqlite3.connect(f"file:{self.folder}/repo/.git/becket/becket.db?mode=ro", uri=True)
+        runs = journal.execute("SELECT subject, status, iteration, waiting_on FROM runs").fetchall()
+        effects = journal.execute("SELECT name, target, state, attempts, reason FROM effects").fetchall()
+        last = journal.execute("SELECT run_id, kind, data FROM events ORDER BY at DESC LIMIT 15").fetchall()
+        return "\n".join(map(str, [*runs, *effects, *last]))
 
     def seen(self, life: Life) -> dict[str, Any]:
         posts = {
@@ -123,8 +130,12 @@ class Matrix:
 
         def play(case: Case) -> Life:
             life = case.killed(f"{point}@{nth}")
-            if life.killed:
-                compare(self.baseline(story)[1], case.through(), case.doubts.values())
+            try:
+                if life.killed:
+                    compare(self.baseline(story)[1], case.through(), case.doubts.values())
+            except AssertionError as error:
+                error.add_note(f"{story} was killed at {point}@{nth}; under way: {list(case.doubts.values())}")
+                raise
             return life
 
         life = self.with_case(story, play)

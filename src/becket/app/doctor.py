@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from becket.adapters.git.repository import MIN_VERSION
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
 from becket.adapters.store import open_memory
@@ -23,12 +25,12 @@ from becket.contract.errors import Finding, UsageError
 from becket.contract.process import Holds
 from becket.setup import doctor
 from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, SandboxFact, StoreFacts
-from becket.setup.host import disk_free, inotify, process_alive, write_problem
+from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
 from becket.spec.load import load_config
 
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "to_json"]
 
-GIT_MINIMUM = (2, 31)
+GIT_LOCK_LIFE = 60.0
 
 
 def examine(folder: Path) -> tuple[Diagnosis, ...]:
@@ -48,7 +50,7 @@ def facts(folder: Path) -> DoctorFacts:
     state = _state(folder)
     return DoctorFacts(
         git_version=_git(folder, "--version"),
-        git_minimum=GIT_MINIMUM,
+        git_minimum=MIN_VERSION,
         python_version=tuple(sys.version_info[:3]),
         root=state.root if state else None,
         state=state.folder if state else None,
@@ -104,11 +106,25 @@ def _sandbox(offer: Offer) -> SandboxFact:
 
 
 def _locks(state: State | None) -> tuple[LockFact, ...]:
-    """Ours are held by the kernel and die with their process: a file that is left over means nothing."""
+    """Who holds ours, which of ours a killed process left its name in, and git's own that nobody seems to use."""
     if state is None:
         return ()
-    held = ((path, holder(path)) for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock))
-    return tuple(LockFact(path, pid) for path, pid in held if pid is not None)
+    found = []
+    for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock):
+        left = read_lock(path)
+        if (pid := holder(path)) is not None:
+            found.append(LockFact(path, pid))
+        elif left is not None and left.pid is not None:
+            found.append(left)
+    return (*found, *_old_git_locks(state))
+
+
+def _old_git_locks(state: State) -> Iterator[LockFact]:
+    """git removes its locks within moments; one that has lain for a minute stops every commit and every promotion."""
+    for path in (*state.common.glob("*.lock"), *state.common.glob("refs/heads/**/*.lock")):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > GIT_LOCK_LIFE:
+                yield LockFact(path, None)
 
 
 def _open_store(state: State | None) -> StoreFacts | None:

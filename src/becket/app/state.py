@@ -91,7 +91,7 @@ def find_state(start: Path | None = None) -> State:
             capture_output=True, text=True, check=False, env=clean,
         )  # fmt: skip
     except FileNotFoundError:
-        raise UsageError("git was not found on PATH; install git 2.31 or newer") from None
+        raise UsageError("git was not found on PATH; install git 2.32 or newer") from None
     lines = told.stdout.splitlines()
     if told.returncode != 0 or len(lines) != 2:
         said = told.stderr.strip().splitlines()
