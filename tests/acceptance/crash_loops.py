@@ -181,7 +181,7 @@ phases:
   act:
     objective: mend it, at the second try
     actions:
-      - {id: fix, uses: agent.work, with: {agent: fixer, brief: "{iteration}"}}
+      - {id: fix, uses: agent.work, with: {agent: fixer, brief: "try {iteration}"}}
       - {id: flaky, run: "echo x >> tries; test $(wc -l < tries) -ge 2", in: scratch, retry: 2}
   verify:
     objective: it is mended

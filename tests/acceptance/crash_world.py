@@ -24,6 +24,7 @@ from becket.contract.agent import AgentReport, Agents, AgentsByName, Limits, Usa
 from becket.contract.base import Json
 from becket.contract.effect import EffectState
 from becket.contract.errors import UsageError
+from becket.contract.events import Kind
 from becket.contract.run import ENDED, Run, Status
 from becket.contract.store import RunFilter
 from becket.engine import commands
@@ -66,7 +67,7 @@ class Fixer:
     """An agent whose second call mends the file, and whose calls can be repeated."""
 
     async def run(self, brief: str, workspace: Path, limits: Limits, session: str | None = None) -> AgentReport:
-        (workspace / "it.txt").write_text("good\n" if brief == "2" else f"bad {brief}\n")
+        (workspace / "it.txt").write_text("good\n" if brief == "try 2" else f"bad {brief}\n")
         return AgentReport(ended=True, said="done", usage=Usage(seconds=1.0, turns=1, tokens=10, usd=0.01))
 
 
@@ -218,19 +219,26 @@ async def holding_back(stage: Stage) -> None:
 
 
 async def cancelling(stage: Stage) -> None:
-    store = stage.app.store
+    """Two runs are cancelled while their commands are at work, a third one while it waits."""
     waiting = await stage.start("bell", "1")
-    for n in ("1", "2"):
-        run_id = await stage.start("slow", n)
-        serving = asyncio.create_task(stage.rest())
-        while (await store.get_run(run_id)).status not in ENDED:
-            if any(step for step in await store.live_children()):
-                await store.ask_cancel(run_id, "owner", "enough")
+    at_work = [await stage.start("slow", n) for n in ("1", "2")]
+    serving = asyncio.create_task(stage.rest())
+    while not serving.done():
+        for run_id in at_work:
+            if await _is_at_work(stage, run_id):
+                await stage.app.store.ask_cancel(run_id, "owner", "enough")
                 stage.app.kick()
-            await asyncio.sleep(0.005)  # the child is another process
-        await serving
-    await store.ask_cancel(waiting, "owner", "enough")
+        await asyncio.sleep(0.005)  # the commands are other processes
+    await serving
+    await stage.app.store.ask_cancel(waiting, "owner", "enough")
     await stage.rest()
+
+
+async def _is_at_work(stage: Stage, run_id: str) -> bool:
+    run = await stage.app.store.get_run(run_id)
+    if run.status is not Status.running:
+        return False
+    return any(event.kind is Kind.child_started for event in await stage.app.store.events(run_id))
 
 
 async def _ended(stage: Stage, run_id: str) -> bool:

@@ -160,7 +160,7 @@ def test_the_demo_leaves_nothing_behind(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_doctor_sees_locks_that_were_left_behind(stage: Stage) -> None:
-    """A killed process of ours leaves its number, a killed git leaves its lock file; each with the command that mends."""
+    """A killed process of ours leaves its number, a killed git its lock file; each has a command that mends."""
     stage.state.mkdir(exist_ok=True)
     gone = subprocess.Popen(["true"])
     gone.wait()

@@ -5,6 +5,7 @@ The matrix is made from the registry of crash points. A point that no story pass
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import sqlite3
@@ -34,6 +35,7 @@ class Case:
     nursery: Nursery
     receiver: Receiver
     doubts: dict[str, Doubt] = field(default_factory=dict)
+    paid: set[str] = field(default_factory=set)
 
     def killed(self, at: str) -> Life:
         """A life that is to end at a crash point."""
@@ -42,7 +44,9 @@ class Case:
         return life
 
     def buried(self) -> None:
-        self.doubts |= {doubt.key: doubt for doubt in _under_way(self.folder)}
+        for key, class_, deferred, target in ask_journal(self.folder, UNSETTLED):
+            self.doubts[key] = Doubt(key, class_, bool(deferred), target.startswith("command:"))
+        self.paid |= {subject for (subject,) in ask_journal(self.folder, PAID)}
 
     def through(self) -> dict[str, Any]:
         """The life after the last kill, to its end; what the world then looks like."""
@@ -51,11 +55,12 @@ class Case:
         return self.seen(life)
 
     def _unfinished(self) -> str:
-        journal = sqlite3.connect(f"file:{self.folder}/repo/.git/becket/becket.db?mode=ro", uri=True)
-        runs = journal.execute("SELECT subject, status, iteration, waiting_on FROM runs").fetchall()
-        effects = journal.execute("SELECT name, target, state, attempts, reason FROM effects").fetchall()
-        last = journal.execute("SELECT run_id, kind, data FROM events ORDER BY at DESC LIMIT 15").fetchall()
-        return "\n".join(map(str, [*runs, *effects, *last]))
+        questions = (
+            "SELECT subject, status, iteration, waiting_on FROM runs",
+            "SELECT name, target, state, attempts, reason FROM effects",
+            "SELECT run_id, kind, data FROM events ORDER BY at DESC LIMIT 15",
+        )
+        return "\n".join(str(row) for question in questions for row in ask_journal(self.folder, question))
 
     def seen(self, life: Life) -> dict[str, Any]:
         posts = {
@@ -65,19 +70,30 @@ class Case:
         return {**life.value, "posts": sorted([path, body] for (path, _), body in posts.items()), "console": console}
 
 
-def _under_way(folder: Path) -> Iterator[Doubt]:
-    """The effects that the journal calls unsettled, read as any program would read it."""
+UNSETTLED = """
+SELECT key, class, defer, target FROM effects WHERE state IN ('intended', 'retrying') OR (
+    state = 'done' AND json_extract(result, '$.observed') AND NOT EXISTS (
+        SELECT 1 FROM steps WHERE steps.run_id = effects.run_id AND steps.iteration = effects.iteration
+            AND steps.phase = effects.phase AND steps.id = effects.action_id))
+"""
+"""Effects under way, and those whose look-up is known to the row only: its receipt died with the process."""
+
+PAID = """
+SELECT DISTINCT runs.subject FROM spending JOIN runs USING (run_id) WHERE NOT EXISTS (
+    SELECT 1 FROM steps WHERE spending.key LIKE
+        steps.run_id || ':' || steps.iteration || ':' || steps.phase || ':' || steps.id || ':%')
+"""
+"""Runs that paid for a call whose outcome died with the process: what it cost counts, although it brought nothing."""
+
+
+def ask_journal(folder: Path, question: str) -> list[tuple[Any, ...]]:
+    """Read the journal as any program would."""
     file = folder / "repo" / ".git" / "becket" / "becket.db"
     if not file.exists():
-        return
-    journal = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
-    try:
-        if journal.execute("SELECT 1 FROM sqlite_master WHERE name = 'effects'").fetchone():
-            unsettled = "SELECT key, class, defer, target FROM effects WHERE state IN ('intended', 'retrying')"
-            for key, class_, deferred, target in journal.execute(unsettled).fetchall():
-                yield Doubt(key, class_, bool(deferred), target.startswith("command:"))
-    finally:
-        journal.close()
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as journal:
+        made = journal.execute("SELECT 1 FROM sqlite_master WHERE name = 'effects'").fetchone()
+        return journal.execute(question).fetchall() if made else []
 
 
 class Matrix:
@@ -132,7 +148,7 @@ class Matrix:
             life = case.killed(f"{point}@{nth}")
             try:
                 if life.killed:
-                    compare(self.baseline(story)[1], case.through(), case.doubts.values())
+                    compare(self.baseline(story)[1], case.through(), case.doubts.values(), case.paid)
             except AssertionError as error:
                 error.add_note(f"{story} was killed at {point}@{nth}; under way: {list(case.doubts.values())}")
                 raise

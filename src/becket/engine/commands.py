@@ -15,6 +15,7 @@ from becket.contract.base import Json, digest_of
 from becket.contract.condition import Condition, split_ref
 from becket.contract.effect import EffectCall, Permit, Seen
 from becket.contract.errors import ActionFailed, EffectFailed
+from becket.contract.receipt import StoredReceipt
 from becket.contract.spec import ActionSpec, Autonomy, Command, EffectClass, RunEffect, Where
 from becket.contract.template import in_shell
 from becket.engine.context import StepContext, text_of
@@ -73,17 +74,27 @@ async def verify_by_command(context: StepContext, spec: Command) -> Verdict:
 async def _as_effect(context: StepContext, spec: ActionSpec, effect: RunEffect, command: RunCommand) -> Result:
     adapter = CommandEffect(context, spec, effect, command)
     payload = {"command": spec.run, "values": digest_of(command.env)}
-    report = await context.perform_by(
-        EffectCall(name=effect.name, target=f"command:{spec.id}", payload=payload), adapter
-    )
+    call = EffectCall(name=effect.name, target=f"command:{spec.id}", payload=payload)
+    report = await context.perform_by(call, adapter)
     if report.state == "dry_run":
         return Result(nothing_to_do=f"dry run: would have run {effect.name}")
     if report.state == "unknown":
         return Result(nothing_to_do="whether it happened is not known")
     if report.result.get("observed"):
+        if not context.receipts:  # whoever looked it up died before the step was written: look again, for the receipt
+            await adapter.look_up(call, report.key)
         return Result(nothing_to_do="it had happened already", conditions=_conditions(spec, 0, None))
     end = CommandEnd.model_validate(report.result["end"] | {"stdout": report.result["end"]["stdout"].encode()})
+    _adopt_proof(context, report.result)
     return _result(spec, end, command.cwd)
+
+
+def _adopt_proof(context: StepContext, result: dict[str, Json]) -> None:
+    """What an earlier life of this run did and could not write down any more, unless redaction changed it."""
+    proof = StoredReceipt.model_validate(result["receipt"])
+    if not context.receipts and proof.receipt.digest == proof.digest:
+        context.receipts.append(proof)
+        context.artifacts.append(proof.receipt.log or result["end"]["log"])
 
 
 class CommandEffect:
@@ -110,7 +121,8 @@ class CommandEffect:
         if end.end != "exited":
             raise EffectFailed(f"the command {end.end}: {end.message}", ambiguous=end.end == "killed")
         dumped = end.model_dump(mode="json", exclude={"stdout"}) | {"stdout": end.stdout.decode(errors="replace")}
-        return {"end": dumped, "exit_code": end.exit_code}
+        proof = self._context.receipts[-1].model_dump(mode="json")
+        return {"end": dumped, "exit_code": end.exit_code, "receipt": proof}
 
     async def look_up(self, call: EffectCall, key: str) -> Seen:
         if self._look_up is None:

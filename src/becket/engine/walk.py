@@ -105,7 +105,9 @@ class Walk:
     async def _actions(self, phase: Phase, spec: PhaseSpec) -> bool:
         """False when an action's failure cut the phase short."""
         for action in spec.actions:
-            if phase not in CLOSING and await self._out_of_bounds():
+            # What was done before a crash stays done: bounds stop only what has not begun.
+            new = (phase, action.id) not in self._memo
+            if new and phase not in CLOSING and await self._out_of_bounds():
                 self._diverted = True
                 return False
             step = await self._once(phase, action.id, partial(self._act, phase, action))

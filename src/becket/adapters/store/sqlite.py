@@ -11,18 +11,46 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
 from becket.adapters.store import points
-from becket.adapters.store.tx import Clock, Tx
+from becket.adapters.store.prepared import prepare
+from becket.adapters.store.tx import Clock, Params, Tx
 from becket.contract.errors import StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_SECONDS = 5.0
+
+
+class SqliteTx(Tx):
+    """Writes by prepared SQL on the driver's own connection; reads as any other."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection) -> None:
+        super().__init__(conn, clock)
+        self._raw = raw
+
+    def run(self, statement: sa.Executable, params: Params) -> int:
+        if not params:
+            return 0 if isinstance(params, list) else super().run(statement, params)
+        first = params[0] if isinstance(params, list) else params
+        prepared = prepare(statement, tuple(first), self.conn.dialect)
+        return super().run(statement, params) if prepared is None else prepared.run(self._raw, params)
+
+    def locked_row(self, statement: sa.Executable, **params: Any) -> dict[str, Any] | None:
+        prepared = prepare(statement, tuple(params), self.conn.dialect)
+        if prepared is None:
+            return super().locked_row(statement, **params)
+        cursor = self._raw.execute(prepared.sql, prepared.values(params))
+        row = cursor.fetchone()
+        return (
+            None if row is None else {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+        )
 
 
 class SqliteDatabase:
@@ -44,7 +72,7 @@ class SqliteDatabase:
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             try:
-                return work(Tx(self._conn, self._clock), *args, **kwargs)
+                return work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
             except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
                 raise self._unavailable(error) from error
 
@@ -53,7 +81,7 @@ class SqliteDatabase:
             try:
                 self._raw.execute("BEGIN IMMEDIATE")
                 try:
-                    result = work(Tx(self._conn, self._clock), *args, **kwargs)
+                    result = work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
                     points.before_commit(work.__name__)
                     self._raw.execute("COMMIT")
                 except BaseException:
