@@ -46,11 +46,7 @@ class SqliteTx(Tx):
         prepared = prepare(statement, tuple(params), self.conn.dialect)
         if prepared is None:
             return super().locked_row(statement, **params)
-        cursor = self._raw.execute(prepared.sql, prepared.values(params))
-        row = cursor.fetchone()
-        return (
-            None if row is None else {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
-        )
+        return prepared.first(self._raw, params)
 
 
 class SqliteDatabase:
