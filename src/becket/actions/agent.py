@@ -32,11 +32,10 @@ async def work(context: ActionContext, params: WorkParams) -> Result:
 
 
 async def _changed(context: ActionContext) -> tuple[str, ...]:
-    git = context.port(Git)
-    workspace = await git.find_workspace((await context.workspace()).parent)
+    workspace = await context.existing_workspace()
     if workspace is None:
         raise ActionFailed("the agent removed its own checkout", kind="workspace_gone")
-    state = await git.status(workspace)
+    state = await context.port(Git).status(workspace)
     return (*state.changed, *state.untracked)
 
 

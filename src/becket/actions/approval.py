@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Duration, Record, digest_of
-from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.condition import Condition, ConditionGroup, Life
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.spec import Name
 
@@ -19,10 +19,11 @@ class AskParams(Record):
     role: str = "approver"
     expires: Duration = 7 * 86400.0
     of: Name = "approval"
+    keep: Life = Life.iteration  # `run`: the answer stands for the rest of the run
 
 
 def groups(params: AskParams) -> tuple[ConditionGroup, ...]:
-    return (ConditionGroup(object=params.of, names=NAMES),)
+    return (ConditionGroup(object=params.of, names=NAMES, life=params.keep),)
 
 
 async def ask(context: ActionContext, params: AskParams) -> Result:
@@ -32,7 +33,7 @@ async def ask(context: ActionContext, params: AskParams) -> Result:
     if approval.state in (ApprovalState.approved, ApprovalState.used):
         approval = await context.use_approval(approval.approval_id, bound_to)
     name = "approved" if approval.state is ApprovalState.used else approval.state.value
-    said = Condition(object=params.of, name=name, group=NAMES, evidence=_evidence(approval))
+    said = Condition(object=params.of, name=name, group=NAMES, life=params.keep, evidence=_evidence(approval))
     return Result(
         outputs={"approval": approval.approval_id, "state": name, "by": approval.decided_by or ""}, conditions=(said,)
     )

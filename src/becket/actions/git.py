@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record, digest_of
+from becket.contract.base import Record
 from becket.contract.effect import EffectCall
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git
+from becket.verifiers.git import refs_shown
 
 
 class BaseParams(Record):
@@ -28,14 +29,19 @@ async def read_base(context: ActionContext, params: BaseParams) -> Result:
     found = await git.resolve(str(sha) if sha else f"refs/heads/{branch}")
     if found is None:
         raise ActionFailed(f"{branch} has no commit here; is `branch:` in becket.yaml right?", kind="no_base")
-    tree, refs = await git.tree_of(found), digest_of(dict(await git.refs()))
-    return Result(outputs={"sha": found, "branch": branch, "tree": tree, "refs": refs}, progress="")
+    refs = dict(await git.refs())
+    outputs = {"sha": found, "branch": branch, "tree": await git.tree_of(found), "refs": refs_shown(refs)}
+    return Result(outputs=outputs)
 
 
 async def update_ref(context: ActionContext, params: UpdateRefParams) -> Result:
     payload = {"new": params.new, "old": params.old}
     report = await context.perform(EffectCall(name="git.update_ref", target=params.ref, payload=payload))
-    return Result(outputs={"state": report.state, "effect": report.key}, note=report.reason)
+    return Result(
+        outputs={"state": report.state, "effect": report.key},
+        note=report.reason,
+        facts={"moved": params.new} if report.happened else {},  # so that a loop does not feed itself for ever
+    )
 
 
 ACTIONS = (

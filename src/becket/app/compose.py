@@ -145,6 +145,7 @@ class App:
                 registry=self.registry,
                 ports=_Lazily(ports, {Processes: lambda: self.processes}),
                 redact=self.redactor.text,
+                redact_value=self.redactor.value,
                 worker=self.worker_id,
             )
         )

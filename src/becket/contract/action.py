@@ -13,6 +13,7 @@ from pydantic import Field
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup, Conditions
 from becket.contract.effect import EffectCall
+from becket.contract.git import Workspace
 from becket.contract.handoff import Approval
 from becket.contract.receipt import Receipt
 from becket.contract.run import Decision, Run
@@ -62,6 +63,10 @@ class ActionContext(Protocol):
 
     async def workspace(self) -> Path:
         """The run's own checkout of the repository, made at the first call."""
+        ...
+
+    async def existing_workspace(self) -> Workspace | None:
+        """The checkout as it was left, or None if this run never had one (or something removed it)."""
         ...
 
     async def scratch(self) -> Path:
@@ -125,7 +130,8 @@ class RunCommand(Record):
 class CommandEnd(Record):
     exit_code: int | None
     end: str
-    stdout: bytes  # the first megabyte of standard output
+    stdout: str  # the first megabyte of standard output
+    tail: str  # the end of the log
     log: str  # artifact digest of the whole log
     receipt: str
     left_running: int

@@ -32,6 +32,7 @@ class Carried(Record):
     failures: dict[str, int] = Field(default_factory=dict)  # failure signature -> how often
     progress: tuple[str, ...] = ()  # marks of what earlier iterations brought
     last: str = ""  # digest of what the last counted iteration added
+    naps: int = 0  # woken iterations in a row
 
 
 class Claim(Record):

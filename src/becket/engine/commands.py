@@ -7,6 +7,8 @@ variable, which the shell expands but does not parse again (L24).
 from __future__ import annotations
 
 import json
+import os
+import stat
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from becket.contract.template import in_shell
 from becket.engine.context import StepContext, text_of
 
 REPORT_LIMIT = 64_000_000
+OUTPUT_LIMIT = 1_000_000
 KILL_ROOM = 10.0
 """A command is killed at its own time limit; the door gives it this much longer to be gone."""
 
@@ -33,10 +36,10 @@ def bind(context: StepContext, text: str) -> tuple[str, dict[str, str]]:
 
 async def prepare(context: StepContext, spec: Command, text: str) -> RunCommand:
     bound, variables = bind(context, text)
-    tree = context.run.subject.fields.get("sha") if spec.in_ is Where.tree else None
+    in_tree = spec.in_ is Where.tree
     return RunCommand(
         text=bound,
-        cwd=await (context.workspace() if spec.in_ is Where.tree else context.scratch()),
+        cwd=await (context.workspace() if in_tree else context.scratch()),
         timeout=spec.timeout,
         env={
             "BECKET_RUN": context.run.run_id,
@@ -48,7 +51,7 @@ async def prepare(context: StepContext, spec: Command, text: str) -> RunCommand:
             **variables,
         },
         network=spec.network.value,
-        tree=str(tree) if tree else None,
+        tree=await context.clean_commit() if in_tree else None,
     )
 
 
@@ -68,7 +71,7 @@ async def verify_by_command(context: StepContext, spec: Command) -> Verdict:
     says = Say.undecided
     if end.end == "exited" and end.exit_code in (0, 1):
         says = Say.passed if end.exit_code == 0 else Say.failed
-    return Verdict(says, {"exit_code": end.exit_code, "end": end.end, "log": end.log, "said": _excerpt(end.stdout)})
+    return Verdict(says, {"exit_code": end.exit_code, "end": end.end, "log": end.log, "said": _excerpt(end.tail)})
 
 
 async def _as_effect(context: StepContext, spec: ActionSpec, effect: RunEffect, command: RunCommand) -> Result:
@@ -83,10 +86,9 @@ async def _as_effect(context: StepContext, spec: ActionSpec, effect: RunEffect, 
     if report.result.get("observed"):
         if not context.receipts:  # whoever looked it up died before the step was written: look again, for the receipt
             await adapter.look_up(call, report.key)
-        return Result(nothing_to_do="it had happened already", conditions=_conditions(spec, 0, None))
-    end = CommandEnd.model_validate(report.result["end"] | {"stdout": report.result["end"]["stdout"].encode()})
+        return Result(nothing_to_do="it had happened already", conditions=_conditions(spec, 0, None, observed=True))
     _adopt_proof(context, report.result)
-    return _result(spec, end, command.cwd)
+    return _result(spec, CommandEnd.model_validate(report.result["end"]), command.cwd)
 
 
 def _adopt_proof(context: StepContext, result: dict[str, Json]) -> None:
@@ -106,6 +108,7 @@ class CommandEffect:
         self.needs: Autonomy = effect.needs
         self.timeout: float = spec.timeout + KILL_ROOM
         self._context = context
+        self._spec = spec
         self._look_up = effect.look_up
         self._command = command.model_copy(update={"kind": "effect"})
 
@@ -120,7 +123,10 @@ class CommandEffect:
             raise EffectFailed(f"it did not end within {self._command.timeout:g} s", ambiguous=True)
         if end.end != "exited":
             raise EffectFailed(f"the command {end.end}: {end.message}", ambiguous=end.end == "killed")
-        dumped = end.model_dump(mode="json", exclude={"stdout"}) | {"stdout": end.stdout.decode(errors="replace")}
+        if end.exit_code and not _mapped(self._spec, end.exit_code):
+            # Nobody knows how far it came. What that means is for the door to say, by the effect's class.
+            raise EffectFailed(f"exit code {end.exit_code}: {_excerpt(end.tail)}", retryable=True, ambiguous=True)
+        dumped = end.model_dump(mode="json")
         proof = self._context.receipts[-1].model_dump(mode="json")
         return {"end": dumped, "exit_code": end.exit_code, "receipt": proof}
 
@@ -149,7 +155,7 @@ def _result(spec: ActionSpec, end: CommandEnd, cwd: Path) -> Result:
     conditions = _conditions(spec, code, parsed)
     if code != 0 and not _mapped(spec, code):
         raise ActionFailed(
-            f"exit code {code}: {_excerpt(end.stdout) or 'see the log'}", kind=f"exit_{code}", retryable=True
+            f"exit code {code}: {_excerpt(end.tail) or 'see the log'}", kind=f"exit_{code}", retryable=True
         )
     return Result(outputs=_outputs(spec, end, parsed, cwd), conditions=conditions)
 
@@ -168,7 +174,7 @@ def _parse(spec: ActionSpec, end: CommandEnd, cwd: Path) -> Json:
 def _junit(path: Path) -> Json:
     """Counts of a JUnit report. No report and no test are failures, never silence (L11)."""
     try:
-        data = path.read_bytes()[:REPORT_LIMIT]
+        data = _read(path, REPORT_LIMIT)
         if b"<!DOCTYPE" in data or b"<!ENTITY" in data:  # a report has no use for them; a bomb has
             raise ActionFailed(f"{path.name} declares entities", kind="bad_report")
         root = ET.fromstring(data)  # noqa: S314
@@ -188,11 +194,11 @@ def _outputs(spec: ActionSpec, end: CommandEnd, parsed: Json, cwd: Path) -> dict
     for name, source in spec.outputs.items():
         kind, _, path = source.partition(":")
         if kind == "stdout":
-            made[name] = end.stdout.decode(errors="replace").rstrip("\n")  # as the shell's own $(...) does
+            made[name] = end.stdout.rstrip("\n")  # as the shell's own $(...) does
         elif kind == "json" and (value := _dig(parsed, path)) is not None:
             made[name] = value
         elif kind == "file" and (file := _inside(cwd, path)).is_file():
-            made[name] = file.read_text(errors="replace")[:1_000_000]
+            made[name] = _read(file, OUTPUT_LIMIT).decode(errors="replace")
     return made
 
 
@@ -205,6 +211,15 @@ def _dig(value: Json, path: str) -> Json:
         else:
             return None
     return value
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """A file that a contained program made: never a pipe that blocks us, never more than the limit."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(file, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ActionFailed(f"{path.name} is not a regular file", kind="bad_output")
+        return stream.read(limit)
 
 
 def _inside(cwd: Path, name: str) -> Path:
@@ -228,19 +243,28 @@ def _matches(key: str, code: int) -> bool:
     return int(low) <= code <= int(high) if dash else code == int(low)
 
 
-def _conditions(spec: ActionSpec, code: int, parsed: Json) -> tuple[Condition, ...]:
-    """The most exact exit-code key wins; a JSON key adds its condition beside it."""
+def _conditions(spec: ActionSpec, code: int, parsed: Json, observed: bool = False) -> tuple[Condition, ...]:
+    """The most exact exit-code key wins, and replaces the other exit codes' conditions; so do the values of one JSON
+    path among themselves.
+    """
     exact = [key for key in spec.raises if _matches(key, code)]
     exact.sort(key=lambda key: (key == "*", "-" in key))
     chosen = exact[:1] + [key for key in spec.raises if key.startswith("json:") and _json_holds(key, parsed)]
     raised = []
     for key in chosen:
         object_, name = split_ref(spec.raises[key])
-        group = tuple({split_ref(ref)[1] for ref in spec.raises.values() if split_ref(ref)[0] == object_})
-        evidence = {"exit_code": code, "by": spec.id, **({"matched": key} if key.startswith("json:") else {})}
-        own = () if "." not in spec.raises[key] else group
-        raised.append(Condition(object=object_, name=name, group=own, life=spec.keep, evidence=evidence))
+        siblings = (split_ref(ref) for other, ref in spec.raises.items() if _source(other) == _source(key))
+        group = tuple(dict.fromkeys(sibling for owner, sibling in siblings if owner == object_))
+        evidence: dict[str, Json] = {"by": spec.id, **({"observed": True} if observed else {"exit_code": code})}
+        if key.startswith("json:"):
+            evidence["matched"] = key
+        raised.append(Condition(object=object_, name=name, group=group, life=spec.keep, evidence=evidence))
     return tuple(raised)
+
+
+def _source(key: str) -> str:
+    """What a key of `raises` looks at: the exit code, or one path of the JSON."""
+    return key.partition("=")[0] if key.startswith("json:") else "exit code"
 
 
 def _json_holds(key: str, parsed: Json) -> bool:
@@ -249,6 +273,6 @@ def _json_holds(key: str, parsed: Json) -> bool:
     return found is not None and text_of(found) == wanted
 
 
-def _excerpt(output: bytes) -> str:
+def _excerpt(said: str) -> str:
     """The end of what it said, in one line."""
-    return " ".join(output[-400:].decode(errors="replace").split())[-200:]
+    return " ".join(said.split())[-200:]

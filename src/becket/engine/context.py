@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,8 @@ from becket.contract.condition import Conditions
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectAdapter, EffectCall, Origin
 from becket.contract.errors import ActionFailed
-from becket.contract.events import Kind, NewEvent
-from becket.contract.git import Git
-from becket.contract.handoff import Approval
+from becket.contract.git import Git, Workspace
+from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import Loops, Places, Policy
 from becket.contract.process import ChildRef, ChildSpec, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
@@ -30,6 +30,7 @@ from becket.engine.intake import Ask, Intake
 Port = TypeVar("Port")
 
 STDOUT_LIMIT = 1_000_000
+TAIL_LIMIT = 400
 
 command_ended = CrashPoint("command.ended", "a command has run, its log is not kept yet")
 log_kept = CrashPoint("command.log_kept", "the log is an artifact, the receipt is not written yet")
@@ -49,6 +50,7 @@ class Surroundings:
     registry: Registry
     ports: Mapping[type, object]
     redact: Callable[[str], str]
+    redact_value: Callable[[Json], Json]
     worker: str
     lease_ttl: float = 30.0
 
@@ -109,11 +111,22 @@ class StepContext:
 
     async def workspace(self) -> Path:
         git, folder = self.port(Git), self.house.places.of_run(self.run.run_id)
-        found = await git.find_workspace(folder)
+        found = await self.existing_workspace()
         if found is None:
             revision = str(self.run.subject.fields.get("sha") or f"refs/heads/{self.run.subject.fields['branch']}")
             found = await git.open_workspace(folder, revision)
         return found.tree
+
+    async def existing_workspace(self) -> Workspace | None:
+        return await self.port(Git).find_workspace(self.house.places.of_run(self.run.run_id))
+
+    async def clean_commit(self) -> str | None:
+        """The commit that the checkout shows exactly; None once anything in it differs."""
+        found = await self.existing_workspace()
+        if found is None:
+            return None
+        state = await self.port(Git).status(found)
+        return state.head if state.clean else None
 
     async def scratch(self) -> Path:
         folder = self.house.places.of_run(self.run.run_id) / "scratch"
@@ -133,8 +146,6 @@ class StepContext:
         )
         if report.state == "unknown":
             self.unknown_effects.append(report)
-        if report.happened and call.name == "git.update_ref":
-            self.facts.append(("moved", str(call.payload.get("new"))))
         return report
 
     async def keep(self, content: bytes | Path, name: str) -> str:
@@ -185,18 +196,42 @@ class StepContext:
             _Children(self),
         )
         command_ended()
-        kept = await self.keep(log, f"{self.step_id}.log")
+        kept = await self.keep(await asyncio.to_thread(self._redacted, log), f"{self.step_id}.log")
         log_kept()
+        env = {name: self.house.redact(value) for name, value in command.env.items()}
         receipt = Receipt(
-            kind=command.kind, command=argv, tree=command.tree, exit_code=result.exit_code, log=kept,
-            environment=digest_of({"env": command.env, "network": command.network, "sandbox": result.sandbox}),
-            body={"end": result.end, "cwd": command.cwd.name, "env": command.env, "network": command.network},
-        )  # fmt: skip
+            kind=command.kind,
+            command=tuple(self.house.redact(word) for word in argv),
+            tree=command.tree,
+            exit_code=result.exit_code,
+            log=kept,
+            environment=digest_of({"env": env, "network": command.network, "sandbox": result.sandbox}),
+            body={
+                "end": result.end,
+                "cwd": command.cwd.name,
+                "env": env,
+                "network": command.network,
+                "left_running": result.left_running,
+            },
+        )
         return CommandEnd(
-            exit_code=result.exit_code, end=result.end, stdout=_head(stdout), log=kept,
-            receipt=await self.receipt(receipt, started, await self.now()), left_running=result.left_running,
+            exit_code=result.exit_code,
+            end=result.end,
+            stdout=_head(stdout),
+            tail=_tail(log),
+            log=kept,
+            receipt=await self.receipt(receipt, started, await self.now()),
+            left_running=result.left_running,
             message=result.message,
-        )  # fmt: skip
+        )
+
+    def _redacted(self, log: Path) -> bytes | Path:
+        """The log without secrets (L25); the file itself where there is none."""
+        if not log.exists():
+            return b""
+        said = log.read_bytes().decode(errors="surrogateescape")
+        clean = self.house.redact(said)
+        return log if clean == said else clean.encode(errors="surrogateescape")
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.
@@ -226,7 +261,15 @@ class StepContext:
 
     async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
         now = await self.now()
-        identity = digest_of([self.run.run_id, question, bound_to, role])[:12]
+        asked = [question, bound_to, role]
+        earlier = [
+            one
+            for one in await self.house.store.approvals(self.run.run_id)
+            if [one.question, one.bound_to, one.role] == asked
+        ]
+        spent = [one for one in earlier if one.state is ApprovalState.used and one.used_by != self._user()]
+        # An approval that an earlier iteration spent is spent: the same question is asked anew.
+        identity = digest_of([self.run.run_id, *asked, len(spent)])[:12]
         return await self.house.store.ask_approval(
             self.run.run_id,
             self.run.epoch,
@@ -242,7 +285,10 @@ class StepContext:
         )
 
     async def use_approval(self, approval_id: str, bound_to: str) -> Approval:
-        return await self._spend_approval(approval_id, bound_to, f"{self.run.run_id}:{self.phase}:{self.step_id}")
+        return await self._spend_approval(approval_id, bound_to, self._user())
+
+    def _user(self) -> str:
+        return f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}"
 
     async def _spend_approval(self, approval_id: str, bound_to: str, used_by: str) -> Approval:
         return await self.house.store.use_approval(approval_id, self.run.run_id, self.run.epoch, bound_to, used_by)
@@ -263,7 +309,8 @@ class _Children:
 
     async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
         run = self._context.run
-        await self._context.house.store.child_started(run.run_id, run.epoch, child, argv)
+        shown = [self._context.house.redact(word) for word in argv]
+        await self._context.house.store.child_started(run.run_id, run.epoch, child, shown)
 
     async def ended(self, child: ChildRef) -> None:
         await self._context.house.store.child_ended(child)
@@ -274,12 +321,16 @@ def text_of(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path) -> str:
     if not path.exists():
-        return b""
+        return ""
     with path.open("rb") as file:
-        return file.read(STDOUT_LIMIT)
+        return file.read(STDOUT_LIMIT).decode(errors="replace")
 
 
-def note(text: str) -> NewEvent:
-    return NewEvent(kind=Kind.note, data={"text": text})
+def _tail(path: Path) -> str:
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL_LIMIT))
+        return file.read(TAIL_LIMIT).decode(errors="replace")

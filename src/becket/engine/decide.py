@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from becket.contract.base import Json, digest_of
 from becket.contract.condition import RUNTIME_HANDOFFS, Conditions
 from becket.contract.run import Decision, Outcome, Run, Step, StepState
-from becket.contract.spec import Autonomy, LoopSpec, Phase, WaitThen
+from becket.contract.spec import Autonomy, LoopSpec, OnError, Phase, WaitThen
 from becket.contract.store import Carried, WaitRow
 
 STRIKES = 3
@@ -16,6 +16,8 @@ STRIKES = 3
 
 BEFORE_STOP = ("effect_unknown", "effect_refused")
 """Runtime handoffs that outweigh met stop conditions: a person must look at what left, or could not leave."""
+
+LONGEST_NAP = 60.0
 
 BOUNDS = ("deadline_passed", "budget_exhausted")
 """Runtime handoffs that a run which has met its stop conditions need not care about."""
@@ -57,13 +59,31 @@ def _by_conditions(now: Situation) -> Decision:
             return Decision(outcome=Outcome.handoff, reason=name, detail=_evidence(now, name))
     if waiting := [name for name in spec.wait_conditions if name in raised]:
         return _wait(now, waiting)
-    if all(name in raised for name in spec.stop_conditions):
+    if all(name in raised for name in spec.stop_conditions) and not unproven(now):
         detail = {name: _evidence(now, name) for name in spec.stop_conditions}
         return Decision(outcome=Outcome.completed, reason="stop_conditions_met", detail=detail)
     for name in BOUNDS:
         if name in raised:
             return Decision(outcome=Outcome.handoff, reason=name, detail=_evidence(now, name))
     return _again(now)
+
+
+def unproven(now: Situation) -> list[str]:
+    """Steps whose failure speaks against every stop condition: what failed was never seen to the end.
+
+    `on_error: continue` excuses an action; a stop condition that names `<verifier>.fail` asks for just that.
+    """
+    actions = now.spec.output_makers()
+    blocking = []
+    for step in now.steps:
+        if step.state is not StepState.failed or step.phase is Phase.notify:
+            continue
+        action = actions.get(step.id)
+        excused = action is not None and action.on_error is OnError.carry_on
+        asked_for = f"{step.id}.{step.outputs.get('says')}" in now.spec.stop_conditions
+        if not excused and not asked_for:
+            blocking.append(f"{step.phase}.{step.id}")
+    return blocking
 
 
 def _wait(now: Situation, waiting: list[str]) -> Decision:
@@ -86,7 +106,8 @@ def wait_rows(now: Situation, waiting: list[str]) -> list[WaitRow]:
         expires = now.run.waits_since.get(name, now.now) + wait.for_
         due = min(expires, now.now + wait.poll) if wait.poll else expires
         if wait.wake == "clock" and (until := _evidence(now, name).get("until")):
-            due = min(expires, float(until))
+            # A time that has passed already is no reason to run in circles: each vain look waits longer.
+            due = min(expires, max(float(until), now.now + min(2.0**now.carried.naps, LONGEST_NAP)))
         rows.append(WaitRow(condition=name, wake=wait.wake, due=due, expires=expires))
     return rows
 
@@ -116,7 +137,8 @@ def no_progress(now: Situation) -> str:
     for signature, (step, count) in failures(now).items():
         if count >= STRIKES:
             return f"{step.phase}.{step.id} failed the same way {count} times ({signature[:12]})"
-    if "woken" not in now.conditions and now.carried.last and now.carried.last == added(now):
+    quiet = "woken" not in now.conditions and not failures(now)  # failures are judged by their strikes
+    if quiet and now.carried.last and now.carried.last == added(now):
         return "the iteration added no new output, condition or receipt"
     return ""
 
@@ -137,8 +159,7 @@ def failures(now: Situation) -> dict[str, tuple[Step, int]]:
 def added(now: Situation) -> str:
     """The digest of what this iteration brought. Logs are left out: they hold times; so is notify: it only tells."""
     outputs = {step.id: step.outputs for step in now.steps if step.outputs and step.phase is not Phase.notify}
-    errors = sorted(failures(now))
-    return digest_of([outputs, sorted(item.ref for item in now.conditions), sorted(map(str, now.receipts)), errors])
+    return digest_of([outputs, sorted(item.ref for item in now.conditions), sorted(map(str, now.receipts))])
 
 
 def carry(now: Situation) -> Carried:
@@ -155,6 +176,7 @@ def carry(now: Situation) -> Carried:
         failures=now.carried.failures | {signature: count for signature, (_, count) in failures(now).items()},
         progress=(*now.carried.progress, *(step.progress for step in now.steps if step.progress)),
         last=now.carried.last if "woken" in now.conditions else added(now),
+        naps=now.carried.naps + 1 if "woken" in now.conditions else 0,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from becket.contract.action import ActionContext, Say, Verdict, VerifierDef
 from becket.contract.base import Record, digest_of
-from becket.contract.git import Git, Workspace
+from becket.contract.git import Git
+
+MOST_REFS = 500
 
 
 class OfBase(Record):
@@ -16,7 +18,7 @@ class OfBase(Record):
 async def head_is_base(context: ActionContext, params: OfBase) -> Verdict:
     """The checkout's HEAD is exactly the commit that was read (L4)."""
     expected = context.outputs.get(params.base, {}).get("sha")
-    workspace = await _workspace(context)
+    workspace = await context.existing_workspace()
     if expected is None or workspace is None:
         return Verdict(Say.undecided, {"error": "there is no base or no checkout to compare"})
     state = await context.port(Git).status(workspace)
@@ -25,7 +27,7 @@ async def head_is_base(context: ActionContext, params: OfBase) -> Verdict:
 
 async def tree_clean(context: ActionContext, params: Record) -> Verdict:
     """The checkout has no changed and no untracked file (L5)."""
-    workspace = await _workspace(context)
+    workspace = await context.existing_workspace()
     if workspace is None:
         return Verdict(Say.undecided, {"error": "the run has no checkout"})
     state = await context.port(Git).status(workspace)
@@ -37,13 +39,14 @@ async def refs_untouched(context: ActionContext, params: OfBase) -> Verdict:
     before = context.outputs.get(params.base, {}).get("refs")
     if before is None:
         return Verdict(Say.undecided, {"error": f"no action {params.base} read the refs"})
-    after = digest_of(dict(await context.port(Git).refs()))
-    return _verdict(before == after, {"before": before, "after": after})
+    after = refs_shown(dict(await context.port(Git).refs()))
+    names = sorted(set(before) | set(after))
+    return _verdict(before == after, {"moved": [name for name in names if before.get(name) != after.get(name)]})
 
 
-async def _workspace(context: ActionContext) -> Workspace | None:
-    tree = await context.workspace()
-    return await context.port(Git).find_workspace(tree.parent)
+def refs_shown(refs: dict[str, str]) -> dict[str, str]:
+    """Every ref by name, or one digest where there are very many."""
+    return refs if len(refs) <= MOST_REFS else {"every ref": digest_of(refs)}
 
 
 def _verdict(good: bool, evidence: dict[str, object]) -> Verdict:

@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-
 Process = Callable[[Any], Any]
 
 
