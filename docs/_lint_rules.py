@@ -4,6 +4,8 @@ from __future__ import annotations
 
 RULES: dict[str, dict[str, str]] = {
     "File": {
+        "unreadable": "The entry cannot be read: a link to nowhere, a folder, or a file without permission.",
+        "duplicate-loop": "Another file says the same `loop_id`. The first one by name counts, this one is not used.",
         "too-large": "The file is larger than a spec can sensibly be.",
         "not-utf8": "The file is not UTF-8.",
         "bad-yaml": "The text is not YAML, or holds a character that is not allowed.",

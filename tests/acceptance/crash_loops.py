@@ -52,7 +52,7 @@ phases:
         run: "echo {n} >> OUTSIDE/marks"
         in: scratch
         timeout: 2s
-        effects: {name: mark.append, class: queryable, look_up: "grep -qx {n} OUTSIDE/marks"}
+        effects: {name: mark.append, class: queryable, look_up: "grep -qsx {n} OUTSIDE/marks || exit 1"}
       - {id: say, uses: notify.console, with: {text: "sent {n}"}}
   verify:
     objective: all of them are told of
@@ -101,12 +101,12 @@ phases:
         run: "echo first >> OUTSIDE/slow; sleep 9"
         in: scratch
         timeout: 400ms
-        effects: {name: slow.one, class: queryable, look_up: "grep -qx first OUTSIDE/slow"}
+        effects: {name: slow.one, class: queryable, look_up: "grep -qsx first OUTSIDE/slow || exit 1"}
       - id: second
         run: "echo second >> OUTSIDE/slow; sleep 9"
         in: scratch
         timeout: 400ms
-        effects: {name: slow.two, class: queryable, look_up: "grep -qx second OUTSIDE/slow"}
+        effects: {name: slow.two, class: queryable, look_up: "grep -qsx second OUTSIDE/slow || exit 1"}
 """
     + LOOK,
 )

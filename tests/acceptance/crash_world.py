@@ -266,7 +266,7 @@ class Story:
 STORIES = {
     "sending": Story(("send",), sending),
     "shipping": Story(("ship",), shipping),
-    "doubting": Story(("stubborn",), doubting, trouble=(Answer(status=429), Answer(cut="after"), Answer(status=429))),
+    "doubting": Story(("stubborn",), doubting, trouble=(Answer(status=429), Answer(cut="after"))),
     "asking": Story(("ask",), asking),
     "ringing": Story(("bell", "late"), ringing),
     "mending": Story(("mend", "poor"), mending),

@@ -95,10 +95,9 @@ class App:
             target.url: Endpoint(url=target.url, secret=target.secret) for target in self.config.alarms if target.url
         }
         self.state.outbox.mkdir(exist_ok=True)
-        alarm_folders = [Path(target.file).parent for target in self.config.alarms if target.file]
         adapters: list[EffectAdapter] = [
             ConsoleNotice(self._console),
-            FileNotice([self.state.outbox, *alarm_folders]),
+            FileNotice([self.state.outbox]),
             HttpPost(endpoints, self.redactor.text),
             UpdateRefEffect(self.git),
         ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -14,7 +13,6 @@ from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.compose import App
 from becket.app.state import Lock
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
 from becket.contract.run import ENDED, Status
 
@@ -24,6 +22,7 @@ TAKE_OVER_AFTER = 2.0
 """A client whose run nobody touches for this long tries to become the engine."""
 
 RETENTION_EVERY = 3600.0
+SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
 locked = CrashPoint("serve.locked", "the engine lock is held; the worker has not joined")
@@ -116,23 +115,16 @@ async def recover(app: App) -> None:
         for child in children:
             await app.store.child_ended(child)
     await app.store.requeue_lost()
-    await _sweep_folders(app)
+    await sweep_folders(app)
     recovered()
 
 
-async def _sweep_folders(app: App) -> None:
+async def sweep_folders(app: App) -> None:
     if not app.state.runs.is_dir():
         return
     for folder in app.state.runs.iterdir():
-        if await _is_over(app, folder.name):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _is_over(app: App, run_id: str) -> bool:
-    try:
-        return (await app.store.get_run(run_id)).status in ENDED
-    except NotFound:
-        return True
+        if folder.name not in app.engine.at_work:
+            await app.engine.clear_folder(folder.name)
 
 
 class Deliveries:

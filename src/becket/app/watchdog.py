@@ -13,16 +13,18 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from becket.adapters.notify import FileNotice
 from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.daemon import log_to, spawn
 from becket.app.state import Lock, State, holder
-from becket.contract.effect import EffectCall, Origin
+from becket.contract.config import AlarmTarget
+from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import BecketError, EffectFailed, EffectRefused
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState, Store
 from becket.engine.deadman import DeadMan, SignsOfLife, signs_of_life
-from becket.engine.door import Door
+from becket.engine.door import Door, Patience
 
 log = logging.getLogger("becket.watchdog")
 
@@ -31,6 +33,7 @@ RESTARTS = 5
 """So many restarts of the daemon within `RESTART_WINDOW`; then a person must look (L28)."""
 RESTART_WINDOW = 600.0
 ALARM_FILE = "alarms.jsonl"
+LONGEST_PAUSE = 300.0
 
 
 def run_watchdog(state: State) -> int:
@@ -91,6 +94,7 @@ class Watchdog:
         self._own = own
         self._app: App | None = None
         self._restarts = Restarts()
+        self._tried: dict[str, tuple[int, float]] = {}
 
     @property
     def app(self) -> App:
@@ -110,34 +114,51 @@ class Watchdog:
 
     async def tell_alerts(self) -> None:
         """The journal's own alerts (a loop that could not be started, a chain cut off) go the same way."""
+        now = await self._own.now()
         for alert in await self.app.store.alerts((AlertState.open,)):
-            await self.app.store.alert_told(alert.key, await self.tell(alert))
+            tries, at = self._tried.get(alert.key, (0, 0.0))
+            if now < at:
+                continue
+            delivered = await self.tell(alert)
+            await self.app.store.alert_told(alert.key, delivered)
+            self._tried[alert.key] = (0, 0.0) if delivered else (tries + 1, now + min(5.0 * 2**tries, LONGEST_PAUSE))
 
     def _calls(self, alert: Alert) -> list[EffectCall]:
-        payload = {"alarm": alert.key, "text": alert.text, "data": alert.data, "count": alert.count}
-        calls = [EffectCall(name="notify.file", target=ALARM_FILE, payload=payload)]
+        payload = {"alarm": alert.key, "text": alert.text, "data": alert.data}
+        calls = [EffectCall(name="notify.file", target=str(alarm_file(self._state)), payload=payload)]
         for target in self._targets():
-            name = "http.post" if "://" in target else "notify.file"
-            calls.append(EffectCall(name=name, target=target, payload=payload))
+            name, where = ("http.post", target.url) if target.url else ("notify.file", str(self._file(target)))
+            calls.append(EffectCall(name=name, target=where or "", payload=payload))
         return calls
 
-    def _targets(self) -> list[str]:
+    def _targets(self) -> tuple[AlarmTarget, ...]:
         try:
-            return [target.url or target.file or "" for target in self.app.config.alarms]
+            return self.app.config.alarms
         except BecketError as error:
             log.warning("alarm targets are not known: %s", error)
-            return []
+            return ()
+
+    def _file(self, target: AlarmTarget) -> Path:
+        return self._state.root / (target.file or "")
 
     async def _send(self, alert: Alert, call: EffectCall) -> bool:
-        """Keyed by the alarm and the incident: a repeated tick is not a second message."""
-        door = Door(self._own, self.app.effects, self.app.redactor, {})
-        origin = Origin(run_id=f"alarm:{alert.key}", iteration=int(alert.first_at), action_id="tell")
+        """Keyed by the alarm, the incident and the round: a repeated tick is no second message, a failed one is."""
+        source = f"alarm:{alert.key}"
+        rounds = [one for one in await self._own.effects(source) if one.call.target == call.target]
+        failed = sum(one.state in (EffectState.failed, EffectState.refused, EffectState.unknown) for one in rounds)
+        origin = Origin(run_id=source, iteration=failed, phase=f"{alert.first_at:.3f}", action_id="tell")
         try:
-            report = await door.perform(call, origin, None, Autonomy.release, dry_run=False)
+            report = await self._door().perform(call, origin, None, Autonomy.release, dry_run=False)
         except (EffectFailed, EffectRefused) as error:
             log.error("alarm %s to %s: %s", alert.key, call.target, error)
             return False
         return report.happened
+
+    def _door(self) -> Door:
+        """Over our own store, and the only door that may write the configured alarm files."""
+        folders = [self._state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
+        adapters = {**self.app.effects, "notify.file": FileNotice(folders)}
+        return Door(self._own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def restart_daemon(self) -> None:
         if not self._state.wanted.exists() or holder(self._state.daemon_lock) is not None:

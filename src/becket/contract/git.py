@@ -89,6 +89,12 @@ class Git(Protocol):
         """The workspace made there earlier, untouched; None if there is none or it was left half made."""
         ...
 
+    async def rescue(self, workspace: Workspace, name: str, message: str) -> str | None:
+        """Save what the workspace holds beyond its commit as `refs/becket/rescue/<name>` (L7); None if there is
+        nothing. Ignored files are not saved. Called before a workspace is removed; a second call is harmless.
+        """
+        ...
+
     async def close_workspace(self, folder: Path) -> None:
         """Remove it. Called when the run has ended and everything worth saving is saved."""
         ...

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
+from becket.contract.errors import Finding
 from becket.contract.run import Run
 from becket.contract.spec import Autonomy, Budget, LoopSpec
 
@@ -29,6 +30,12 @@ class Loops(Protocol):
 
     def all(self) -> Sequence[Loop]:
         """Every loop that loads."""
+        ...
+
+    def broken(self) -> Mapping[str, Sequence[Finding]]:
+        """Every file that does not load, with what is wrong. Which loops it holds, and their triggers, nobody knows;
+        once it loads, `source` of its loops is the name it has here.
+        """
         ...
 
     def parse(self, text: str) -> LoopSpec:

@@ -228,6 +228,10 @@ class RunStore(Protocol):
         """Runs at work whose lease expired or whose worker is dead: epoch + 1, segment + 1, queued, lease freed."""
         ...
 
+    async def give_back(self, run_id: str, epoch: int) -> None:
+        """The holder cannot go on now: queued again, segment + 1, claim and lease gone. Nothing else changes."""
+        ...
+
     async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
         """A queued or waiting run is cancelled at once; a running one is told so (`cancel_asked`). Ended: no change."""
         ...

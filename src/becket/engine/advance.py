@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import shutil
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from functools import partial
 
-from becket.contract.errors import Fenced, GitFailed, InvalidDocument, WorkerDeclaredDead
+from becket.contract.crash import CrashPoint
+from becket.contract.errors import Fenced, GitFailed, InvalidDocument, NotFound, StoreUnavailable, WorkerDeclaredDead
 from becket.contract.git import Git
 from becket.contract.run import ENDED, Move
-from becket.contract.store import Claim, End
+from becket.contract.store import End
 from becket.engine.context import Surroundings
 from becket.engine.walk import Walk
+
+log = logging.getLogger("becket.engine")
+
+rescued = CrashPoint("advance.rescued", "what an ended run left is saved; its folder is still there")
 
 
 class Advanced(StrEnum):
@@ -38,15 +45,18 @@ class Engine:
         try:
             walk = self._walks[run_id] = Walk(self.house, claim)
             await walk.to_the_end()
-            await self._clear_folder(run_id)
         except Fenced:
             return Advanced.fenced
         except (asyncio.CancelledError, WorkerDeclaredDead):
             raise
+        except StoreUnavailable:
+            # The run is not to blame: whatever is in the journal stands, and the next claim goes on from there.
+            await self._persist(partial(self.house.store.give_back, run_id, claim.run.epoch))
         except Exception as error:
-            await self._write_failed(claim, error)
+            await self._persist(partial(self.house.store.end, run_id, claim.run.epoch, self._failure(error)))
         finally:
             self._walks.pop(run_id, None)
+        await self.clear_folder(run_id)
         return Advanced.moved
 
     def interrupt(self, run_id: str) -> None:
@@ -58,16 +68,18 @@ class Engine:
     def at_work(self) -> frozenset[str]:
         return frozenset(self._walks)
 
-    async def _write_failed(self, claim: Claim, error: Exception) -> None:
-        """The runtime itself failed: say so in the journal, however long the store takes to come back."""
+    def _failure(self, error: Exception) -> End:
+        """The runtime itself failed."""
         reason = "invalid_spec" if isinstance(error, InvalidDocument) else "internal_error"
         said = self.house.redact(f"{type(error).__name__}: {error}")[:4000]
+        return End(move=Move.fail, reason=reason, detail={"error": said})
+
+    async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Write it, however long the store takes to come back: as long as we beat, nobody else will."""
         delay = 0.2
         while True:
             try:
-                await self.house.store.end(
-                    claim.run.run_id, claim.run.epoch, End(move=Move.fail, reason=reason, detail={"error": said})
-                )
+                await write()
                 return
             except Fenced:
                 return
@@ -75,11 +87,27 @@ class Engine:
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, 30.0)
 
-    async def _clear_folder(self, run_id: str) -> None:
-        """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts."""
-        run = await self.house.store.get_run(run_id)
+    async def clear_folder(self, run_id: str) -> None:
+        """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts.
+
+        What the checkout holds beyond its commit is saved first (L7).
+        """
         folder = self.house.places.of_run(run_id)
-        if run.status in ENDED and folder.exists():
-            with contextlib.suppress(OSError, GitFailed):
-                await self.house.port(Git).close_workspace(folder)
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if not folder.exists() or not await self._is_over(run_id):
+            return
+        git = self.house.port(Git)
+        try:
+            if (workspace := await git.find_workspace(folder)) is not None:
+                await git.rescue(workspace, run_id, f"becket: what {run_id} left")
+                rescued()
+                await git.close_workspace(folder)
+        except GitFailed as error:
+            log.warning("%s is kept: %s", folder, error)
+            return
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _is_over(self, run_id: str) -> bool:
+        try:
+            return (await self.house.store.get_run(run_id)).status in ENDED
+        except NotFound:
+            return True

@@ -80,6 +80,13 @@ class StepContext:
     facts: list[tuple[str, str]] = field(default_factory=list)
     unknown_effects: list[EffectReport] = field(default_factory=list)
 
+    def again(self, following: StepContext) -> StepContext:
+        """The next attempt's context; what earlier attempts proved stays part of the step."""
+        following.receipts += self.receipts
+        following.artifacts += self.artifacts
+        following.facts += self.facts
+        return following
+
     @property
     def autonomy(self) -> Autonomy:
         return self.house.policy.autonomy(self.spec, self.run)

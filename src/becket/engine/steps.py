@@ -9,11 +9,20 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from becket.contract.action import ActionDef, Result, Say, Verdict, VerifierDef
+from becket.contract.action import ActionDef, EffectReport, Result, Say, Verdict, VerifierDef
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, Life
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import ActionFailed, BecketError, EffectFailed, EffectRefused, Fenced, WorkerDeclaredDead
+from becket.contract.effect import EffectState
+from becket.contract.errors import (
+    ActionFailed,
+    BecketError,
+    EffectFailed,
+    EffectRefused,
+    Fenced,
+    StoreUnavailable,
+    WorkerDeclaredDead,
+)
 from becket.contract.receipt import StoredReceipt
 from becket.contract.run import Step, StepState
 from becket.contract.spec import ActionSpec, VerifierSpec
@@ -22,6 +31,8 @@ from becket.engine.commands import run_command, verify_by_command
 from becket.engine.context import StepContext
 
 T = TypeVar("T")
+
+UNSETTLED = (EffectState.intended, EffectState.retrying)
 
 GRACE = 15.0
 """A command kills its own process at its time limit; the step around it is given up this much later."""
@@ -51,14 +62,15 @@ async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
     started = await context.now()
     action_begins()
     for attempt in range(1, spec.retry + 2):
-        context = context_for(spec.id, attempt) if attempt > 1 else context
+        if attempt > 1:
+            context = context.again(context_for(spec.id, attempt))
         try:
             result = await _within(spec.timeout, context, _call(spec, context))
             break
         except (ActionFailed, EffectFailed) as error:
             if not error.retryable or attempt > spec.retry:
                 return await _failed(spec.id, context, started, attempt, error)
-        except (Fenced, WorkerDeclaredDead):
+        except (Fenced, WorkerDeclaredDead, StoreUnavailable):
             raise
         except Exception as error:  # an action is foreign code: whatever it raises is its failure, not ours
             return await _failed(spec.id, context, started, attempt, error)
@@ -73,13 +85,14 @@ async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
     verifier_begins()
     try:
         verdict = await _within(spec.timeout, context, _ask(spec, context))
-    except (Fenced, WorkerDeclaredDead):
+    except (Fenced, WorkerDeclaredDead, StoreUnavailable):
         raise
     except Exception as error:
         verdict = Verdict(Say.undecided, {"error": _said(context, error)})
     verifier_done()
+    evidence = context.house.redact_value(dict(verdict.evidence))
     says = Condition(
-        object=spec.id, name=verdict.says.value, group=tuple(say.value for say in Say), evidence=dict(verdict.evidence),
+        object=spec.id, name=verdict.says.value, group=tuple(say.value for say in Say), evidence=evidence,
         iteration=context.run.iteration, at=started,
     )  # fmt: skip
     raised = [says]
@@ -91,7 +104,7 @@ async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
         update={
             "state": StepState.failed if failed else StepState.done,
             "error_kind": verdict.says.value if failed else "",
-            "error": str(verdict.evidence.get("said") or verdict.evidence.get("error") or "") if failed else "",
+            "error": str(evidence.get("said") or evidence.get("error") or "") if failed else "",
             "outputs": {"says": verdict.says.value},
             "conditions": tuple(raised),
         }
@@ -168,12 +181,12 @@ async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
 
 
 def _done(step_id: str, context: StepContext, started: float, ended: float, attempt: int, result: Result) -> Done:
-    raised = [
-        item.model_copy(update={"iteration": context.run.iteration, "at": ended}) for item in result.conditions
-    ] + _unknown(context, ended)
+    redact, at = context.house.redact_value, {"iteration": context.run.iteration, "at": ended}
+    raised = [item.model_copy(update={**at, "evidence": redact(item.evidence)}) for item in result.conditions]
+    raised += _unknown(context, ended)
     step = _step(step_id, context, started, ended, attempt).model_copy(
         update={
-            "outputs": dict(result.outputs),
+            "outputs": redact(dict(result.outputs)),
             "conditions": tuple(raised),
             "note": result.nothing_to_do or result.note,
             "progress": result.progress,
@@ -188,6 +201,7 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
     said = _said(context, error)
     evidence: dict[str, Json] = {"action": step_id, "kind": kind, "error": said}
     at = {"iteration": context.run.iteration, "at": ended, "evidence": evidence}
+    await _look_for_unsettled(context)
     raised = [Condition(name="action_error").model_copy(update=at), *_unknown(context, ended)]
     if kind == "no_output":
         raised.append(Condition(name="no_output").model_copy(update=at))
@@ -197,6 +211,20 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
         update={"state": StepState.failed, "error_kind": kind, "error": said, "conditions": tuple(raised)}
     )
     return Done(step, tuple(context.receipts), tuple(context.facts))
+
+
+async def _look_for_unsettled(context: StepContext) -> None:
+    """A step that failed with an effect under way must not be followed by one that does it again (DESIGN 5)."""
+    for effect in await context.house.store.effects(context.run.run_id, UNSETTLED):
+        origin = effect.origin
+        mine = (origin.iteration, origin.phase, origin.action_id) == (
+            context.run.iteration,
+            context.phase,
+            context.step_id,
+        )
+        if mine and not effect.call.defer:
+            reason = f"{effect.call.name} was under way when the step failed"
+            context.unknown_effects.append(EffectReport(key=effect.key, state="unknown", reason=reason))
 
 
 def _unknown(context: StepContext, at: float) -> list[Condition]:

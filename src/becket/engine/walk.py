@@ -63,20 +63,23 @@ class Walk:
         self._budget = Budget()
         self._seconds_left = 0.0
         self._at_work: asyncio.Task[object] | None = None
+        self._interrupting = False
 
     def interrupt(self) -> None:
         """A person wants it cancelled: stop the action at work, then decide and notify. May be called often."""
         self._run = self._run.model_copy(update={"cancel_asked": True})
-        if self._at_work is not None and self._decision is None:  # notify always runs
+        if self._at_work is not None and self._decision is None and not self._interrupting:  # notify always runs
+            self._interrupting = True
             self._at_work.cancel()
 
-    async def to_the_end(self) -> tuple[str, ...]:
-        """Iterate until the run ends or waits; returns queued runs of its group that may be tried now."""
+    async def to_the_end(self) -> None:
+        """Iterate until the run ends or waits."""
         await self._read_receipts()
         while True:
             decision = await self._iteration()
             if decision.outcome is not Outcome.again:
-                return await self._leave(decision)
+                await self._leave(decision)
+                return
             await self._next_iteration(decision)
 
     async def _iteration(self) -> Decision:
@@ -149,7 +152,11 @@ class Walk:
     async def _act(self, phase: Phase, action: ActionSpec) -> Done:
         if (why := self._reason_to_skip(action)) is not None:
             return skipped(self._context(phase, action.id, 1), action.id, why, await self._house.store.now())
-        return await self._interruptible(do_action(action, partial(self._context, phase)))
+        done = await self._interruptible(do_action(action, partial(self._context, phase)))
+        if self._run.dry_run and done.step.error_kind == "no_output":
+            why = f"dry run: {done.step.error}"  # what it needs would have been made by something left out
+            return skipped(self._context(phase, action.id, 1), action.id, why, done.step.ended_at)
+        return done
 
     async def _verify(self, phase: Phase, verifier: VerifierSpec) -> Done:
         if verifier.when and not parse(verifier.when).holds(self._conditions.has):
@@ -170,12 +177,11 @@ class Walk:
         try:
             return await work
         except asyncio.CancelledError:
-            if not self._run.cancel_asked or self._at_work is None:
-                raise
-            self._at_work.uncancel()
+            if not self._interrupting or self._at_work is None or self._at_work.uncancel() > 0:
+                raise  # the whole process stops, whatever a person wanted beside that
             raise Interrupted from None
         finally:
-            self._at_work = None
+            self._at_work, self._interrupting = None, False
 
     def _context(self, phase: Phase, step_id: str, attempt: int) -> StepContext:
         return StepContext(
@@ -275,22 +281,20 @@ class Walk:
         await self._house.store.next_iteration(self._run.run_id, self._run.epoch, self._carried, decision.counts)
         run = self._run
         self._run = run.model_copy(
-            update={"iteration": run.iteration + 1, "counted": run.counted + int(decision.counts)}
+            update={"iteration": run.iteration + 1, "counted": run.counted + int(decision.counts), "waits_since": {}}
         )
         self._conditions = self._conditions.next_iteration()
         self._memo, self._steps, self._receipts, self._unwritten = {}, [], [], []
         self._outputs = dict(self._carried.outputs)
         self._entered, self._diverted, self._failing, self._decision = None, False, "", None
 
-    async def _leave(self, decision: Decision) -> tuple[str, ...]:
+    async def _leave(self, decision: Decision) -> None:
         """Carry the decision out: the last write of this claim."""
         if decision.outcome is Outcome.wait:
             await self._wait(decision)
-            moved()
-            return ()
-        queued = await self._house.store.end(self._run.run_id, self._run.epoch, await self._end(decision))
+        else:
+            await self._house.store.end(self._run.run_id, self._run.epoch, await self._end(decision))
         moved()
-        return queued
 
     async def _wait(self, decision: Decision) -> None:
         situation = await self._situation()

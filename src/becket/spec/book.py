@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,10 +12,13 @@ from becket.contract.action import Registry
 from becket.contract.errors import Finding, InvalidDocument, NotFound, UsageError
 from becket.contract.loop import Loop
 from becket.contract.spec import LoopSpec
+from becket.spec.document import read
 from becket.spec.lint import lint_text
 from becket.spec.load import load_spec
 
 BUILT_IN = "built in"
+DUPLICATE = "duplicate-loop"
+SUFFIXES = (".yaml", ".yml")
 
 Found = Loop | tuple[Finding, ...]
 
@@ -31,7 +35,7 @@ class LoopBook:
 
     def get(self, loop_id: str) -> Loop:
         """The loop, proven by lint just now or since nothing changed."""
-        files = {path: self._load(path) for path in self._files()}
+        files = self._files()
         found = next((item for item in files.values() if isinstance(item, Loop) and item.spec.loop_id == loop_id), None)
         found = found or self._built_in.get(loop_id)
         if found is None:
@@ -41,18 +45,21 @@ class LoopBook:
         return found
 
     def all(self) -> tuple[Loop, ...]:
-        found = dict(self._built_in)
-        for path in self._files():
-            loop = self._load(path)
-            if isinstance(loop, Loop):
-                found[loop.spec.loop_id] = loop
-        return tuple(found.values())
+        own = {loop.spec.loop_id: loop for loop in self._files().values() if isinstance(loop, Loop)}
+        return tuple((self._built_in | own).values())
+
+    def broken(self) -> dict[str, tuple[Finding, ...]]:
+        return {
+            str(path): found
+            for path, found in self._files().items()
+            # The loop of a duplicate is known: the first file speaks for it.
+            if not isinstance(found, Loop) and found[0].rule != DUPLICATE
+        }
 
     def findings(self) -> dict[str, tuple[Finding, ...]]:
         """Every file and every built-in loop, with what lint says about it; nothing is a clean bill."""
         told: dict[str, tuple[Finding, ...]] = {}
-        for path in self._files():
-            found = self._load(path)
+        for path, found in self._files().items():
             told[str(path)] = self._proof(found) if isinstance(found, Loop) else found
         return told | {f"{name} ({BUILT_IN})": self._proof(loop) for name, loop in self._built_in.items()}
 
@@ -74,24 +81,59 @@ class LoopBook:
             self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, specs)[1])
         return self._proofs[key]
 
-    def _files(self) -> list[Path]:
-        return sorted([*self._folder.glob("*.yaml"), *self._folder.glob("*.yml")])
+    def _files(self) -> dict[Path, Found]:
+        """Every file of the folder by name, as it stands now. Of two that say the same loop the first one counts."""
+        try:
+            paths = sorted(self._folder.iterdir())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            return {self._folder: (_unreadable(self._folder, error.strerror or error),)}
+        files: dict[Path, Found] = {}
+        first: dict[str, Path] = {}
+        for path in paths:
+            # Dot files are an editor's own: `.#heal.yaml` is a lock of Emacs, a link to nowhere.
+            found = None if path.name.startswith(".") or path.suffix not in SUFFIXES else self._load(path)
+            if isinstance(found, Loop) and first.setdefault(found.spec.loop_id, path) != path:
+                found = (_duplicate(found, first[found.spec.loop_id]),)
+            if found is not None:
+                files[path] = found
+        return files
 
-    def _load(self, path: Path) -> Found:
-        stat = path.stat()
-        stamp = (stat.st_mtime_ns, stat.st_size)
-        known = self._read.get(path)
-        if known is None or known[0] != stamp:
-            known = (stamp, _try(path))
-            self._read[path] = known
-        return known[1]
+    def _load(self, path: Path) -> Found | None:
+        """None for a file that went away since the folder was read."""
+        try:
+            now = path.stat()
+            if not stat.S_ISREG(now.st_mode):  # a folder; or a pipe, which would keep the reader waiting
+                return (_unreadable(path, "it is not a file"),)
+            stamp = (now.st_mtime_ns, now.st_size)
+            known = self._read.get(path)
+            if known is None or known[0] != stamp:
+                known = (stamp, _parse(path))
+                self._read[path] = known
+            return known[1]
+        except OSError as error:  # not remembered: a permission can change without a trace in the file's times
+            gone = isinstance(error, FileNotFoundError) and not path.is_symlink()
+            return None if gone else (_unreadable(path, error.strerror or error),)
 
 
-def _try(path: Path) -> Found:
+def _parse(path: Path) -> Found:
     try:
         return _loop(path.read_bytes(), str(path))
     except InvalidDocument as error:
         return error.findings
+
+
+def _unreadable(path: Path, why: object) -> Finding:
+    fix = "make it a file that can be read, or move it away"
+    return Finding(str(path), 1, 1, "unreadable", f"{path.name} cannot be read: {why}", fix)
+
+
+def _duplicate(loop: Loop, first: Path) -> Finding:
+    name = loop.spec.loop_id
+    line, column = read(loop.text, loop.source).place(("loop_id",)).value
+    message = f"the loop `{name}` is already in {first.name}, and this file is not used"
+    return Finding(loop.source, line, column, DUPLICATE, message, "change `loop_id`, or remove one of the two files")
 
 
 def _loop(content: bytes, source: str) -> Loop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,53 @@ def test_a_loop_with_findings_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text(GOOD.replace("NAME", "odd").replace("[look.pass]", "[look.pass, nobody]"))
     with pytest.raises(InvalidDocument, match="unraisable-stop"):
         book(tmp_path).get("odd")
+
+
+def test_an_entry_that_cannot_be_read_hides_only_itself(tmp_path: Path) -> None:
+    """L44: an editor's lock, a stray folder or a pipe must not stop every loop of the repository."""
+    (tmp_path / "good.yaml").write_text(GOOD.replace("NAME", "good"))
+    (tmp_path / ".#good.yaml").symlink_to("somebody@somewhere.123")
+    (tmp_path / ".hidden.yaml").write_text("not a loop")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "nowhere.yml").symlink_to("absent.yaml")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    loops = book(tmp_path)
+    assert loops.get("good").spec.loop_id == "good"
+    assert [loop.spec.loop_id for loop in loops.all()] == ["good"]
+    found = {Path(file).name: [item.rule for item in items] for file, items in loops.findings().items()}
+    unreadable = {name: ["unreadable"] for name in ("folder.yaml", "nowhere.yml", "round.yaml", "pipe.yaml")}
+    assert found == {"good.yaml": [], **unreadable}
+    assert {Path(file).name for file in loops.broken()} == unreadable.keys()
+    with pytest.raises(InvalidDocument, match=r"nowhere\.yml cannot be read: No such file"):
+        loops.get("nowhere")
+    (tmp_path / "absent.yaml").write_text(GOOD.replace("NAME", "late"))
+    (tmp_path / "folder.yaml").rmdir()
+    assert {Path(file).name for file in loops.broken()} == {"round.yaml", "pipe.yaml"}
+
+
+def test_a_folder_that_cannot_be_read_is_a_finding_and_a_missing_one_is_none(tmp_path: Path) -> None:
+    assert book(tmp_path / "absent").findings() == {}
+    (tmp_path / "loops").write_text("a file where the folder belongs")
+    loops = book(tmp_path / "loops", heal=GOOD.replace("NAME", "heal"))
+    ((file, (finding,)),) = loops.broken().items()
+    assert (file, finding.rule) == (str(tmp_path / "loops"), "unreadable")
+    assert [loop.spec.loop_id for loop in loops.all()] == ["heal"]
+
+
+def test_of_two_files_with_one_loop_the_first_counts_and_the_other_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("# A copy.\n" + GOOD.replace("NAME", "good").replace("Be good.", "Be a copy."))
+    (tmp_path / "a.yml").write_text(GOOD.replace("NAME", "good"))
+    (tmp_path / "c.yaml").write_text("version: 1\n")
+    loops = book(tmp_path)
+    assert loops.get("good").spec.goal == "Be good."
+    assert [loop.spec.goal for loop in loops.all()] == ["Be good."]
+    findings = loops.findings()
+    assert findings[str(tmp_path / "a.yml")] == ()
+    (copy,) = findings[str(tmp_path / "b.yaml")]
+    assert (copy.rule, copy.line, copy.column) == ("duplicate-loop", 3, 10)
+    assert "a.yml" in copy.message
+    assert list(loops.broken()) == [str(tmp_path / "c.yaml")], "what a copy would say is known"
+    (tmp_path / "a.yml").unlink()
+    assert loops.get("good").spec.goal == "Be a copy."
+    assert loops.findings()[str(tmp_path / "b.yaml")] == ()

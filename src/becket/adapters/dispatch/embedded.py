@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from becket.adapters.dispatch.bell import Bell
-from becket.contract.errors import WorkerDeclaredDead
+from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
 from becket.contract.run import Status
 from becket.contract.store import RunFilter, Store, WorkerInfo
 
 log = logging.getLogger("becket.dispatch")
 
+SHORTEST_NAP = 0.05
 NET = 1.0
 """How often the tables are looked at although no bell rang."""
 
@@ -60,6 +62,8 @@ class Embedded:
         self._stopping = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[object]] = {}
         self._failure: BaseException | None = None
+        self._beat_at: float | None = None
+        self._vain = 0.0
 
     def kick(self) -> None:
         self._look.set()
@@ -80,10 +84,14 @@ class Embedded:
         try:
             while not self._stopping.is_set():
                 self._look.clear()
-                await self._look_once()
-                if until is not None and await until():
-                    break
-                await self._sleep()
+                try:
+                    await self._look_once()
+                    if until is not None and await until():
+                        break
+                    await self._sleep()
+                except StoreUnavailable as error:
+                    log.error("%s; looking again in %g s", error, NET)
+                    await asyncio.sleep(NET)
         finally:
             await self._leave(residents)
         if self._failure is not None:
@@ -98,6 +106,7 @@ class Embedded:
 
     async def _look_once(self) -> None:
         store = self._staff.store
+        await self._beat_if_late()  # after a suspend our own leases look expired; nobody else had a chance to take them
         await store.wake_due()
         for chore in self._staff.chores:
             await self._quietly(chore)
@@ -123,38 +132,46 @@ class Embedded:
                 log.error("advance of %s failed: %s", task.get_name(), error)
 
     async def _sleep(self) -> None:
-        """Until something is due, a bell rings, a run ends here, or the safety net looks."""
-        due = await self._staff.store.next_due()
-        now = await self._staff.store.now()
-        deadline = None if due is None else max(0.0, due - now)
+        """Until something is due, a bell rings, a run ends here, or the safety net looks.
+
+        The clock is read anew at every nap: it may jump, and a machine may be suspended. What is due and was just
+        looked at in vain (nobody here serves it) is not looked at again at once.
+        """
+        store = self._staff.store
         while not self._look.is_set():
-            nap = NET if deadline is None else min(NET, deadline)
+            due = await store.next_due()
+            left = math.inf if due is None else due - await store.now()
+            self._vain = min(max(self._vain * 2, SHORTEST_NAP), NET) if left <= 0 else 0.0
+            nap = self._vain or min(left, NET)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), nap)
-            if deadline is not None:
-                deadline -= nap
-                if deadline <= 0:
-                    return
-            if await self._staff.store.version_changed():
+            if left <= nap or await store.version_changed():
                 return
 
     async def _beat(self) -> None:
         """Renew what this worker holds. A run that was taken away is stopped; a dead worker's process must exit."""
-        staff = self._staff
-        while True:
-            await asyncio.sleep(staff.ttl / 3)
+        while self._failure is None:
+            await asyncio.sleep(self._staff.ttl / 3)
             try:
-                beat = await staff.store.beat(staff.worker.worker_id, staff.ttl)
-            except WorkerDeclaredDead as error:
-                self._failure = error
-                self.stop()
-                return
-            except Exception as error:
+                await self._beat_if_late()
+            except StoreUnavailable as error:
                 log.warning("heartbeat: %s", error)
-                continue
-            for run_id in beat.lost:
-                if (task := self._tasks.get(run_id)) is not None:
-                    task.cancel()
+
+    async def _beat_if_late(self) -> None:
+        staff = self._staff
+        now = await staff.store.now()
+        if self._beat_at is not None and 0 <= now - self._beat_at < staff.ttl / 4:
+            return
+        try:
+            beat = await staff.store.beat(staff.worker.worker_id, staff.ttl)
+        except WorkerDeclaredDead as error:
+            self._failure = error
+            self.stop()
+            return
+        self._beat_at = now
+        for run_id in beat.lost:
+            if (task := self._tasks.get(run_id)) is not None:
+                task.cancel()
 
     async def _reside(self, resident: Resident) -> None:
         delay = 1.0

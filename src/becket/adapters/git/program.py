@@ -36,6 +36,7 @@ class Place:
     git_dir: Path
     work_tree: Path | None = None
     private: bool = False
+    objects: Path | None = None  # new objects are written there instead
 
     @property
     def cwd(self) -> Path:
@@ -97,12 +98,18 @@ def environment(ceiling: Path, *, private: bool = False) -> dict[str, str]:
         "GIT_ALLOW_PROTOCOL": "",  # no transport at all: a partial clone would fetch what it lacks
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",  # a hash must mean the object of that hash
+        "GIT_AUTHOR_NAME": "Becket",
+        "GIT_AUTHOR_EMAIL": "becket@localhost",
         "GIT_COMMITTER_NAME": "Becket",
         "GIT_COMMITTER_EMAIL": "becket@localhost",
     }
     if private:
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
     return env
+
+
+def _objects(place: Place) -> dict[str, str]:
+    return {} if place.objects is None else {"GIT_OBJECT_DIRECTORY": str(place.objects)}
 
 
 async def run(
@@ -116,7 +123,7 @@ async def run(
         process = await asyncio.create_subprocess_exec(
             *("git", *_HARMLESS, *place.options, *command),
             cwd=place.cwd,
-            env=environment(place.cwd.parent, private=place.private),
+            env=environment(place.cwd.parent, private=place.private) | _objects(place),
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

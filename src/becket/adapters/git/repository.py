@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from becket.adapters.git import workspace as workspaces
@@ -134,6 +135,16 @@ class GitRepository:
         if sha is None:
             raise GitFailed(f"{revision!r} names no commit in {self._root}; nothing was checked out")
         return await workspaces.open_workspace(self._source, folder.absolute(), sha)
+
+    async def rescue(self, workspace: Workspace, name: str, message: str) -> str | None:
+        if (await self.status(workspace)).clean:
+            return None
+        place = replace(workspaces.private_place(workspace), objects=self._common_dir / "objects")
+        await run(place, "add", "--all")
+        tree = (await run(place, "write-tree")).text
+        commit = (await run(place, "commit-tree", tree, "-p", workspace.sha, "-m", message)).text
+        await run(self._place, "update-ref", "-m", message, f"{OWN}rescue/{name}", commit)
+        return commit
 
     async def find_workspace(self, folder: Path) -> Workspace | None:
         return workspaces.find_workspace(folder.absolute())

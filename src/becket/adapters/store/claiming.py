@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from becket.adapters.store import raised
 from becket.adapters.store.ending import free_group
-from becket.adapters.store.locked import LockedRun, find_and_lock
+from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
 from becket.adapters.store.records import carried_of, steps_of
 from becket.adapters.store.tables import controls, leases, runs, specs, workers
 from becket.adapters.store.tx import Row, Tx
@@ -158,6 +158,10 @@ def _requeue_if_lost(tx: Tx, run_id: str, dead: set[str]) -> bool:
     else:
         return False
     return True
+
+
+def give_back(tx: Tx, run_id: str, epoch: int) -> None:
+    requeue(fenced(tx, run_id, epoch), "its worker could not go on")
 
 
 def requeue_held_by(tx: Tx, worker: str) -> None:

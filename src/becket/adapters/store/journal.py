@@ -87,6 +87,9 @@ class Journal:
     async def requeue_lost(self) -> tuple[str, ...]:
         return await self._db.write(claiming.requeue_lost)
 
+    async def give_back(self, run_id: str, epoch: int) -> None:
+        await self._db.write(claiming.give_back, run_id, epoch)
+
     async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
         return await self._db.write(ending.ask_cancel, run_id, by, reason)
 

@@ -96,7 +96,7 @@ def _refer_to_all(tx: Tx, recorded: Recorded) -> None:
 def next_iteration(tx: Tx, run_id: str, epoch: int, carried: Carried, counts: bool) -> None:
     run = fenced(tx, run_id, epoch)
     _begin_iteration(run, carried)
-    run.set(counted=run["counted"] + int(counts))
+    run.set(counted=run["counted"] + int(counts), waits_since=dumps({}))  # an iteration without a wait ends all waits
     run.add(Kind.iteration_started, {"iteration": run["iteration"], "counts": counts})
     run.save()
 
