@@ -123,7 +123,7 @@ def test_after_a_failed_action_the_rest_of_its_phase_is_left_out_and_the_run_clo
     assert "look" not in steps
     assert steps["kept"].state is StepState.done
     assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress")
-    assert world.console.getvalue().split() == ["again", "handoff"]
+    assert world.console.getvalue().split() == ["again", "again", "handoff"]
 
 
 def test_on_error_continue_and_fail(world: World) -> None:

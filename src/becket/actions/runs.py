@@ -13,6 +13,9 @@ from becket.contract.run import ENDED, Run, Status
 from becket.contract.spec import LoopId
 
 NAMES = ("pending", "completed", "unfinished")
+GOOD = (Status.completed, Status.completed_dry_run)
+NAMED = 1000
+"""So many children are named in `outcomes`, those without success first; all of them are counted."""
 
 
 class StartParams(Record):
@@ -59,9 +62,10 @@ async def gather(context: ActionContext, params: Record) -> Result:
     if not children:
         return Result(outputs={"ended": 0, "open": 0, "outcomes": {}}, nothing_to_do="no child run was started")
     still_open = [run for run in children if run.status not in ENDED]
-    good = all(run.status in (Status.completed, Status.completed_dry_run) for run in children)
+    good = all(run.status in GOOD for run in children)
     name = "pending" if still_open else "completed" if good else "unfinished"
-    outcomes = {run.run_id: run.status.value for run in children}
+    telling = sorted(children, key=lambda run: run.status in GOOD)[:NAMED]
+    outcomes = {run.run_id: run.status.value for run in telling}
     said = Condition(object="children", name=name, group=NAMES, evidence={"runs": outcomes})
     outputs = {"ended": len(children) - len(still_open), "open": len(still_open), "outcomes": outcomes}
     return Result(outputs=outputs, conditions=(said,))

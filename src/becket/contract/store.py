@@ -145,10 +145,10 @@ class RunFilter(Record):
     loop_id: str | None = None
     statuses: tuple[Status, ...] = ()
     subject: str | None = None
-    parent: str | None = None
+    parent: str | None = None  # its children, those that answered its start included
     group: str | None = None
     since: float | None = None
-    limit: int = 50
+    limit: int | None = 50  # None: all of them
     oldest_first: bool = False
 
 
@@ -160,8 +160,12 @@ class RunStore(Protocol):
         `unique_subject` also a completed one), else inserts it as queued with its spec and `run.created`: segment 1,
         epoch 0, iteration 1, which counts. A dry run and a real run of one subject do not answer for each other.
 
+        With a `parent` it is linked to the run that answers, however that began. A run that the parent works for
+        itself, directly or through others, is refused: `dropped` says so.
+
         With on_busy `drop` and a queued, running or waiting run in the group: nothing is started. With
-        `newest_waits`: other queued runs of the group are cancelled as `superseded` in the same transaction.
+        `newest_waits`: other queued runs of the group that nobody claimed yet are cancelled as `superseded` in the
+        same transaction.
         """
         ...
 
@@ -198,10 +202,10 @@ class RunStore(Protocol):
         ...
 
     async def end(self, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
-        """The last write of a run. Releases the lease, signals `child` to its parent, drops its waits.
+        """The last write of a run. Releases the lease, signals `child` to every open parent, drops its waits.
 
-        Writes `handoff.opened` and `run.ended`. Returns the queued runs of its group, and its parent if that woke:
-        they may be tried now. Questions nobody answered expire with the run.
+        Writes `handoff.opened` and `run.ended`. Returns the queued runs of its group, and the parents that woke: they
+        may be tried now. Questions nobody answered expire with the run.
         """
         ...
 
@@ -364,7 +368,7 @@ class PeopleStore(Protocol):
     """Handoffs, approvals, controls."""
 
     async def ask_approval(self, run_id: str, epoch: int, approval: Approval) -> Approval:
-        """Ask, once per (run, question, bound_to); an existing one is returned as it stands."""
+        """Ask, once per (run, question, bound_to); an existing one is returned as it stands, unless it was used."""
         ...
 
     async def decide_approval(

@@ -264,7 +264,7 @@ class StepContext:
         return started.run
 
     async def child_runs(self) -> tuple[Run, ...]:
-        return await self.house.store.list_runs(RunFilter(parent=self.run.run_id, limit=1000, oldest_first=True))
+        return await self.house.store.list_runs(RunFilter(parent=self.run.run_id, limit=None, oldest_first=True))
 
     async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
         now = await self.now()
@@ -274,9 +274,12 @@ class StepContext:
             for one in await self.house.store.approvals(self.run.run_id)
             if [one.question, one.bound_to, one.role] == asked
         ]
-        spent = [one for one in earlier if one.state is ApprovalState.used and one.used_by != self._user()]
+        for one in earlier:
+            if one.used_by == self._user():
+                return one  # an earlier life of this very step spent it
         # An approval that an earlier iteration spent is spent: the same question is asked anew.
-        identity = digest_of([self.run.run_id, *asked, len(spent)])[:12]
+        spent = sum(one.state is ApprovalState.used for one in earlier)
+        identity = digest_of([self.run.run_id, *asked, spent])[:12]
         return await self.house.store.ask_approval(
             self.run.run_id,
             self.run.epoch,

@@ -216,13 +216,8 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
 async def _look_for_unsettled(context: StepContext) -> None:
     """A step that failed with an effect under way must not be followed by one that does it again (DESIGN 5)."""
     for effect in await context.house.store.effects(context.run.run_id, UNSETTLED):
-        origin = effect.origin
-        mine = (origin.iteration, origin.phase, origin.action_id) == (
-            context.run.iteration,
-            context.phase,
-            context.step_id,
-        )
-        if mine and not effect.call.defer:
+        asker = (effect.origin.iteration, effect.origin.phase, effect.origin.action_id)
+        if asker == (context.run.iteration, context.phase, context.step_id) and not effect.call.defer:
             reason = f"{effect.call.name} was under way when the step failed"
             context.unknown_effects.append(EffectReport(key=effect.key, state="unknown", reason=reason))
 

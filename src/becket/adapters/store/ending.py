@@ -1,9 +1,10 @@
-"""How runs end, whoever ends them: one last write that frees the group and tells the parent."""
+"""How runs end, whoever ends them: one last write that frees the group and tells the parents."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
+from becket.adapters.store.links import open_parents
 from becket.adapters.store.locked import LockedRun, fenced, find_and_lock, lock
 from becket.adapters.store.rows import dumps, handoff_row, plain, run_of
 from becket.adapters.store.tables import approvals, handoffs, leases, runs
@@ -50,8 +51,8 @@ def free_group(run: LockedRun) -> None:
 
 def finish(
     run: LockedRun, move: Move, reason: str, detail: dict[str, Json], handoff: Handoff | None = None
-) -> str | None:
-    """Ends and saves a locked run. Returns its parent if that woke."""
+) -> list[str]:
+    """Ends and saves a locked run. Returns the parents that woke."""
     tx = run.tx
     before = run.status
     run.move(move)
@@ -71,26 +72,27 @@ def finish(
         waiting_on="[]",
     )  # fmt: skip
     run.save()
-    return _tell_parent(run, reason)
+    return [parent for parent in open_parents(tx, run.run_id) if _tell(run, parent, reason)]
 
 
-def _tell_parent(run: LockedRun, reason: str) -> str | None:
-    parent = find_and_lock(run.tx, run["parent"]) if run["parent"] else None
+def _tell(run: LockedRun, parent_id: str, reason: str) -> bool:
+    """True if that woke the parent."""
+    parent = find_and_lock(run.tx, parent_id)
     if parent is None:
-        return None
+        return False
     payload = {"run_id": run.run_id, "loop_id": run["loop_id"], "status": run.status.value, "reason": reason}
-    said = deliver(parent, "child", payload, f"child:{run.run_id}")
+    said = deliver(parent, "child", payload, f"child:{run.run_id}:{parent_id}")
     parent.save()
-    return parent.run_id if said is SignalEnd.woke else None
+    return said is SignalEnd.woke
 
 
 def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
     run = fenced(tx, run_id, epoch)
     run.add_all(end.events)
-    parent = finish(run, end.move, end.reason, end.detail, end.handoff)
+    woken = finish(run, end.move, end.reason, end.detail, end.handoff)
     group = run["group_name"]
     queued = tx.ids(_QUEUED_OF_GROUP, group=group) if group is not None else []
-    return (*queued, *([parent] if parent is not None and parent not in queued else []))
+    return (*queued, *(parent for parent in woken if parent not in queued))
 
 
 def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:

@@ -25,6 +25,11 @@ ROLES = ("member", "approver", "owner")
 _ADD_APPROVAL = sa.insert(approvals)
 _APPROVAL = sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval_id"))
 _LOCK_APPROVAL = _APPROVAL.with_for_update()
+_USED_BEFORE = sa.select(approvals.c.approval_id).where(
+    approvals.c.run_id == sa.bindparam("run_id"),
+    approvals.c.ask_key.like(sa.bindparam("asked")),
+    approvals.c.state == ApprovalState.used.value,
+)
 _ASKED_BEFORE = sa.select(approvals).where(
     approvals.c.run_id == sa.bindparam("run_id"), approvals.c.ask_key == sa.bindparam("ask_key")
 )
@@ -44,7 +49,9 @@ _FROM = {
 
 def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approval:
     run = fenced(tx, run_id, epoch)
-    ask_key = digest_of([approval.question, approval.bound_to])[:32]
+    question = digest_of([approval.question, approval.bound_to])[:32]
+    used = len(tx.ids(_USED_BEFORE, run_id=run_id, asked=f"{question}:%"))
+    ask_key = f"{question}:{used}"  # what was used answers nothing more
     known = tx.one(_ASKED_BEFORE, run_id=run_id, ask_key=ask_key)
     if known is not None:
         return approval_of(known)

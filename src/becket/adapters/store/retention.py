@@ -15,6 +15,7 @@ from becket.adapters.store.tables import (
     events,
     facts,
     handoffs,
+    links,
     origins,
     receipts,
     runs,
@@ -43,7 +44,9 @@ _FORGETTABLE = sa.select(runs.c.run_id).where(
     ~sa.exists().where(handoffs.c.run_id == runs.c.run_id, handoffs.c.state.in_(["open", "taken"])),
     ~sa.exists().where(effects.c.run_id == runs.c.run_id, effects.c.state.in_(_UNSETTLED)),
     # An open run may still look at what its children did.
-    ~sa.exists().where(_parent.c.run_id == runs.c.parent, _parent.c.ended_at.is_(None)),
+    ~sa.exists().where(
+        links.c.child == runs.c.run_id, _parent.c.run_id == links.c.parent, _parent.c.ended_at.is_(None)
+    ),
 )
 _REFS_WITHOUT_RUN = (
     sa.select(artifact_refs.c.digest)
@@ -77,6 +80,7 @@ def forget(tx: Tx, runs_before: float, artifacts_before: float) -> tuple[str, ..
         dropped |= _drop_refs(tx, ids)
         for table in _OF_RUNS:
             tx.run(sa.delete(table).where(table.c.run_id.in_(ids)), {})
+        tx.run(sa.delete(links).where(sa.or_(links.c.parent.in_(ids), links.c.child.in_(ids))), {})
     dropped |= set(tx.ids(_REFS_WITHOUT_RUN, before=artifacts_before))
     tx.run(_DROP_REFS_WITHOUT_RUN, {"before": artifacts_before})
     for statement in (_DROP_OLD_ALARMS, _DROP_OLD_WORKERS, _DROP_UNUSED_SPECS):

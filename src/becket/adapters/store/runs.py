@@ -7,10 +7,11 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 
 from becket.adapters.store.ending import finish
+from becket.adapters.store.links import adopt, link
 from becket.adapters.store.locked import LockedRun, lock
 from becket.adapters.store.lookup import by_prefix
 from becket.adapters.store.rows import dumps, maybe_plain, plain, run_of, short_key
-from becket.adapters.store.tables import origins, runs, specs
+from becket.adapters.store.tables import links, origins, runs, specs
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.errors import UsageError
 from becket.contract.events import Kind
@@ -62,15 +63,14 @@ def start(tx: Tx, new: NewRun) -> Started:
     """Within the mutexes of `start_mutexes`."""
     found = _answering(tx, new)
     if found is not None:
-        _remember_origin(tx, new, found.run_id)
-        return Started(run=run_of(dict(found._mapping)), created=False)
+        return _answered(tx, new, found)
     open_runs = tx.all(_OPEN_OF_GROUP, group=new.group) if new.group is not None else ()
     if new.on_busy == "drop" and open_runs:
         busy = open_runs[0]
         return Started(run=None, created=False, dropped=f"{new.group} is busy: {busy.run_id} is {busy.status}")
     run = _insert(tx, new)
-    superseded = [row.run_id for row in open_runs if row.status == "queued"] if new.on_busy == "newest_waits" else []
-    superseded = [run_id for run_id in superseded if _supersede(tx, run_id, new.run_id)]
+    waiting = [row.run_id for row in open_runs if row.status == "queued"] if new.on_busy == "newest_waits" else []
+    superseded = [run_id for run_id in waiting if _supersede(tx, run_id, new.run_id)]
     return Started(run=run, created=True, superseded=tuple(superseded))
 
 
@@ -83,6 +83,15 @@ def _answering(tx: Tx, new: NewRun) -> Row | None:
     if found is None and new.unique_subject:
         found = tx.one(_COMPLETED, loop_id=new.loop_id, subject_key=short_key(new.subject.name))
     return found
+
+
+def _answered(tx: Tx, new: NewRun, found: Row) -> Started:
+    run = run_of(dict(found._mapping)) if new.parent is None else adopt(tx, new.parent, found.run_id)
+    if run is None:
+        why = f"{found.run_id} answers for this subject, and {new.parent} works for it: they would wait for each other"
+        return Started(run=None, created=False, dropped=why)
+    _remember_origin(tx, new, run.run_id)
+    return Started(run=run, created=False)
 
 
 def _remember_origin(tx: Tx, new: NewRun, run_id: str) -> None:
@@ -134,6 +143,8 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         "open_subject": open_subject(new),
     }
     tx.run(_ADD_RUN, row)
+    if new.parent is not None:
+        link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
     run.add(
         Kind.run_created,
@@ -146,7 +157,7 @@ def _insert(tx: Tx, new: NewRun) -> Run:
 
 def _supersede(tx: Tx, run_id: str, by: str) -> bool:
     run = lock(tx, run_id)
-    if run.status is not Status.queued:
+    if run.status is not Status.queued or run["epoch"] > 0:  # one that was at work already is in the middle of its life
         return False
     finish(run, Move.cancel, "superseded", {"by_run": by})
     return True
@@ -194,7 +205,7 @@ def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
     if where.subject is not None:
         query = query.where(runs.c.subject_key == short_key(where.subject))
     if where.parent is not None:
-        query = query.where(runs.c.parent == where.parent)
+        query = query.where(runs.c.run_id.in_(sa.select(links.c.child).where(links.c.parent == where.parent)))
     if where.group is not None:
         query = query.where(runs.c.group_name == where.group)
     if where.since is not None:

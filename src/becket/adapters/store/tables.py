@@ -112,7 +112,6 @@ _where("ix_runs_group", runs, "group_name", "number", where="ended_at IS NULL")
 _where("ix_runs_deadline", runs, "deadline_at", where="status = 'waiting'")
 _where("ix_runs_running", runs, "number", where="status = 'running'")
 _where("ix_runs_lost", runs, "lost_by", where="lost_by IS NOT NULL")
-_where("ix_runs_parent", runs, "parent", where="parent IS NOT NULL")
 _where("ix_runs_ended", runs, "ended_at", where="ended_at IS NOT NULL")
 _where("ix_runs_follow", runs, "follow_since", where="follow_since IS NOT NULL")
 
@@ -124,6 +123,16 @@ origins = sa.Table(
     sa.Index("ix_origins_run", "run_id"),
 )
 """Which run answered a start. A key keeps its answer even when the run was started by another key."""
+
+links = sa.Table(
+    "links",
+    metadata,
+    _text("parent", primary_key=True),
+    _text("child", primary_key=True),
+    _time("at"),
+    sa.Index("ix_links_child", "child"),
+)
+"""A child has as many parents as asked for it; `runs.parent` is the one that started it."""
 
 carried = sa.Table("carried", metadata, _text("run_id", primary_key=True), _text("value"))
 """Apart from `runs`, so that its size does not weigh on every write of the run's row."""

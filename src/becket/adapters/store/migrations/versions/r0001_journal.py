@@ -113,11 +113,12 @@ def _runs() -> None:
     _index("ix_runs_deadline", "runs", "deadline_at", where="status = 'waiting'")
     _index("ix_runs_running", "runs", "number", where="status = 'running'")
     _index("ix_runs_lost", "runs", "lost_by", where="lost_by IS NOT NULL")
-    _index("ix_runs_parent", "runs", "parent", where="parent IS NOT NULL")
     _index("ix_runs_ended", "runs", "ended_at", where="ended_at IS NOT NULL")
     _index("ix_runs_follow", "runs", "follow_since", where="follow_since IS NOT NULL")
     op.create_table("origins", _text("origin_key"), _text("run_id"), _key("origin_key"))
     _index("ix_origins_run", "origins", "run_id")
+    op.create_table("links", _text("parent"), _text("child"), _time("at"), _key("parent", "child"))
+    _index("ix_links_child", "links", "child")
     op.create_table("carried", _text("run_id"), _text("value"), _key("run_id"))
     op.create_table(
         "events",
