@@ -50,6 +50,7 @@ RULES: dict[str, dict[str, str]] = {
         "bad-raises": "A key of `raises` is no exit code, range, `*` or `json:PATH=VALUE`, or ranges overlap.",
         "unknown-effect-class": "There is no such class of effects.",
         "effect-above-autonomy": "The step's effect needs more autonomy than the loop has.",
+        "exit-code-lost": "A verifier's command ends in a pipe or `|| true` that hides how its check ended.",
         "network-without-effects": "An action asks for `network: full` and declares no effect.",
         "verify-without-verifier": "The verify phase has no verifier, so nothing would be proven.",
     },

@@ -57,10 +57,12 @@ class Names:
 
 
 async def _names(app: App, runs: tuple[Run, ...]) -> Names:
-    known = {line[:40]: f"<{line[41:]}>" for line in _git(app, "log", "--all", "--format=%H %s")}
     fired = sorted({str(run.subject.fields["time"]) for run in runs if run.trigger == "schedule"})
-    known |= {at: f"<fire {number}>" for number, at in enumerate(fired, 1)}
-    known |= {run.run_id: Names(known)(run.subject.name) for run in runs}
+    known = {at: f"<fire {number}>" for number, at in enumerate(fired, 1)}
+    commits = dict(line.split(" ", 1) for line in _git(app, "log", "--all", "--format=%H %s"))
+    by_hand = Names(known | {sha: f"<{subject}>" for sha, subject in commits.items()})
+    known |= {run.run_id: by_hand(run.subject.name) for run in runs}
+    known |= {sha: f"<{Names(known)(subject)}>" for sha, subject in commits.items()}
     subjects = Names(known)
     for effect in await app.store.effects():
         known[effect.key] = known[effect.key[:12]] = f"<{_effect_name(effect, subjects)}>"

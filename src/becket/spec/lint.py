@@ -32,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     steps.names,
     steps.effects,
     steps.network,
+    steps.exit_codes,
     steps.bounds,
     steps.verification,
     steps.commands,

@@ -22,6 +22,9 @@ _FILE = r"(?!/)(?!(?:.*/)?\.\.(?:/|$)).+"
 _JSON_PATH = r"[^.=\s]+(?:\.[^.=\s]+)*"
 _OUTPUT = re.compile(rf"stdout|json:{_JSON_PATH}|file:{_FILE}")
 _PARSE = re.compile(rf"json|junit:{_FILE}")
+_LOST_EXIT_CODE = re.compile(
+    r"(?<!\|)\|\s*(?:tee|cat|tail|head|sort|less|more|column)\b[^|&;\n]*\s*\Z|\|\|\s*(?:true|:|exit 0)\s*\Z"
+)
 _EXIT_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 _JSON_VALUE = re.compile(rf"json:{_JSON_PATH}=.*")
 
@@ -72,6 +75,18 @@ def effects(case: Case) -> Iterator[Finding]:
                     spot, "effect-above-autonomy", message, f"set `autonomy: {needed}` or remove the action"
                 )
                 break
+
+
+def exit_codes(case: Case) -> Iterator[Finding]:
+    """A check that cannot fail is none (L11): a pipe's exit code is that of its last program."""
+    for verifier in case.verifiers:
+        if verifier.spec.run and (lost := _LOST_EXIT_CODE.search(verifier.spec.run)):
+            yield case.finding(
+                case.value(*verifier.path, "run"),
+                "exit-code-lost",
+                f"`{lost[0].strip()}` at its end decides how this verifier ends, whatever came before",
+                "let the command that checks be the last one",
+            )
 
 
 def network(case: Case) -> Iterator[Finding]:
