@@ -66,6 +66,7 @@ EVENTS = {
     "handoff.changed": "The handoff was taken, finished or has expired.",
     "child.started": "A contained process began.",
     "child.ended": "Everything that process started is gone.",
+    "artifacts.dropped": "Retention dropped its logs and other artifacts; the record itself stays.",
     "note": "A remark for people.",
 }
 

@@ -129,14 +129,14 @@ def write_loop(folder: Path, name: str, url: str, **changes: str) -> None:
     new_file.replace(target)
 
 
-def open_app(folder: Path) -> tuple[App, Clock]:
+def open_app(folder: Path, timeout: float = ADAPTER_TIMEOUT) -> tuple[App, Clock]:
     """The parts anew, as a new process makes them; only patience and time limits are shorter than in earnest."""
     root = folder / "repo"
     state, clock = State(root, root / ".git"), Clock(folder)
     console = (folder / "console.log").open("a", buffering=1)
     app = App(state, open_sqlite(state.database, clock), console, {Agents: AgentsByName({"fixer": Fixer()})})
     for adapter in app.effects.values():
-        adapter.timeout = ADAPTER_TIMEOUT
+        adapter.timeout = timeout
     commands.KILL_ROOM = KILL_ROOM
     app.door = Door(app.store, app.effects, app.redactor, app.config.effect_caps, patience=PATIENCE)
     return app, clock
@@ -277,11 +277,11 @@ STORIES = {
 }
 
 
-async def play(folder: Path, story: str) -> Json:
+async def play(folder: Path, story: str, timeout: float = ADAPTER_TIMEOUT) -> Json:
     """One life of a story; what the world looks like at its end."""
     from crash_view import view
 
-    app, clock = open_app(folder)
+    app, clock = open_app(folder, timeout)
     try:
         await STORIES[story].drive(Stage(folder, app, clock))
         return await view(app, folder)

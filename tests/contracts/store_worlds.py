@@ -28,7 +28,7 @@ import sqlalchemy as sa
 from becket.adapters.store import open_memory, open_postgres, open_sqlite
 from becket.adapters.store.tables import metadata
 from becket.contract.condition import Condition
-from becket.contract.events import Event, Kind, NewEvent, event_digest
+from becket.contract.events import SEALS, Event, Kind, NewEvent, event_digest
 from becket.contract.handoff import Approval
 from becket.contract.run import NewRun, Step, StepState, Subject
 from becket.contract.spec import Phase
@@ -302,6 +302,11 @@ def question(approval_id: str = "apr_1", **changes: Any) -> Approval:
         "role": "approver", "asked_at": START, "expires_at": START + 100,
     }  # fmt: skip
     return Approval.model_validate(fields | changes)
+
+
+def told(event: Event) -> dict[str, Any]:
+    """What an event says, without the seals of the rows it tells of."""
+    return {key: value for key, value in event.data.items() if key != SEALS}
 
 
 def check_chain(events: tuple[Event, ...]) -> None:

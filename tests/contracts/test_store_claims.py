@@ -17,6 +17,7 @@ from store_worlds import (
     raised,
     recorded,
     started,
+    told,
     wait_for,
     worker,
 )
@@ -199,7 +200,7 @@ async def test_next_iteration_counts_only_what_counts(store: Store, clock: Manua
     assert (run.iteration, run.counted, run.segment, run.epoch) == (3, 2, 1, 1)
     assert [item.name for item in await store.conditions("run_a")] == ["red"]
     assert await store.carried("run_a") == Carried(last="x")
-    marks = [event.data for event in await store.events("run_a") if event.kind is Kind.iteration_started]
+    marks = [told(event) for event in await store.events("run_a") if event.kind is Kind.iteration_started]
     assert marks == [{"iteration": 2, "counts": True}, {"iteration": 3, "counts": False}]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_worlds import START, asleep, claimed, contents, new_run, question, recorded, started, wait_for
+from store_worlds import START, asleep, claimed, contents, new_run, question, recorded, started, wait_for, worker
 
 from becket.adapters.store import open_sqlite, points
 from becket.contract import crash
@@ -20,10 +20,11 @@ from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.process import ChildRef
 from becket.contract.run import Move
 from becket.contract.spec import EffectClass
-from becket.contract.store import Carried, Claim, Cursor, End, Store
+from becket.contract.store import ArtifactRef, Carried, Claim, Cursor, End, Store
 
 LATER = START + 1000.0
 CALL = EffectCall(name="http.post", target="https://x")
+OTHER_CHILD = ChildRef(pid=2, started=2, boot="b")
 
 
 async def prepare(store: Store) -> Claim:
@@ -36,12 +37,19 @@ async def prepare(store: Store) -> Claim:
     await store.ask_approval("run_work", 1, question(run_id="run_work", expires_at=LATER * 2))
     await store.ask_approval("run_work", 1, question("apr_2", run_id="run_work", bound_to="b", expires_at=LATER * 2))
     await store.decide_approval("apr_2", True, "ann", "owner", "b", "")
+    await store.child_started("run_work", 1, OTHER_CHILD, ["sh"])
+    await store.fire(None, Cursor(name="held:1", value="1"), [])
+    await started(store, "run_over")
+    await store.ask_cancel("run_over", "ann", "")
     return claim
 
 
 def operations(store: Store, claim: Claim) -> dict[str, Callable[[], Awaitable[Any]]]:
     run_id, epoch = claim.run.run_id, claim.run.epoch
     origin, intended = Origin(run_id=run_id), EffectState.intended
+    artifact = ArtifactRef(
+        digest="d" * 64, name="log", size=1, run_id=run_id, iteration=1, phase="act", action_id="a"
+    )  # fmt: skip
     return {
         "start_run": lambda: store.start_run(new_run("run_new", group="g", on_busy="newest_waits", origin_key="o")),
         "claim": lambda: store.claim("run_queued", 1, "w2", 30),
@@ -62,6 +70,12 @@ def operations(store: Store, claim: Claim) -> dict[str, Callable[[], Awaitable[A
         "fire": lambda: store.fire(None, Cursor(name="c", value="1"), [new_run("run_new")]),
         "reserve": lambda: store.reserve("k", run_id, epoch, {"usd": 1.0}, ()),
         "child_started": lambda: store.child_started(run_id, epoch, ChildRef(pid=1, started=1, boot="b"), ["sh"]),
+        "child_ended": lambda: store.child_ended(OTHER_CHILD),
+        "refer": lambda: store.refer(artifact, epoch),
+        "followed": lambda: store.followed("run_over"),
+        "drop_cursors": lambda: store.drop_cursors(["held:1"]),
+        "join": lambda: store.join(worker("w9"), alone=True),
+        "leave": lambda: store.leave("w1"),
     }
 
 

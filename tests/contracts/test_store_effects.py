@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from store_worlds import START, ManualClock, asleep, claimed, contents, every_store, started, wait_for
+from store_worlds import START, ManualClock, asleep, claimed, contents, every_store, started, told, wait_for
 
 from becket.contract.effect import SETTLED, Effect, EffectCall, EffectState, Origin
 from becket.contract.errors import EffectRefused, NotFound
@@ -44,7 +44,8 @@ async def test_an_intent_is_written_once_and_read_back(store: Store, clock: Manu
     assert await store.get_effect("k") == effect
     assert await store.get_effect("other") is None
     [event] = [event for event in await store.events("run_a") if event.kind is Kind.effect_intended]
-    assert event.data == {"key": "k", "name": "http.post", "target": "https://x", "state": "intended", "reason": "why"}
+    said = {"key": "k", "name": "http.post", "target": "https://x", "state": "intended", "reason": "why"}
+    assert told(event) == said
 
 
 @every_store

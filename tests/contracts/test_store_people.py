@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from store_worlds import START, ManualClock, asleep, claim_again, claimed, contents, every_store, question, wait_for
+from store_worlds import (
+    START,
+    ManualClock,
+    asleep,
+    claim_again,
+    claimed,
+    contents,
+    every_store,
+    question,
+    told,
+    wait_for,
+)
 
 from becket.contract.errors import ActionFailed, NotFound, UsageError
 from becket.contract.events import Kind
@@ -114,7 +125,7 @@ async def test_an_approval_is_used_once(store: Store, clock: ManualClock) -> Non
         await store.revoke_approval("apr_1", "ann", "")
     assert await contents(store) == before
     [event] = [event for event in await store.events("run_a") if event.kind is Kind.approval_used]
-    assert event.data == {"approval_id": "apr_1", "bound_to": "sha1", "used_by": "effect-1"}
+    assert told(event) == {"approval_id": "apr_1", "bound_to": "sha1", "used_by": "effect-1"}
 
 
 @every_store

@@ -16,6 +16,7 @@ from store_worlds import (
     raised,
     recorded,
     started,
+    told,
     wait_for,
 )
 
@@ -304,7 +305,7 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
     assert await store.wake_due() == ()
     assert (await store.get_handoff("hnd_run_c")).state is HandoffState.expired
     assert (await store.get_handoff("hnd_run_a")).state is HandoffState.taken, "somebody is at it"
-    assert (await store.events("run_c"))[-1].data == {"handoff_id": "hnd_run_c", "state": "expired"}
+    assert told((await store.events("run_c"))[-1]) == {"handoff_id": "hnd_run_c", "state": "expired"}
     with pytest.raises(UsageError):
         await store.change_handoff("hnd_run_c", HandoffState.done, "x", "")
     await store.change_handoff("hnd_run_a", HandoffState.done, "dan", "fixed")

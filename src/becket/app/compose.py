@@ -7,6 +7,7 @@ import pwd
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TextIO
@@ -30,7 +31,7 @@ from becket.contract.git import Git
 from becket.contract.process import Processes, SandboxKind
 from becket.contract.run import Run
 from becket.contract.spec import Autonomy, Budget, LoopSpec
-from becket.contract.store import Store, WorkerInfo
+from becket.contract.store import AlertState, Store, WorkerInfo
 from becket.engine.advance import Engine
 from becket.engine.context import Surroundings
 from becket.engine.door import Door
@@ -40,6 +41,17 @@ from becket.engine.schedule import Scheduler
 from becket.engine.triggers import Triggers
 from becket.spec.book import LoopBook
 from becket.spec.load import load_config
+
+CONFIG_ALERT = "config"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What counts as becket.yaml. `trouble` says why that is not the file as it stands."""
+
+    stamp: tuple[int, int] | None
+    config: Config
+    trouble: str = ""
 
 
 class App:
@@ -54,22 +66,40 @@ class App:
         self.worker_id = new_id("wrk")
         self.kick: Callable[[], None] = lambda: None
         self._console = console
-        self._config: tuple[tuple[int, int] | None, Config] | None = None
+        self._settings: Settings | None = None
+        self._told_trouble: str | None = None
 
     @classmethod
     def open(cls, state: State, console: TextIO = sys.stdout) -> App:
         """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
-        url = read_config(state).database
+        settings = read_settings(state, None)
+        url = settings.config.database
         store = open_postgres(url) if url else open_sqlite(state.make().database)
-        return cls(state, store, console)
+        app = cls(state, store, console)
+        app._settings = settings
+        return app
 
     @property
     def config(self) -> Config:
-        """becket.yaml as it stands now: read again when the file changed."""
-        stamp = _stamp(self.state.config)
-        if self._config is None or self._config[0] != stamp:
-            self._config = (stamp, read_config(self.state))
-        return self._config[1]
+        """becket.yaml as it stands now: read again when the file changed. The last good one while it does not load: a
+        slip of the pen must not end what is at work. Raises UsageError only if there never was a good one.
+        """
+        return self._current().config
+
+    def _current(self) -> Settings:
+        self._settings = read_settings(self.state, self._settings)
+        return self._settings
+
+    async def watch_config(self) -> None:
+        """A chore: tell of a becket.yaml that does not count, and withdraw it when it does again. Called often."""
+        trouble = self._current().trouble
+        if trouble == self._told_trouble:
+            return
+        if trouble:
+            await self.store.raise_alert(CONFIG_ALERT, f"{trouble}\n{_LAST_GOOD}", {"file": str(self.state.config)})
+        elif any(alert.key == CONFIG_ALERT for alert in await self.store.alerts((AlertState.open, AlertState.told))):
+            await self.store.close_alert(CONFIG_ALERT)
+        self._told_trouble = trouble
 
     @cached_property
     def git(self) -> GitRepository:
@@ -163,6 +193,8 @@ class App:
 
     def autonomy(self, spec: LoopSpec, run: Run | None = None) -> Autonomy:
         wished = run.autonomy if run is not None and run.autonomy is not None else Autonomy.release
+        if self._current().trouble:
+            return Autonomy.observe  # what a person wanted to change is not known
         return Autonomy.lowest(self.config.autonomy, spec.autonomy, wished, self.sandbox_allows())
 
     def sandbox_allows(self) -> Autonomy:
@@ -222,12 +254,38 @@ def _sandbox(config: Config) -> SandboxKind | Literal["auto"]:
     return "auto" if config.sandbox.use == "auto" else SandboxKind(config.sandbox.use)
 
 
+_LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."
+
+
+def read_settings(state: State, last: Settings | None) -> Settings:
+    """Read the file if it changed since `last`. Without a last good one, a file that does not load is a UsageError."""
+    stamp = _stamp(state.config)
+    if last is None:
+        return Settings(stamp, read_config(state))
+    if last.stamp == stamp:
+        return last
+    try:
+        return Settings(stamp, _load(state))
+    except FileNotFoundError:
+        # Perhaps for a moment only: editors and git replace a file by removing it first.
+        return Settings(None, last.config, f"{state.config} is gone; restart Becket to go on without it")
+    except UsageError as error:
+        return Settings(stamp, last.config, str(error))
+
+
 def read_config(state: State) -> Config:
     """becket.yaml of the working copy, or the defaults where there is none."""
     try:
-        text = state.config.read_text(encoding="utf-8")
+        return _load(state)
     except FileNotFoundError:
         return Config(version=1)
+
+
+def _load(state: State) -> Config:
+    try:
+        text = state.config.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{state.config} cannot be read: {error}") from None
     return load_config(text, str(state.config), os.environ)
@@ -236,6 +294,6 @@ def read_config(state: State) -> Config:
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
         stat = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size

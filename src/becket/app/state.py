@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +101,22 @@ def find_state(start: Path | None = None) -> State:
     return State(root=Path(lines[1]), common=Path(lines[0]))
 
 
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock of fcntl(2): type, whence, start, length, pid
+
+
+def _ask_kernel(file: int, command: int, length: int) -> tuple[int, int]:
+    """An exclusive lock on so many bytes from the first one on: the kernel's answer as (type, length)."""
+    answer = fcntl.fcntl(file, command, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, length, 0))
+    kind, _, _, found, _ = _FLOCK.unpack(answer)
+    return kind, found
+
+
 class Lock:
-    """An operating-system lock held by this process: it cannot outlive its owner (L31)."""
+    """An operating-system lock held by this process: it cannot outlive its owner (L31).
+
+    It covers as many bytes as the owner's process id says. Any two overlap in the first byte, so there is one owner;
+    and whoever asks the kernel about the lock learns who that is, in the same breath and without taking it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -110,10 +125,11 @@ class Lock:
     def acquire(self) -> bool:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _ask_kernel(file, fcntl.F_OFD_SETLK, os.getpid())
+        except (BlockingIOError, PermissionError):
             os.close(file)
             return False
+        # For people, and for `doctor` when the process was killed; nothing is decided by it.
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         self._file = file
@@ -133,16 +149,13 @@ class Lock:
 
 
 def holder(path: Path) -> int | None:
-    """The pid that holds the lock now, or None. Asks the kernel, not the file's text."""
+    """The pid that holds the lock now, or None. Only looks: it is in nobody's way."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.pread(file, 32, 0).decode(errors="replace").strip()
-        return int(text) if text.isdigit() else -1
+        kind, length = _ask_kernel(file, fcntl.F_OFD_GETLK, 1)
     finally:
         os.close(file)
-    return None
+    return None if kind == fcntl.F_UNLCK else length

@@ -108,5 +108,6 @@ _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.handoff_changed: _handoff_changed,
     Kind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
     Kind.child_ended: lambda data: f"process {data['pid']} is gone",
+    Kind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",
     Kind.note: lambda data: str(data.get("text") or evidence(data)),
 }

@@ -15,31 +15,39 @@ from becket.cli.shape import AsJson, RunId, end, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.verify import Checked
+    from becket.app.verify import Checked, Verified
 
 
 def verify(
     run_id: RunId,
     rerun: Annotated[bool, typer.Option("--rerun", help="Repeat its commands in a fresh checkout.")] = False,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="DIGEST", help="A chain head kept elsewhere; it must be in the chain."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every digest a run rests on; on request, repeat its commands."""
+    """Check every digest a run rests on; on request, repeat its commands.
 
-    async def check(app: App) -> tuple[str, tuple[Checked, ...]]:
-        from becket.app.verify import verify_run
+    The last line is the head of the run's chain of events. Whoever can write the database can write the chain anew: a
+    head that is kept elsewhere and given back with --head proves that nobody did.
+    """
 
-        run = await app.store.get_run(run_id)
-        return run.run_id, await verify_run(app, run.run_id, rerun)
+    async def check(app: App) -> Verified:
+        from becket.app.verify import verified
 
-    run, checks = in_app(check)
+        return await verified(app, run_id, rerun, head)
+
+    found = in_app(check)
     if as_json:
-        found = [{"ok": item.ok, "what": item.what, "detail": item.detail} for item in checks]
-        emit({"run_id": run, "ok": all(item.ok for item in checks), "checks": found})
+        checks = [{"ok": item.ok, "what": item.what, "detail": item.detail} for item in found.checks]
+        emit({"run_id": found.run_id, "ok": found.ok, "checks": checks, "head": found.head})
     else:
-        print_checks(checks)
-        if rerun:
+        print_checks(found.checks)
+        if any(item.what.startswith("again ") for item in found.checks):
             say(words.REPEATED)
-    end(int(not all(item.ok for item in checks)))
+        say(words.CHAIN_HEAD.format(head=found.head))
+    end(int(not found.ok))
 
 
 def print_checks(checks: Sequence[Checked]) -> None:

@@ -8,6 +8,14 @@ from pydantic import Field
 
 from becket.contract.base import Json, Record, digest_of
 
+SEALS = "seals"
+"""Where an event's data holds the seals of the rows it tells of: name -> digest of the row as it was written."""
+
+
+def row_name(kind: str, *key: object) -> str:
+    """What a row is called among the seals: `step 1/act/fix`."""
+    return f"{kind} {'/'.join(map(str, key))}"
+
 
 class Kind(StrEnum):
     run_created = "run.created"
@@ -36,7 +44,12 @@ class Kind(StrEnum):
     handoff_changed = "handoff.changed"
     child_started = "child.started"
     child_ended = "child.ended"
+    artifacts_dropped = "artifacts.dropped"
     note = "note"
+
+
+OF_STEPS = frozenset({Kind.step_done, Kind.step_skipped, Kind.step_failed, Kind.decided})
+"""Kinds that tell of one step each: the nth of them in a `Recorded` is about its nth step."""
 
 
 class NewEvent(Record):

@@ -33,8 +33,9 @@ class Loops(Protocol):
         ...
 
     def broken(self) -> Mapping[str, Sequence[Finding]]:
-        """Every file that does not load, with what is wrong. Which loops it holds, and their triggers, nobody knows;
-        once it loads, `source` of its loops is the name it has here.
+        """Every file that does not load, with what is wrong; or the folder, if that cannot be read. Which loops and
+        which triggers are in it, nobody knows until it loads: then `source` of its loops is the name it has here, or
+        is below the folder.
         """
         ...
 

@@ -143,6 +143,26 @@ class Run(Record):
     head: str  # digest of the last event: the events form a chain
 
 
+def started_as(run: Run) -> dict[str, Json]:
+    """What a run is told at its start and keeps for ever; `run.created` holds it word for word."""
+    return {
+        "loop_id": run.loop_id,
+        "subject": run.subject.name,
+        "fields": run.subject.fields,
+        "inputs": run.inputs,
+        "trigger": run.trigger,
+        "by": run.by,
+        "group": run.group,
+        "dry_run": run.dry_run,
+        "autonomy": run.autonomy.value if run.autonomy else None,
+        "parent": run.parent,
+        "retry_of": run.retry_of,
+        "chain": run.chain,
+        "created_at": run.created_at,
+        "deadline_at": run.deadline_at,
+    }
+
+
 class Started(Record):
     """What start_run did. `created` is False when an existing run answers the request; `dropped` when none runs."""
 

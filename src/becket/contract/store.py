@@ -290,6 +290,14 @@ class RecordStore(Protocol):
 
     async def artifacts(self, run_id: str) -> tuple[ArtifactRef, ...]: ...
 
+    async def seals(self, run_id: str) -> dict[str, str]:
+        """The seals of the run's rows as they stand now, by name; those of one kind in the order written.
+
+        Kinds: step, receipt, artifact, effect, approval, handoff, fact, carried. The events that told of the rows hold
+        the seals as of then (`contract.events.SEALS`); an artifact of an attempt that was cut off has none.
+        """
+        ...
+
     async def refer(self, ref: ArtifactRef, epoch: int | None) -> None:
         """Note that a step of a run uses an artifact. Called after the content is safely on disk."""
         ...

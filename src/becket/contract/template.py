@@ -33,6 +33,10 @@ OF_NOTIFY = ("decision.outcome", "decision.reason")
 """What the steps of notify may use besides."""
 
 
+LONGEST_READ_BACK = 500
+"""Longer texts are not read back: several open fields in one could be cut in too many ways."""
+
+
 class TemplateError(ValueError):
     """The text is not a template. `column` is 1-based within the text."""
 
@@ -89,6 +93,28 @@ def fill(text: str, look_up: Callable[[str], str]) -> str:
     """The text with every field replaced; what `look_up` returns is never read as a template again."""
     fields(text)
     return _PIECE.sub(lambda match: look_up(match[1]) if match[1] else match[0][0], text)
+
+
+def read_back(text: str, template: str, patterns: Mapping[str, str]) -> dict[str, str] | None:
+    """The fields with which the template gives this text; None if there are none. A field without a pattern of its own
+    is as much of a line as it can be.
+    """
+    if len(text) > LONGEST_READ_BACK:
+        return None
+    groups: dict[str, str] = {}
+    pattern, at = "", 0
+    for match in _PIECE.finditer(template):
+        pattern += re.escape(template[at : match.start()])
+        at = match.end()
+        if not match[1]:
+            pattern += re.escape(match[0][0])
+        elif match[1] in groups:
+            pattern += f"(?P={groups[match[1]]})"
+        else:
+            groups[match[1]] = f"field{len(groups)}"
+            pattern += f"(?P<{groups[match[1]]}>{patterns.get(match[1], '.+')})"
+    found = re.fullmatch(pattern + re.escape(template[at:]), text)
+    return None if found is None else {name: found[group] for name, group in groups.items()}
 
 
 def shell_fields(text: str) -> tuple[Field, ...]:

@@ -13,7 +13,7 @@ from becket.contract.action import CommandEnd, EffectReport, Registry, RunComman
 from becket.contract.base import Json, digest_of
 from becket.contract.condition import Conditions
 from becket.contract.crash import CrashPoint
-from becket.contract.effect import EffectAdapter, EffectCall, Origin
+from becket.contract.effect import EffectAdapter, EffectCall, EffectState, Origin
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
@@ -79,6 +79,7 @@ class StepContext:
     artifacts: list[str] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     unknown_effects: list[EffectReport] = field(default_factory=list)
+    timer: asyncio.Timeout | None = None  # the action's time limit
 
     def again(self, following: StepContext) -> StepContext:
         """The next attempt's context; what earlier attempts proved stays part of the step."""
@@ -148,12 +149,21 @@ class StepContext:
         if call.approval is not None:
             # Spent on this one effect: the same step of a later iteration needs a new decision.
             await self._spend_approval(call.approval, call.digest, origin.key(call))
+        if self.run.epoch > 1:
+            await self._allow_for_attempt_before(origin.key(call))
         report = await self.house.door.perform(
             call, origin, self.run.epoch, self.autonomy, self.run.dry_run, adapter=adapter
         )
         if report.state == "unknown":
             self.unknown_effects.append(report)
         return report
+
+    async def _allow_for_attempt_before(self, key: str) -> None:
+        """The door waits until an attempt of an earlier life has settled: that is not this action's time."""
+        row = await self.house.store.get_effect(key)
+        if row is not None and row.state is EffectState.intended and self.timer is not None:
+            in_flight = max(row.settle_at - await self.now(), 0.0)
+            self.timer.reschedule((self.timer.when() or 0.0) + in_flight)
 
     async def keep(self, content: bytes | Path, name: str) -> str:
         digest, size = self.house.artifacts.put(content)

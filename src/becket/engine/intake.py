@@ -14,7 +14,8 @@ from becket.contract.loop import Loop, Loops
 from becket.contract.run import NewRun, Run, Started, Subject
 from becket.contract.spec import Autonomy, InputSpec, InputType
 from becket.contract.store import Store
-from becket.contract.template import fill
+from becket.contract.template import fields as template_fields
+from becket.contract.template import fill, read_back
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -66,19 +67,19 @@ class Intake:
         loop = self._loops.get(ask.loop_id)
         run_id = new_id("run")
         inputs = check_inputs(loop, ask.inputs)
-        fields = await self._fields(ask, inputs, run_id)
+        subject = await self._subject(loop, ask, inputs, run_id)
         concurrency = loop.spec.concurrency
         return NewRun(
             run_id=run_id,
             loop_id=ask.loop_id,
             spec_digest=loop.digest,
             spec_text=loop.text,
-            subject=Subject(name=ask.subject or _filled(loop.spec.subject, fields), fields=fields),
+            subject=subject,
             inputs=inputs,
             trigger=ask.trigger,
             origin_key=ask.origin_key,
             unique_subject=ask.unique_subject,
-            group=_filled(concurrency.group, fields) if concurrency else None,
+            group=_filled(concurrency.group, subject.fields) if concurrency else None,
             on_busy=concurrency.on_busy.value if concurrency else "queue",
             dry_run=ask.dry_run,
             autonomy=ask.autonomy,
@@ -89,15 +90,37 @@ class Intake:
             by=ask.by,
         )
 
-    async def _fields(self, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> dict[str, Json]:
-        known: dict[str, Json] = {
-            "loop_id": ask.loop_id, "start": run_id, "trigger": ask.trigger, "repo": self._git.root.name,
-            **inputs, **ask.fields,
-        }  # fmt: skip
+    async def _subject(self, loop: Loop, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> Subject:
+        told: dict[str, Json] = {"loop_id": ask.loop_id, "repo": self._git.root.name, **inputs, **ask.fields}
+        template, name, said = loop.spec.subject, ask.subject or None, dict[str, str]()
+        named = {field.name for field in template_fields(template)} & {"branch", "sha"}
+        if name is not None and named - ask.fields.keys():
+            said = await self._read_subject(name, loop, told)
+            name = fill(template, said.__getitem__)
+        known = {**said, "start": run_id, "trigger": ask.trigger, **told}
         known.setdefault("branch", self._branch)
-        if "sha" not in known and (head := await self._git.resolve(f"refs/heads/{known['branch']}")):
-            known["sha"] = head
-        return known
+        if "sha" not in known:
+            head = await self._git.resolve(f"refs/heads/{known['branch']}")
+            if head is None and "branch" in said:
+                raise UsageError(f"the subject {name!r} is about the branch {said['branch']!r}, which is not there")
+            known |= {} if head is None else {"sha": head}
+        return Subject(name=name or _filled(template, known), fields=known)
+
+    async def _read_subject(self, name: str, loop: Loop, told: Mapping[str, Json]) -> dict[str, str]:
+        """What a name that was given says: the run must work on what it is called."""
+        patterns = {"sha": "[0-9a-fA-F]{4,64}", **{field: re.escape(str(value)) for field, value in told.items()}}
+        said = read_back(name, loop.spec.subject, patterns)
+        if said is None:
+            raise UsageError(
+                f"{name!r} is no subject of {loop.spec.loop_id}, whose subjects look like {loop.spec.subject!r} (a sha "
+                "may be shortened); write it so, or leave the subject out"
+            )
+        if "sha" in said and "sha" not in told:
+            commit = await self._git.resolve(said["sha"])
+            if commit is None or not commit.startswith(said["sha"].lower()):
+                raise UsageError(f"the subject {name!r} is about the commit {said['sha']}, which is not there")
+            said["sha"] = commit
+        return said
 
 
 def _filled(template: str, fields: Mapping[str, Json]) -> str:

@@ -9,7 +9,7 @@ is made up for a skipped hour, and both passes of a repeated one have their fire
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
@@ -204,7 +204,7 @@ class Scheduler:
         self._intake = intake
         self._trouble = Trouble(store)
         self._failures: dict[str, int] = {}
-        self._synced: frozenset[str] | None = None
+        self._synced: frozenset[str] | None = None  # the schedules, and the files that do not load
 
     async def sync(self) -> None:
         """Bring the cursors in line with the loops. A new schedule begins now, never in the past."""
@@ -219,12 +219,12 @@ class Scheduler:
         gone = [name for name, cursor in cursors.items() if name not in planned and await self._is_gone(cursor)]
         if gone:
             await self._store.drop_cursors(gone)
-        self._synced = frozenset(planned)
+        self._synced = self._seen(planned)
 
     async def tick(self) -> tuple[Started, ...]:
         """Fire what is due. Called often; a schedule that cannot be fired holds up no other."""
         planned = plans(self._loops)
-        if self._synced != planned.keys():
+        if self._synced != self._seen(planned):
             await self.sync()
         now = await self._store.now()
         paused = {control.scope for control in await self._store.controls()}
@@ -320,12 +320,15 @@ class Scheduler:
         try:
             self._loops.get(loop_id)
         except NotFound:
-            return True
+            return not self._loops.broken()  # it may be in a file of another name
         except BecketError as error:
             text = f"the schedule of {loop_id} does not run: its file is broken\n{in_words(error)}"
             await self._trouble.report(f"schedule:{loop_id}", text, {"loop": loop_id})
             return False
         return True
+
+    def _seen(self, planned: Mapping[str, Plan]) -> frozenset[str]:
+        return frozenset([*planned, *self._loops.broken()])
 
     async def _keep_waiting(self, cursor: Cursor, now: float) -> None:
         if cursor.due_at is not None and cursor.due_at <= now:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -65,7 +66,9 @@ async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
         if attempt > 1:
             context = context.again(context_for(spec.id, attempt))
         try:
-            result = await _within(spec.timeout, context, _call(spec, context))
+            # A command kills itself at its limit, and the door bounds how often it is tried and looked up.
+            limit = math.inf if spec.effects is not None else spec.timeout
+            result = await _within(limit, context, _call(spec, context))
             break
         except (ActionFailed, EffectFailed) as error:
             if not error.retryable or attempt > spec.retry:
@@ -173,11 +176,12 @@ def _check_raised(definition: ActionDef, params: Record, result: Result) -> None
 
 
 async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
+    allowed = min(limit, max(context.seconds_left, 0.0))
     try:
-        async with asyncio.timeout(min(limit, max(context.seconds_left, 0.0)) + GRACE):
+        async with asyncio.timeout(allowed + GRACE) as context.timer:
             return await work
     except TimeoutError:
-        raise ActionFailed(f"it did not end within {limit:g} s", kind="timeout", retryable=True) from None
+        raise ActionFailed(f"it did not end within {allowed:g} s", kind="timeout", retryable=True) from None
 
 
 def _done(step_id: str, context: StepContext, started: float, ended: float, attempt: int, result: Result) -> Done:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from becket.contract.base import Json, Record, canonical, digest_of
+from becket.contract.base import Json, Record, digest_of
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectState
 from becket.contract.errors import BecketError, NotFound
 from becket.contract.git import Git, RefMoved
 from becket.contract.loop import Loop, Loops
 from becket.contract.run import NewRun, Run, Started, Status
-from becket.contract.spec import AfterTrigger, CommitTrigger, EventTrigger
+from becket.contract.spec import CommitTrigger
 from becket.contract.store import Cursor, RunFilter, Store
+from becket.engine.causes import Cause, Start, ended, posted, triggers_of
 from becket.engine.debounce import Debounce, Key, Sleep
 from becket.engine.intake import Ask, Intake
 from becket.engine.trouble import Trouble, in_words, retry_after
+from becket.engine.unread import Unread
 
 COMMIT = "commit:"
 HELD = "held:"
@@ -27,22 +28,11 @@ ABSENT = ""
 
 KEEP_HELD = 7 * 86_400.0
 SWEEP_EVERY = 30.0
-DEEPEST = 8
 
 before_mark = CrashPoint("follow.before_mark", "what follows a run is started, the run still counts as unfollowed")
 after_mark = CrashPoint("follow.after_mark", "the run is marked as followed, nobody was told of what was started")
 
 _STAYED_IN = (EffectState.failed, EffectState.refused, EffectState.dry_run)
-
-T = TypeVar("T", CommitTrigger, EventTrigger, AfterTrigger)
-
-
-class Start(Record):
-    """A wish to start a run together with the trigger's brakes."""
-
-    ask: Ask
-    unless: str | None = None
-    max_chain: int | None = None
 
 
 class HeldStart(Record):
@@ -58,8 +48,9 @@ class Triggers:
     """Turns what happened into runs.
 
     A move of a branch is remembered in a cursor that moves with the run's start. Events and ended runs have no cursor
-    of their own: a start that fails is held in one and tried again by `tick`. `on_started` hears of every run;
-    those of a commit may start later than the call that told of the commit.
+    of their own: a start that fails is held in one and tried again by `tick`, and so is what happened while a loop
+    file did not load. `on_started` hears of every run; those of a commit may start later than the call that told of
+    the commit.
     """
 
     def __init__(
@@ -83,11 +74,13 @@ class Triggers:
         self._clock = clock
         self._swept_at: float | None = None
         self._trouble = Trouble(store)
+        self._unread = Unread(store, loops, self._trouble)
         self._debounce = Debounce(self._handle_move, clock, sleep)
 
     def branches(self) -> tuple[str, ...]:
         """Every branch that a loop wants to hear of."""
-        return tuple(dict.fromkeys(trigger.branch or self._branch for _, trigger in self._with(CommitTrigger)))
+        found = triggers_of(self._loops.all(), CommitTrigger)
+        return tuple(dict.fromkeys(trigger.branch or self._branch for _, trigger in found))
 
     async def branch_moved(self, moved: RefMoved) -> None:
         """Called for every move, and for every branch at first sight (`old` is None); repeats are harmless."""
@@ -100,30 +93,17 @@ class Triggers:
 
     async def post(self, name: str, data: dict[str, Json], event_id: str, chain: int = 0) -> tuple[Started, ...]:
         """An event happened. Posting the same event_id again starts only what is still missing."""
-        flat = dict(_flattened(data))
-        started: list[Started] = []
-        for loop, trigger in self._with(EventTrigger):
-            if trigger.name != name or any(_as_text(flat.get(key)) != value for key, value in trigger.match.items()):
-                continue
-            loop_id = loop.spec.loop_id
-            ask = Ask(
-                loop_id=loop_id,
-                trigger="event",
-                inputs=_inputs(loop, flat),
-                fields={"name": name, "id": event_id, **{f"data.{key}": value for key, value in flat.items()}},
-                origin_key=f"event:{loop_id}:{event_id}",
-                chain=chain,
-            )
-            started += await self._start_or_hold(Start(ask=ask, unless=trigger.unless, max_chain=trigger.max_chain))
-        return tuple(started)
+        loops, broken = self._unread.look()
+        return await self._happened(posted(name, data, event_id, chain), loops, broken)
 
     async def follow(self) -> tuple[Started, ...]:
         """Start what follows the runs that ended. Dry runs are followed by nothing."""
         started: list[Started] = []
-        for run in await self._store.unfollowed():
-            for loop, trigger in self._with(AfterTrigger):
-                if trigger.loop == run.loop_id and run.status.value in trigger.outcome and not run.dry_run:
-                    started += await self._start_or_hold(_following(loop, trigger, run))
+        runs = await self._store.unfollowed()
+        loops, broken = self._unread.look() if runs else ((), ())
+        for run in runs:
+            if not run.dry_run:
+                started += await self._happened(ended(run), loops, broken)
             before_mark()
             await self._store.followed(run.run_id)
             after_mark()
@@ -134,7 +114,7 @@ class Triggers:
         if self._swept_at is None or self._clock() - self._swept_at >= SWEEP_EVERY:
             self._swept_at = self._clock()
             await self.sweep()
-        return await self._retry_held()
+        return (*await self._retry_unread(), *await self._retry_held())
 
     async def sweep(self) -> None:
         """Compare every branch with its cursors: the safety net behind the watcher and behind failed starts."""
@@ -175,16 +155,9 @@ class Triggers:
                     return run
         return None
 
-    def _with(self, kind: type[T]) -> Iterator[tuple[Loop, T]]:
-        for loop in self._loops.all():
-            for trigger in loop.spec.trigger:
-                found = getattr(trigger, trigger.kind)
-                if isinstance(found, kind):
-                    yield loop, found
-
     def _on_branch(self, branch: str) -> Iterator[tuple[Loop, CommitTrigger]]:
         """Each loop once, even if it names the branch twice."""
-        found = ((loop, trigger) for loop, trigger in self._with(CommitTrigger))
+        found = triggers_of(self._loops.all(), CommitTrigger)
         mine = [(loop, trigger) for loop, trigger in found if (trigger.branch or self._branch) == branch]
         yield from {loop.spec.loop_id: (loop, trigger) for loop, trigger in reversed(mine)}.values()
 
@@ -247,6 +220,21 @@ class Triggers:
             return None
         await self._trouble.over(chain)
         return run
+
+    async def _happened(self, cause: Cause, loops: Sequence[Loop], broken: Collection[str]) -> tuple[Started, ...]:
+        await self._unread.keep(cause, broken)
+        started: list[Started] = []
+        for start in cause.starts(loops):
+            started += await self._start_or_hold(start)
+        return tuple(started)
+
+    async def _retry_unread(self) -> tuple[Started, ...]:
+        started: list[Started] = []
+        for due in await self._unread.due():
+            for start in due.starts:
+                started += await self._start_or_hold(start)
+            await self._unread.settle(due)
+        return tuple(started)
 
     async def _start_or_hold(self, start: Start) -> tuple[Started, ...]:
         try:
@@ -313,35 +301,3 @@ class Triggers:
         await self._trouble.over(key)  # an earlier one that was told must not keep this one quiet
         await self._trouble.report(key, text, {"loop": ask.loop_id, "of": ask.origin_key, "fields": ask.fields})
         await self._store.drop_cursors([cursor.name])
-
-
-def _following(loop: Loop, trigger: AfterTrigger, run: Run) -> Start:
-    loop_id, outcome = loop.spec.loop_id, run.status.value
-    ask = Ask(
-        loop_id=loop_id,
-        trigger="after",
-        inputs=_inputs(loop, run.inputs),
-        fields={"loop": run.loop_id, "run": run.run_id, "subject": run.subject.name, "outcome": outcome},
-        origin_key=f"after:{loop_id}:{run.run_id}",
-        chain=run.chain + 1,
-    )
-    return Start(ask=ask, max_chain=trigger.max_chain)
-
-
-def _inputs(loop: Loop, given: Mapping[str, Json]) -> dict[str, Json]:
-    """What the cause knows under the names of the loop's inputs."""
-    return {name: given[name] for name in loop.spec.inputs if given.get(name) is not None}
-
-
-def _flattened(data: Mapping[str, Json], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, Json]]:
-    """`{"issue": {"id": 7}}` as `issue.id`, down to a bound: the data comes from outside (L24)."""
-    for key, value in data.items():
-        if isinstance(value, dict) and depth < DEEPEST:
-            yield from _flattened(value, f"{prefix}{key}.", depth + 1)
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _as_text(value: Json) -> str | None:
-    """The form that `match` compares with: `true` and `7` are written as in JSON."""
-    return value if value is None or isinstance(value, str) else canonical(value)

@@ -16,6 +16,7 @@ from becket.contract.template import (
     in_shell,
     in_single_quotes,
     is_field,
+    read_back,
     shell_fields,
 )
 
@@ -106,3 +107,39 @@ def test_one_field_is_one_variable_however_often_it_is_used() -> None:
 )
 def test_fields_in_single_quotes_are_found(text: str, quoted: list[str]) -> None:
     assert [field.name for field in in_single_quotes(text)] == quoted
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "said"),
+    [
+        ("{branch}@{sha}", "feature/a@b@12ab", {"branch": "feature/a@b", "sha": "12ab"}),
+        ("{branch}@{sha}", "main@HEAD", None),
+        ("{branch}@{sha}", "main@12ab\n", None),
+        ("{branch}@{sha}", "@12ab", None),
+        ("a.c/{sha}", "abc/12ab", None),
+        ("{{{sha}}}", "{12ab}", {"sha": "12ab"}),
+        ("{sha}..{sha}", "12ab..12ab", {"sha": "12ab"}),
+        ("{sha}..{sha}", "12ab..12ac", None),
+        ("{data.issue-id}: {sha}", "7: 12ab", {"data.issue-id": "7", "sha": "12ab"}),
+        ("no field", "no field", {}),
+        ("{branch}", "x" * 501, None),
+    ],
+)
+def test_a_text_is_read_back_into_the_fields_that_give_it(
+    template: str, text: str, said: dict[str, str] | None
+) -> None:
+    assert read_back(text, template, {"sha": "[0-9a-f]{4,64}"}) == said
+    if said is not None:
+        assert fill(template, said.__getitem__) == text
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "/", "@", "("]), names), min_size=1, max_size=4), st.data())
+@settings(deadline=None)
+def test_what_was_filled_can_be_read_back(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+    """Perhaps into other fields, where a text can be cut in several ways; never into ones that give another text."""
+    values = {name: data.draw(st.text(alphabet="ab/@(", min_size=1, max_size=4)) for _, name in parts}
+    template = "".join(f"{text}{{{name}}}" for text, name in parts)
+    text = fill(template, values.__getitem__)
+    said = read_back(text, template, {})
+    assert said is not None
+    assert fill(template, said.__getitem__) == text

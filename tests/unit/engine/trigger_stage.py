@@ -55,9 +55,12 @@ class Book:
     def breaks(self, loop_id: str) -> None:
         self._broken.add(loop_id)
 
+    def mend(self, loop_id: str) -> None:
+        self._broken.discard(loop_id)
+
     def get(self, loop_id: str) -> Loop:
         if loop_id in self._broken:
-            raise InvalidDocument([Finding(f"{loop_id}.yaml", 3, 1, "bad-yaml", "it is cut off", "finish it")])
+            raise InvalidDocument([_cut_off(loop_id)])
         if loop_id not in self._loops:
             raise NotFound(f"there is no loop {loop_id}")
         return self._loops[loop_id]
@@ -65,8 +68,15 @@ class Book:
     def all(self) -> list[Loop]:
         return [loop for loop_id, loop in self._loops.items() if loop_id not in self._broken]
 
+    def broken(self) -> dict[str, tuple[Finding, ...]]:
+        return {f"{loop_id}.yaml": (_cut_off(loop_id),) for loop_id in self._broken}
+
     def parse(self, text: str) -> LoopSpec:
         return LoopSpec.model_validate_json(text)
+
+
+def _cut_off(loop_id: str) -> Finding:
+    return Finding(f"{loop_id}.yaml", 3, 1, "bad-yaml", "it is cut off", "finish it")
 
 
 class Repo:
@@ -78,6 +88,8 @@ class Repo:
         self.heads: dict[str, str] = {}
 
     async def resolve(self, revision: str) -> str | None:
+        if len(revision) == 40 and "/" not in revision:
+            return revision
         return self.heads.get(revision.removeprefix("refs/heads/"))
 
 

@@ -18,6 +18,9 @@ from becket.contract.store import RunFilter, Store, WorkerInfo
 log = logging.getLogger("becket.dispatch")
 
 SHORTEST_NAP = 0.05
+IDLE = 30.0
+"""Chores that keep no due time of their own are done at least this often."""
+
 NET = 1.0
 """How often the tables are looked at although no bell rang."""
 
@@ -137,14 +140,15 @@ class Embedded:
         The clock is read anew at every nap: it may jump, and a machine may be suspended. What is due and was just
         looked at in vain (nobody here serves it) is not looked at again at once.
         """
-        store = self._staff.store
-        while not self._look.is_set():
+        store, slept = self._staff.store, 0.0
+        while not self._look.is_set() and slept < IDLE:
             due = await store.next_due()
             left = math.inf if due is None else due - await store.now()
             self._vain = min(max(self._vain * 2, SHORTEST_NAP), NET) if left <= 0 else 0.0
             nap = self._vain or min(left, NET)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), nap)
+            slept += nap
             if left <= nap or await store.version_changed():
                 return
 

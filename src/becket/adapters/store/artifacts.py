@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +21,7 @@ after_rename = CrashPoint("artifacts.after_rename", "the content has its name, t
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _INCOMING = "incoming"
 _CHUNK = 1 << 20
+_SURELY_TORN = 86_400.0
 
 
 class FileArtifacts:
@@ -29,6 +31,14 @@ class FileArtifacts:
         self._folder = Path(folder)
         self._incoming = self._folder / _INCOMING
         self._incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._forget_torn()
+
+    def _forget_torn(self) -> None:
+        """Copies that a killed process left half made. Younger ones may be another process's own."""
+        for torn in os.scandir(self._incoming):
+            with contextlib.suppress(FileNotFoundError):
+                if torn.stat().st_mtime < time.time() - _SURELY_TORN:
+                    Path(torn).unlink()
 
     def put(self, content: bytes | Path) -> tuple[str, int]:
         # What is hashed is our own copy: the file may still grow or change while it is read.

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from becket.adapters.store.locked import lock_for
 from becket.adapters.store.rows import dumps, effect_of, maybe_plain, plain
+from becket.adapters.store.sealing import row_seal
 from becket.adapters.store.tables import effects
 from becket.adapters.store.tx import Row, Tx
 from becket.adapters.store.waking import LEFT_BEHIND, RETRYING
@@ -80,7 +81,7 @@ def intend(
     tx.run(_ADD, row)
     if run is not None:
         said = {"key": key, "name": call.name, "target": call.target, "state": state.value, "reason": reason}
-        run.add(Kind.effect_intended, said)
+        run.add(Kind.effect_intended, {**said, **row_seal(tx, "effect", key)})
         run.save()
     return _read(tx, key), True
 
@@ -112,7 +113,7 @@ def settle(
     tx.run(_CHANGE, {"this_key": key, **changed, "updated_at": tx.now})
     if run is not None and state in SETTLED:
         said = {"key": key, "name": row.name, "target": row.target, "state": state.value, "reason": reason}
-        run.add(Kind.effect_settled, said)
+        run.add(Kind.effect_settled, {**said, **row_seal(tx, "effect", key)})
         run.save()
     return _read(tx, key)
 

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from becket.adapters.store.links import open_parents
 from becket.adapters.store.locked import LockedRun, fenced, find_and_lock, lock
 from becket.adapters.store.rows import dumps, handoff_row, plain, run_of
+from becket.adapters.store.sealing import row_seal
 from becket.adapters.store.tables import approvals, handoffs, leases, runs
 from becket.adapters.store.tx import Tx
 from becket.adapters.store.waking import deliver, drop_wakeups
@@ -17,11 +18,10 @@ from becket.contract.run import ENDED, IllegalMove, Move, Run, Status
 from becket.contract.store import End, SignalEnd
 
 _FREE = sa.delete(leases).where(leases.c.run_id == sa.bindparam("this_run"))
-_CLOSE_QUESTIONS = (
-    sa.update(approvals)
-    .where(approvals.c.run_id == sa.bindparam("this_run"), approvals.c.state == "asked")
-    .values(state="expired", note="the run ended")
+_OPEN_QUESTIONS = sa.select(approvals.c.approval_id).where(
+    approvals.c.run_id == sa.bindparam("run_id"), approvals.c.state == "asked"
 )
+_CLOSE_QUESTION = sa.update(approvals).where(approvals.c.approval_id == sa.bindparam("this"))
 _ADD_HANDOFF = sa.insert(handoffs)
 _QUEUED_OF_GROUP = (
     sa.select(runs.c.run_id)
@@ -61,18 +61,27 @@ def finish(
     free_group(run)
     if before is Status.waiting:
         drop_wakeups(tx, run.run_id)
-    tx.run(_CLOSE_QUESTIONS, {"this_run": run.run_id})
+    for approval_id in tx.ids(_OPEN_QUESTIONS, run_id=run.run_id):
+        _close_question(run, approval_id)
     if handoff is not None:
         tx.run(_ADD_HANDOFF, handoff_row(handoff))
         opened = {"handoff_id": handoff.handoff_id, "owner": handoff.owner, "reason": handoff.reason}
-        run.add(Kind.handoff_opened, opened)
-    run.add(Kind.run_ended, {"status": run.status.value, "reason": reason, "detail": detail})
+        run.add(Kind.handoff_opened, {**opened, **row_seal(tx, "handoff", handoff.handoff_id)})
+    run.add(Kind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail})
     run.set(
         reason=plain(reason), detail=dumps(detail), ended_at=tx.now, follow_since=tx.now, open_subject=None,
         waiting_on="[]",
     )  # fmt: skip
     run.save()
     return [parent for parent in open_parents(tx, run.run_id) if _tell(run, parent, reason)]
+
+
+def _close_question(run: LockedRun, approval_id: str) -> None:
+    """A question that nobody answered expires with its run."""
+    expired = {"state": "expired", "note": "the run ended"}
+    run.tx.run(_CLOSE_QUESTION, {"this": approval_id, **expired})
+    said = {"approval_id": approval_id, **expired, **row_seal(run.tx, "approval", approval_id)}
+    run.add(Kind.approval_decided, said)
 
 
 def _tell(run: LockedRun, parent_id: str, reason: str) -> bool:

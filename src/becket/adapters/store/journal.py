@@ -15,6 +15,7 @@ from becket.adapters.store import (
     records,
     retention,
     runs,
+    sealing,
     waking,
 )
 from becket.adapters.store.database import Database
@@ -137,6 +138,9 @@ class Journal:
 
     async def artifacts(self, run_id: str) -> tuple[ArtifactRef, ...]:
         return await self._db.read(records.artifacts_of, run_id)
+
+    async def seals(self, run_id: str) -> dict[str, str]:
+        return await self._db.read(sealing.of_run, run_id)
 
     async def refer(self, ref: ArtifactRef, epoch: int | None) -> None:
         await self._db.write(records.refer, ref, epoch)

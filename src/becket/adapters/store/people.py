@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
 from becket.adapters.store.lookup import by_prefix
 from becket.adapters.store.rows import approval_of, handoff_of, plain
+from becket.adapters.store.sealing import row_seal
 from becket.adapters.store.tables import approvals, controls, handoffs
 from becket.adapters.store.tx import Row, Tx
 from becket.adapters.store.waking import deliver
@@ -61,7 +62,7 @@ def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approva
     run.add(
         Kind.approval_asked,
         {"approval_id": approval.approval_id, "question": approval.question, "bound_to": approval.bound_to,
-         "role": approval.role, "expires_at": approval.expires_at},
+         "role": approval.role, "expires_at": approval.expires_at, **row_seal(tx, "approval", approval.approval_id)},
     )  # fmt: skip
     run.save()
     return _approval(tx, approval.approval_id)
@@ -97,7 +98,8 @@ def _answer(
     tx.run(_CHANGE_APPROVAL, {"this": row.approval_id, "state": state.value, **columns})
     if run is not None:
         said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, "by": by}
-        run.add(Kind.approval_decided, {**said, "bound_to": row.bound_to, "note": columns["note"]})
+        more = {"bound_to": row.bound_to, "note": columns["note"], **row_seal(tx, "approval", row.approval_id)}
+        run.add(Kind.approval_decided, {**said, **more})
         deliver(run, "approval", said, f"approval:{row.approval_id}:{state.value}")
         run.save()
     return _approval(tx, row.approval_id)
@@ -119,7 +121,8 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
     if row.expires_at <= tx.now:
         raise ActionFailed(f"approval {approval_id} has expired", kind="approval")
     tx.run(_CHANGE_APPROVAL, {"this": approval_id, "state": "used", "used_by": used_by})
-    run.add(Kind.approval_used, {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by})
+    said = {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by}
+    run.add(Kind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
     run.save()
     return _approval(tx, approval_id)
 
@@ -185,7 +188,8 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: str, note: 
     columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by}
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
-        run.add(Kind.handoff_changed, {"handoff_id": row.handoff_id, "state": state.value, "by": by, "note": note})
+        said = {"handoff_id": row.handoff_id, "state": state.value, "by": by, "note": note}
+        run.add(Kind.handoff_changed, {**said, **row_seal(tx, "handoff", row.handoff_id)})
         run.save()
     return get_handoff(tx, row.handoff_id)
 

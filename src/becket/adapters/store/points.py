@@ -24,6 +24,12 @@ _WHY = {
     "fire": "the cursor and the runs it starts are one",
     "reserve": "money is booked before the call",
     "child_started": "no process of ours is unknown",
+    "child_ended": "a process that is gone may still be remembered, never the reverse",
+    "refer": "content on disk that no row refers to is an orphan, never the reverse",
+    "followed": "what follows a run is started before the run counts as followed",
+    "drop_cursors": "a start that was held back is forgotten only once it was made",
+    "join": "whoever was the engine before is dead from here on",
+    "leave": "a worker that stops gives back what it had",
 }
 
 BEFORE = {name: CrashPoint(f"store.{name}.before_commit", why) for name, why in _WHY.items()}

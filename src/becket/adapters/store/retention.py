@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
+from becket.adapters.store.locked import lock
 from becket.adapters.store.tables import (
     approvals,
     artifact_refs,
@@ -27,6 +28,7 @@ from becket.adapters.store.tables import (
     workers,
 )
 from becket.adapters.store.tx import Tx
+from becket.contract.events import Kind
 
 _OF_RUNS = (
     approvals, artifact_refs, carried, conditions, effects, events, facts, handoffs, origins, receipts, signals,
@@ -75,6 +77,7 @@ _REFERRED = sa.select(artifact_refs.c.digest).distinct()
 def forget(tx: Tx, runs_before: float, artifacts_before: float) -> tuple[str, ...]:
     dropped: set[str] = set()
     for ids in _batches(tx.ids(_FORGETTABLE, before=artifacts_before)):
+        _tell_of_dropping(tx, ids)
         dropped |= _drop_refs(tx, ids)
     for ids in _batches(tx.ids(_FORGETTABLE, before=runs_before)):
         dropped |= _drop_refs(tx, ids)
@@ -86,6 +89,15 @@ def forget(tx: Tx, runs_before: float, artifacts_before: float) -> tuple[str, ..
     for statement in (_DROP_OLD_ALARMS, _DROP_OLD_WORKERS, _DROP_UNUSED_SPECS):
         tx.run(statement, {"before": runs_before})
     return tuple(sorted(dropped - _still_referred(tx, sorted(dropped))))
+
+
+def _tell_of_dropping(tx: Tx, ids: Sequence[str]) -> None:
+    """Evidence is never deleted silently (L44): the runs it belonged to say so."""
+    counted = sa.select(artifact_refs.c.run_id, sa.func.count()).group_by(artifact_refs.c.run_id)
+    for run_id, count in tx.all(counted.where(artifact_refs.c.run_id.in_(ids)).order_by(artifact_refs.c.run_id)):
+        run = lock(tx, run_id)
+        run.add(Kind.artifacts_dropped, {"count": count})
+        run.save()
 
 
 def _drop_refs(tx: Tx, ids: Sequence[str]) -> set[str]:

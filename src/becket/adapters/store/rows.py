@@ -110,15 +110,15 @@ def step_row(step: Step, conditions: Iterable[Condition]) -> dict[str, Any]:
         "state": step.state.value,
         "attempts": step.attempts,
         "outputs": dumps(step.outputs),
-        "conditions": dumps([item.model_dump(mode="json") for item in conditions]),
+        "conditions": dumps([vars(item) for item in conditions]),
         "receipts": dumps(step.receipts),
         "artifacts": dumps(step.artifacts),
         "error_kind": plain(step.error_kind),
         "error": plain(step.error),
         "note": plain(step.note),
         "progress": plain(step.progress),
-        "started_at": step.started_at,
-        "ended_at": step.ended_at,
+        "started_at": float(step.started_at),
+        "ended_at": float(step.ended_at),
     }
 
 

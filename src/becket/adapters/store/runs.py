@@ -15,7 +15,7 @@ from becket.adapters.store.tables import links, origins, runs, specs
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.errors import UsageError
 from becket.contract.events import Kind
-from becket.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status
+from becket.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status, started_as
 from becket.contract.store import RunFilter
 
 _ADD_RUN = sa.insert(runs)
@@ -146,11 +146,7 @@ def _insert(tx: Tx, new: NewRun) -> Run:
     if new.parent is not None:
         link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
-    run.add(
-        Kind.run_created,
-        {"loop_id": new.loop_id, "subject": new.subject.name, "trigger": new.trigger, "by": new.by,
-         "spec_digest": new.spec_digest, "dry_run": new.dry_run, "parent": new.parent, "retry_of": new.retry_of},
-    )  # fmt: skip
+    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **started_as(run.record())})
     run.save()
     return run.record()
 

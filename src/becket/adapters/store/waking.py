@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from becket.adapters.store.locked import LockedRun, find_and_lock, lock
 from becket.adapters.store.raised import raise_all
 from becket.adapters.store.rows import dumps, loads, short_key
+from becket.adapters.store.sealing import row_seal
 from becket.adapters.store.tables import approvals, cursors, effects, handoffs, runs, signals, wakeups
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.base import Json
@@ -164,7 +165,7 @@ def _expire_approval(tx: Tx, row: Row) -> bool:
     if not tx.run(_EXPIRE_APPROVAL, {"this": row.approval_id}) or run is None:
         return False
     payload: dict[str, Json] = {"approval_id": row.approval_id, "state": "expired"}
-    run.add(Kind.approval_decided, payload)
+    run.add(Kind.approval_decided, {**payload, **row_seal(tx, "approval", row.approval_id)})
     said = deliver(run, "approval", payload, f"approval:{row.approval_id}:expired")
     run.save()
     return said is SignalEnd.woke
@@ -174,7 +175,8 @@ def _expire_handoff(tx: Tx, row: Row) -> None:
     run = find_and_lock(tx, row.run_id)
     expired = {"this": row.handoff_id, "state": "expired", "updated_at": tx.now}
     if tx.run(_EXPIRE_HANDOFF, expired) and run is not None:
-        run.add(Kind.handoff_changed, {"handoff_id": row.handoff_id, "state": "expired"})
+        said = {"handoff_id": row.handoff_id, "state": "expired", **row_seal(tx, "handoff", row.handoff_id)}
+        run.add(Kind.handoff_changed, said)
         run.save()
 
 

@@ -1,0 +1,77 @@
+"""Seals: digests of rows as they stand in their table. The event that tells of a row carries its seal, by name.
+
+So the chain of events covers the rows. What only steers the engine (leases, wake-ups, attempts in flight) has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from becket.adapters.store.tables import approvals, artifact_refs, carried, effects, facts, handoffs, receipts, steps
+from becket.adapters.store.tx import Tx
+from becket.contract.base import Json, digest_of
+from becket.contract.effect import SETTLED
+from becket.contract.events import SEALS, row_name
+
+_KEPT: dict[str, tuple[sa.Table, tuple[str, ...]]] = {
+    "step": (steps, ("iteration", "phase", "id")),
+    "receipt": (receipts, ("iteration", "phase", "action_id", "digest")),
+    "artifact": (artifact_refs, ("iteration", "phase", "action_id", "digest", "name")),
+    "effect": (effects, ("key",)),
+    "approval": (approvals, ("approval_id",)),
+    "handoff": (handoffs, ("handoff_id",)),
+    "fact": (facts, ("fact", "subject_key")),
+    "carried": (carried, ("run_id",)),
+}
+"""What is sealed, and the columns that name a row of it."""
+
+_SETTLED = frozenset(state.value for state in SETTLED)
+_IN_FLIGHT = ("settle_at", "next_at", "updated_at")
+_OUTCOME = ("state", "result", "reason")
+
+
+def _columns(table: sa.Table, *left_out: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    return itemgetter(*(column.name for column in table.c if column.name not in {"number", *left_out}))
+
+
+_SEALED = {kind: _columns(table) for kind, (table, _) in _KEPT.items()}
+_ASKED = _columns(effects, *_IN_FLIGHT, "attempts", *_OUTCOME)
+_SETTLED_EFFECT = _columns(effects, *_IN_FLIGHT)
+_OF_RUN = {
+    kind: sa.select(table)
+    .where(table.c.run_id == sa.bindparam("run_id"))
+    .order_by(*(column for column in table.c if column.name == "number"))
+    for kind, (table, _) in _KEPT.items()
+}
+
+
+def seal(kind: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Seals by name; in the order of the rows."""
+    key = _KEPT[kind][1]
+    return {row_name(kind, *(row[name] for name in key)): _seal(kind, row) for row in rows}
+
+
+def _seal(kind: str, row: Mapping[str, Any]) -> str:
+    values = _SEALED[kind]
+    if kind == "effect":  # until it is settled it changes from attempt to attempt, and no event tells of that
+        values = _SETTLED_EFFECT if row["state"] in _SETTLED else _ASKED
+    return digest_of(values(row))
+
+
+def of_run(tx: Tx, run_id: str) -> dict[str, str]:
+    """The seals of everything the tables hold of a run now."""
+    found: dict[str, str] = {}
+    for kind, query in _OF_RUN.items():
+        found |= seal(kind, (dict(row._mapping) for row in tx.all(query, run_id=run_id)))
+    return found
+
+
+def row_seal(tx: Tx, kind: str, key: str) -> dict[str, Json]:
+    """For an event's data: the seal of the one row of this key, as it stands."""
+    table, (name,) = _KEPT[kind]
+    rows = tx.all(sa.select(table).where(table.c[name] == key))
+    return {SEALS: seal(kind, (dict(row._mapping) for row in rows))}

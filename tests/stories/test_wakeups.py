@@ -1,0 +1,199 @@
+"""Lost wake-ups: signals, deadlines, kills and restarts in any order, and no run sleeps past its signal (L42).
+
+A signal may come before a run waits, while it falls asleep, and after; the engine may die between any two lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, Reopen, Stage
+
+from becket.adapters.store import open_memory, open_sqlite
+from becket.testing.crashes import Crashed, every_point
+
+KILLABLE = sorted(
+    name
+    for name in every_point()
+    if name.startswith(("walk.", "step.", "advance."))
+    or name.split(".")[1] in {"claim", "record", "wait", "end", "start_run", "ask_approval", "use_approval"}
+)
+SENDER_DIES = ["store.signal.before_commit", "store.signal.after_commit"]
+LOOKER_DIES = ["store.wake_due.before_commit", "store.wake_due.after_commit", "store.requeue_lost.after_commit"]
+BETWEEN = [name for name in KILLABLE if not name.endswith("before_commit")]
+"""Where another process may write: not inside a transaction of ours."""
+
+numbers = st.integers(0, 7)
+seconds = st.sampled_from([1.0, 31.0, POLL + 1, APPROVAL_LIFE + 1, WAIT_FOR + 1, DEADLINE + 1])
+STEPS = 20
+DEEDS = ("signal", "signal", "time", "cancel", "hold", "answer", "oust")
+
+
+class Wakeups(RuleBasedStateMachine):
+    """People, senders and engines take turns; the clock moves only when told."""
+
+    house: ClassVar[House]
+    new_journal: ClassVar[Callable[[], Reopen]]
+    lasting: ClassVar[bool] = False
+    awaits: ClassVar[bool] = False  # the store waits for another process: nothing can be slipped in between two lines
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage = Stage(self.house, type(self).new_journal(), self.lasting)
+
+    def _pick(self, number: int) -> str | None:
+        runs = self.stage.now(self.stage.runs())
+        return runs[number % len(runs)].run_id if runs else None
+
+    @rule(loop=st.sampled_from(["gather", "gather", "ask", "fan"]), needed=st.integers(1, 3))
+    def start(self, loop: str, needed: int) -> None:
+        self.stage.now(self.stage.start(loop, needed))
+
+    @rule(number=numbers)
+    def advance(self, number: int) -> None:
+        self.stage.now(self.stage.advance(number))
+
+    @rule(number=numbers, point=st.sampled_from(KILLABLE), nth=st.integers(1, 2))
+    def advance_and_die(self, number: int, point: str, nth: int) -> None:
+        self.stage.until_killed(self.stage.advance(number), at(point, nth, die))
+
+    @precondition(lambda self: not self.awaits)
+    @rule(
+        number=numbers, point=st.sampled_from(BETWEEN), nth=st.integers(1, 3), deed=st.sampled_from(DEEDS), whom=numbers
+    )
+    def advance_meanwhile(self, number: int, point: str, nth: int, deed: str, whom: int) -> None:
+        """Somebody does something between two lines of an engine at work."""
+        run_id = self._pick(whom)
+        if run_id is not None:
+            act = at(point, nth, lambda: at_once(self._do(deed, run_id, whom)))
+            self.stage.until_killed(self.stage.advance(number), act)
+
+    @rule(deed=st.sampled_from(DEEDS), whom=numbers, number=numbers)
+    def do(self, deed: str, whom: int, number: int) -> None:
+        run_id = self._pick(whom)
+        if run_id is not None:
+            self.stage.now(self._do(deed, run_id, number))
+
+    async def _do(self, deed: str, run_id: str, number: int) -> None:
+        stage = self.stage
+        match deed:
+            case "signal":
+                name = "go" if number else "other"
+                await stage.signal(run_id, name, f"{run_id}:{name}:{number % 4}")
+            case "time":
+                stage.clock.advance(31.0)
+            case "cancel":
+                await stage.cancel(run_id)
+            case "hold":
+                await stage.hold(run_id, on=bool(number % 2))
+            case "answer":
+                await stage.answer(run_id, approve=bool(number % 2))
+            case _:
+                await stage.oust()
+
+    @rule(whom=numbers, point=st.sampled_from(SENDER_DIES))
+    def signal_and_die(self, whom: int, point: str) -> None:
+        """The sender is killed, does not know whether it was heard, and says the same again."""
+        run_id = self._pick(whom)
+        if run_id is not None:
+            self.stage.now(self.stage.signal_twice(run_id, f"{run_id}:go:again", at(point, 1, die)))
+
+    @rule(by=seconds)
+    def pass_time(self, by: float) -> None:
+        self.stage.clock.advance(by)
+
+    @rule(point=st.sampled_from([*LOOKER_DIES, ""]))
+    def look(self, point: str) -> None:
+        self.stage.until_killed(self.stage.look(), at(point, 1, die))
+
+    @rule()
+    def restart(self) -> None:
+        self.stage.restart()
+
+    @rule()
+    def settle(self) -> None:
+        self.stage.settled()
+
+    def teardown(self) -> None:
+        """In the end everything that somebody holds is let go, and the last deadline passes: every run has ended."""
+        try:
+            self.stage.settled()
+            self.stage.let_go()
+            self.stage.settled()
+            self.stage.clock.advance(DEADLINE + 1)
+            self.stage.settled()
+            self.stage.now(self.stage.check_end())
+        finally:
+            self.stage.close()
+
+
+def die() -> None:
+    raise Crashed
+
+
+def at(point: str, nth: int, deed: Callable[[], None]) -> Callable[[str], None]:
+    """A hook that does something at the nth hit of a point, once."""
+    left = nth
+
+    def hook(hit: str) -> None:
+        nonlocal left
+        if hit == point:
+            left -= 1
+            if left == 0:
+                deed()
+
+    return hook
+
+
+def at_once(work: Coroutine[None, None, None]) -> None:
+    """Run to its end what never waits: a store in this process does not."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waited")
+
+
+def explore(
+    house: House, new_journal: Callable[[], Reopen], examples: int, *, lasting: bool = False, awaits: bool = False
+) -> None:
+    own = {"house": house, "new_journal": staticmethod(new_journal), "lasting": lasting, "awaits": awaits}
+    machine = type("Wakeups", (Wakeups,), own)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
+            suppress_health_check=list(HealthCheck), print_blob=False,
+        ),
+    )  # fmt: skip
+
+
+def files_in(folder: Path) -> Callable[[], Reopen]:
+    """Gives each example a journal of its own; opened again, it is the same one."""
+    numbers = count(1)
+
+    def new() -> Reopen:
+        file = folder / f"{next(numbers)}.db"
+        return lambda clock: open_sqlite(file, clock)
+
+    return new
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House(tmp_path_factory.mktemp("wakeups"))
+
+
+def test_no_run_sleeps_past_its_signal(house: House) -> None:
+    explore(house, lambda: open_memory, 400)
+
+
+def test_no_run_sleeps_past_its_signal_on_a_file(house: House, tmp_path: Path) -> None:
+    explore(house, files_in(tmp_path), 40, lasting=True)
