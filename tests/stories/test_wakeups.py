@@ -6,7 +6,6 @@ A signal may come before a run waits, while it falls asleep, and after; the engi
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,9 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
-from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, Reopen, Stage
+from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, Journal, Stage
 
-from becket.adapters.store import open_memory, open_sqlite
 from becket.testing.crashes import Crashed, every_point
 
 KILLABLE = sorted(
@@ -40,13 +38,11 @@ class Wakeups(RuleBasedStateMachine):
     """People, senders and engines take turns; the clock moves only when told."""
 
     house: ClassVar[House]
-    new_journal: ClassVar[Callable[[], Reopen]]
-    lasting: ClassVar[bool] = False
-    awaits: ClassVar[bool] = False  # the store waits for another process: nothing can be slipped in between two lines
+    journal: ClassVar[Journal]
 
     def __init__(self) -> None:
         super().__init__()
-        self.stage = Stage(self.house, type(self).new_journal(), self.lasting)
+        self.stage = Stage(self.house, self.journal)
 
     def _pick(self, number: int) -> str | None:
         runs = self.stage.now(self.stage.runs())
@@ -64,7 +60,7 @@ class Wakeups(RuleBasedStateMachine):
     def advance_and_die(self, number: int, point: str, nth: int) -> None:
         self.stage.until_killed(self.stage.advance(number), at(point, nth, die))
 
-    @precondition(lambda self: not self.awaits)
+    @precondition(lambda self: not self.journal.awaits)
     @rule(
         number=numbers, point=st.sampled_from(BETWEEN), nth=st.integers(1, 3), deed=st.sampled_from(DEEDS), whom=numbers
     )
@@ -161,29 +157,15 @@ def at_once(work: Coroutine[None, None, None]) -> None:
     raise AssertionError("it waited")
 
 
-def explore(
-    house: House, new_journal: Callable[[], Reopen], examples: int, *, lasting: bool = False, awaits: bool = False
-) -> None:
-    own = {"house": house, "new_journal": staticmethod(new_journal), "lasting": lasting, "awaits": awaits}
-    machine = type("Wakeups", (Wakeups,), own)
+def explore(house: House, journal: Journal, examples: int, *, the_same: bool = True) -> None:
+    machine = type("Wakeups", (Wakeups,), {"house": house, "journal": journal})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=examples, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
-            suppress_health_check=list(HealthCheck), print_blob=False,
+            max_examples=examples, stateful_step_count=STEPS, deadline=None, derandomize=the_same, database=None,
+            suppress_health_check=list(HealthCheck), print_blob=True,
         ),
     )  # fmt: skip
-
-
-def files_in(folder: Path) -> Callable[[], Reopen]:
-    """Gives each example a journal of its own; opened again, it is the same one."""
-    numbers = count(1)
-
-    def new() -> Reopen:
-        file = folder / f"{next(numbers)}.db"
-        return lambda clock: open_sqlite(file, clock)
-
-    return new
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +174,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_no_run_sleeps_past_its_signal(house: House) -> None:
-    explore(house, lambda: open_memory, 400)
+    explore(house, InMemory(), 400)
 
 
 def test_no_run_sleeps_past_its_signal_on_a_file(house: House, tmp_path: Path) -> None:
-    explore(house, files_in(tmp_path), 40, lasting=True)
+    explore(house, InFiles(tmp_path), 40)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from becket.adapters.git.repository import GitRepository, discover
+from becket.adapters.store import open_memory, open_sqlite
 from becket.app.compose import App
 from becket.app.serve import recover
 from becket.app.state import State
@@ -131,8 +134,6 @@ class House:
 
     @cached_property
     def registry(self) -> Registry:
-        from becket.adapters.store import open_memory
-
         own = App(self.state, open_memory()).registry
         return replace(
             own,
@@ -141,13 +142,16 @@ class House:
         )
 
     @cached_property
+    def git(self) -> GitRepository:
+        return discover(self.state.root)
+
+    @cached_property
     def loops(self) -> LoopBook:
         return LoopBook(self.state.loops, {}, self.registry)
 
     def app(self, store: Store) -> App:
         app = App(self.state, store, io.StringIO())
-        app.registry = self.registry
-        app.loops = self.loops
+        app.git, app.registry, app.loops = self.git, self.registry, self.loops
         return app
 
 
@@ -160,19 +164,71 @@ class Sent:
     cancelled: bool = False
 
 
-Reopen = Callable[[ManualClock], Store]
+class Journal(Protocol):
+    """Where an example writes. `lasting`: it outlives its connection; `awaits`: its store waits for another process."""
+
+    clock: ManualClock
+    lasting: bool
+    awaits: bool
+
+    def fresh(self) -> Store:
+        """An empty journal, open."""
+        ...
+
+    def again(self) -> Store:
+        """The same journal, opened by another process."""
+        ...
+
+
+class InMemory:
+    """One connection for all examples, emptied between them: a new one would compile every statement anew."""
+
+    lasting = awaits = False
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._store = open_memory(self.clock)
+        self._empty = sqlite3.connect(":memory:")
+        self._raw.backup(self._empty)
+
+    @property
+    def _raw(self) -> sqlite3.Connection:
+        raw: sqlite3.Connection = self._store._db._raw  # type: ignore[attr-defined]
+        return raw
+
+    def fresh(self) -> Store:
+        self._empty.backup(self._raw)
+        return self._store
+
+    def again(self) -> Store:
+        return self._store
+
+
+class InFiles:
+    lasting, awaits = True, False
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self._folder = folder
+        self._number = 0
+
+    def fresh(self) -> Store:
+        self._number += 1
+        return self.again()
+
+    def again(self) -> Store:
+        return open_sqlite(self._folder / f"{self._number}.db", self.clock)
 
 
 class Stage:
     """One example: a journal, at most one living engine, and the model."""
 
-    def __init__(self, house: House, reopen: Reopen, lasting: bool) -> None:
+    def __init__(self, house: House, journal: Journal) -> None:
         self.house = house
-        self.clock = ManualClock()
-        self._reopen = reopen
-        self._lasting = lasting  # the journal outlives its connection
+        self.clock = journal.clock
+        self._journal = journal
         self._runner = asyncio.Runner()
-        self.store = reopen(self.clock)
+        self.store = journal.fresh()
         self.app: App | None = None
         self.sent: dict[str, Sent] = {}
         self.restart()
@@ -181,7 +237,8 @@ class Stage:
         return self._runner.run(work)
 
     def close(self) -> None:
-        self.now(self.store.close())
+        if self._journal.lasting:
+            self.now(self.store.close())
         self._runner.close()
 
     def restart(self) -> None:
@@ -189,9 +246,9 @@ class Stage:
         self.now(self._begin())
 
     async def _begin(self) -> None:
-        if self._lasting:
+        if self._journal.lasting:
             await self.store.close()
-            self.store = self._reopen(self.clock)
+            self.store = self._journal.again()
         app = self.house.app(self.store)
         await self.store.join(app.worker("daemon", self.clock()), alone=True)
         await recover(app)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -111,13 +113,31 @@ def stop(state: State) -> Stopped:
 
 def _end(lock: Path) -> int | None:
     pid = holder(lock)
-    if pid is None or pid <= 0:
+    if pid is None:
         return None
-    os.kill(pid, signal.SIGTERM)
-    if not _within(STOP_WITHIN, lambda: holder(lock) != pid):
-        os.kill(pid, signal.SIGKILL)
-        _within(STOP_WITHIN, lambda: holder(lock) != pid)
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return pid
+    try:
+        if holder(lock) == pid:  # else it ended meanwhile, and its number may be another's
+            _stop(process)
+    finally:
+        os.close(process)
     return pid
+
+
+def _stop(process: int) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, number)
+        if _ended(process):
+            return
+
+
+def _ended(process: int) -> bool:
+    """Is the process itself gone, and not only its lock?"""
+    return bool(select.select([process], [], [], STOP_WITHIN)[0])
 
 
 def spawn(state: State, verb: str) -> int:

@@ -273,11 +273,11 @@ def _artifacts(app: App, rows: _Rows, told: Replay) -> list[Checked]:
         by_digest.setdefault(name.split("/", 4)[3], []).append(name)
     for digest, names in by_digest.items():
         _, phase, action, _, file = names[0].split("/", 4)
-        cut_off = all(name not in told.seals for name in names)
+        unclaimed = all(name not in told.seals for name in names)
         bad = [trouble for name in names if name in told.seals and (trouble := _trouble(rows, told, name))]
         if not app.artifacts.check(digest):
             bad = ["its content was changed, or is gone"]
-        about = f"{phase}.{action} {file}{' (of an attempt that was cut off)' if cut_off else ''}"
+        about = f"{phase}.{action} {file}{' (not part of a recorded step)' if unclaimed else ''}"
         checks.append(_line(f"artifact {digest[:12]}", about, bad[0] if bad else ""))
     return checks
 

@@ -46,7 +46,8 @@ def verify(
         print_checks(found.checks)
         if any(item.what.startswith("again ") for item in found.checks):
             say(words.REPEATED)
-        say(words.CHAIN_HEAD.format(head=found.head))
+        if found.head:
+            say(words.CHAIN_HEAD.format(head=found.head))
     end(int(not found.ok))
 
 

@@ -49,7 +49,7 @@ class Recorded(Record):
     """One step's worth of writing."""
 
     steps: tuple[Step, ...]
-    events: tuple[NewEvent, ...] = ()
+    events: tuple[NewEvent, ...] = ()  # for each step, in their order, one of OF_STEPS; the store adds its seals
     receipts: tuple[StoredReceipt, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()  # (fact, subject)
     wall: float = 0.0  # seconds to add to wall_used

@@ -18,8 +18,10 @@ from becket.contract.run import ENDED, IllegalMove, Move, Run, Status
 from becket.contract.store import End, SignalEnd
 
 _FREE = sa.delete(leases).where(leases.c.run_id == sa.bindparam("this_run"))
-_OPEN_QUESTIONS = sa.select(approvals.c.approval_id).where(
-    approvals.c.run_id == sa.bindparam("run_id"), approvals.c.state == "asked"
+_OPEN_QUESTIONS = (
+    sa.select(approvals.c.approval_id)
+    .where(approvals.c.run_id == sa.bindparam("run_id"), approvals.c.state == "asked")
+    .order_by(approvals.c.asked_at, approvals.c.approval_id)
 )
 _CLOSE_QUESTION = sa.update(approvals).where(approvals.c.approval_id == sa.bindparam("this"))
 _ADD_HANDOFF = sa.insert(handoffs)
