@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, Journal, Stage
 
 from becket.testing.crashes import Crashed, every_point
@@ -29,6 +29,7 @@ BETWEEN = [name for name in KILLABLE if not name.endswith("before_commit")]
 """Where another process may write: not inside a transaction of ours."""
 
 numbers = st.integers(0, 7)
+loops = st.sampled_from(["gather", "gather", "ask", "fan"])
 seconds = st.sampled_from([1.0, 31.0, POLL + 1, APPROVAL_LIFE + 1, WAIT_FOR + 1, DEADLINE + 1])
 STEPS = 20
 DEEDS = ("signal", "signal", "time", "cancel", "hold", "answer", "oust")
@@ -48,7 +49,14 @@ class Wakeups(RuleBasedStateMachine):
         runs = self.stage.now(self.stage.runs())
         return runs[number % len(runs)].run_id if runs else None
 
-    @rule(loop=st.sampled_from(["gather", "gather", "ask", "fan"]), needed=st.integers(1, 3))
+    @initialize(first=loops, second=loops, needed=st.integers(1, 3), asleep=st.booleans())
+    def begin(self, first: str, second: str, needed: int, asleep: bool) -> None:
+        self.start(first, needed)
+        self.start(second, 1)
+        if asleep:
+            self.stage.settled()
+
+    @rule(loop=loops, needed=st.integers(1, 3))
     def start(self, loop: str, needed: int) -> None:
         self.stage.now(self.stage.start(loop, needed))
 
@@ -101,9 +109,11 @@ class Wakeups(RuleBasedStateMachine):
         if run_id is not None:
             self.stage.now(self.stage.signal_twice(run_id, f"{run_id}:go:again", at(point, 1, die)))
 
-    @rule(by=seconds)
-    def pass_time(self, by: float) -> None:
+    @rule(by=seconds, settled=st.booleans())
+    def pass_time(self, by: float, settled: bool) -> None:
         self.stage.clock.advance(by)
+        if settled:
+            self.stage.settled()
 
     @rule(point=st.sampled_from([*LOOKER_DIES, ""]))
     def look(self, point: str) -> None:

@@ -70,7 +70,7 @@ ASK = (
     + f"""
 stop_conditions: [approval.approved]
 handoff_conditions: [approval.denied, approval.revoked, approval.expired]
-wait_conditions: {{approval.asked: {{wake: approval, for: 900s, then: handoff}}}}
+wait_conditions: {{approval.asked: {{wake: approval, for: 1d, then: handoff}}}}
 phases:
   plan:
     objective: ask
@@ -84,7 +84,7 @@ FAN = (
     + """
 stop_conditions: [children.completed]
 handoff_conditions: [children.unfinished]
-wait_conditions: {children.pending: {wake: child, for: 900s, then: handoff}}
+wait_conditions: {children.pending: {wake: child, for: 1d, then: handoff}}
 phases:
   act:
     objective: children that wait for signals of their own

@@ -46,7 +46,7 @@ async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.E
 
 async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
     daemon = role == "daemon"
-    chores: list[Chore] = [app.triggers.follow, Deliveries(app).look]
+    chores: list[Chore] = [app.watch_config, app.triggers.follow, Deliveries(app).look]
     residents: list[Resident] = []
     if daemon:
         chores += [
