@@ -67,15 +67,15 @@ phases:
 )
 ASK = (
     _HEAD.replace("NAME", "ask")
-    + f"""
+    + """
+inputs: {life: {type: string}}
 stop_conditions: [approval.approved]
 handoff_conditions: [approval.denied, approval.revoked, approval.expired]
-wait_conditions: {{approval.asked: {{wake: approval, for: 1d, then: handoff}}}}
+wait_conditions: {approval.asked: {wake: approval, for: 1d, then: handoff}}
 phases:
   plan:
     objective: ask
-    actions:
-      - {{id: ask, uses: approval.ask, with: {{question: "may I?", about: it, expires: {APPROVAL_LIFE:g}s}}}}
+    actions: [{id: ask, uses: approval.ask, with: {question: "may I?", about: it, expires: "{life}"}}]
 """
     + _VERIFY
 )
@@ -267,7 +267,9 @@ class Stage:
 
     async def start(self, loop: str, needed: int) -> str:
         intake = self.house.app(self.store).intake  # a client's own process
-        inputs = {"needed": needed} if loop == "gather" else {}
+        long = DEADLINE * 2  # nothing but its deadline wakes it
+        life = f"{APPROVAL_LIFE if needed == 1 else long:g}s"
+        inputs = {"gather": {"needed": needed}, "ask": {"life": life}, "fan": {}}[loop]
         run = (await intake.start(Ask(loop_id=loop, inputs=inputs))).run
         assert run is not None
         self.sent[run.run_id] = Sent(needed)
