@@ -21,7 +21,7 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 test: $(STAMP) ## everything that needs only Python, git and make
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
 
-test-slow: $(STAMP) bubblewrap ## the long matrices, the sandbox as root and as an ordinary user
+test-slow: $(STAMP) bubblewrap ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 check: $(STAMP) ## formatting, lint, types and the walls between the rooms
