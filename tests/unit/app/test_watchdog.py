@@ -1,0 +1,50 @@
+"""Alarms reach people: again after a failed delivery, and only through the files that were configured for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from becket.adapters.store import open_memory
+from becket.app.watchdog import Watchdog, alarm_file
+from becket.contract.effect import EffectCall
+from becket.contract.store import Alert, AlertState
+from becket.testing.receiver import Answer, Receiver
+from becket.testing.world import World
+
+ALERT = Alert(key="daemon_dead", text="It is dead.", state=AlertState.open, count=1, first_at=1.0, last_at=1.0)
+
+
+def test_an_alarm_whose_first_delivery_failed_is_delivered_when_the_receiver_is_back(tmp_path: Path) -> None:
+    """L42: a failed reaction does not mute the alarm."""
+    world = World(tmp_path)
+    with Receiver() as receiver:
+        receiver.script(Answer(status=400), Answer(status=400), Answer())
+        world.write("becket.yaml", f"version: 1\nalarms: [{{url: '{receiver.url}'}}]\n")
+
+        async def story() -> list[bool]:
+            watchdog = Watchdog(world.state, open_memory(world.clock))
+            told = [await watchdog.tell(ALERT.model_copy(update={"count": number})) for number in (1, 2, 3, 4)]
+            await watchdog.close()
+            return told
+
+        assert asyncio.run(story()) == [False, False, True, True]
+        assert len(receiver.deliveries) == 3
+    assert len(alarm_file(world.state).read_text().splitlines()) == 1
+
+
+def test_an_alarm_file_is_written_where_it_was_configured_and_opens_no_folder_to_loops(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write("becket.yaml", "version: 1\nalarms: [{file: alarms.jsonl}]\n")
+
+    async def story() -> None:
+        watchdog = Watchdog(world.state, open_memory(world.clock))
+        assert await watchdog.tell(ALERT)
+        await watchdog.close()
+
+    asyncio.run(story())
+    (line,) = (world.root / "alarms.jsonl").read_text().splitlines()
+    assert json.loads(line)["payload"]["alarm"] == "daemon_dead"
+    call = EffectCall(name="notify.file", target=str(world.root / "README.md"), payload={"text": "x"})
+    assert world.app.effects["notify.file"].check(call) is not None
