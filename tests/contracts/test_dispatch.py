@@ -20,7 +20,8 @@ from becket.adapters.dispatch.embedded import NET, Embedded, Staff
 from becket.adapters.store import open_sqlite
 from becket.contract.errors import WorkerDeclaredDead
 from becket.contract.run import Move, Status
-from becket.contract.store import Carried, End, RunFilter, Store
+from becket.contract.store import Carried, Cursor, End, RunFilter, Store
+from becket.testing.clock import ManualClock
 
 TTL = 0.6
 
@@ -273,3 +274,45 @@ def test_an_idle_dispatcher_sleeps(tmp_path: Path) -> None:
 
     asyncio.run(story())
     assert looks <= 4
+
+
+def test_after_a_clock_jump_the_worker_keeps_what_it_holds(tmp_path: Path) -> None:
+    """A suspended machine finds its own leases expired; nobody else had a chance to take them."""
+    clock = ManualClock()
+
+    async def story() -> None:
+        own = open_sqlite(tmp_path / "b.db", clock)
+        engine = Recorder(own, "sit")
+        dispatcher = Embedded(Staff(engine=engine, store=own, worker=worker("w1"), ttl=30.0))
+        task = asyncio.create_task(dispatcher.serve())
+        await own.start_run(new_run("run_1"))
+        dispatcher.kick()
+        await appears(engine.seen, "run_1", 5)
+        clock.advance(8 * 3600)
+        dispatcher.kick()
+        await asyncio.sleep(0.3)
+        run = await own.get_run("run_1")
+        assert (run.status, run.epoch) == (Status.running, 1)
+        dispatcher.stop()
+        await task
+        await own.close()
+
+    asyncio.run(story())
+
+
+def test_what_is_due_and_served_by_nobody_here_is_not_looked_at_in_circles(tmp_path: Path) -> None:
+    """An overdue schedule under `becket run` is the daemon's; it must not keep a core busy."""
+    looks = 0
+
+    async def count() -> None:
+        nonlocal looks
+        looks += 1
+
+    async def story() -> None:
+        async with serving(tmp_path, chores=[count]) as (_, other, _):
+            await other.fire(None, Cursor(name="schedule:x", value="x", due_at=1.0), ())
+            ring(tmp_path / "bell")
+            await asyncio.sleep(2.0)
+
+    asyncio.run(story())
+    assert looks < 15
