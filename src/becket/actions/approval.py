@@ -5,7 +5,8 @@ from __future__ import annotations
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Duration, Record, digest_of
 from becket.contract.condition import Condition, ConditionGroup, Life
-from becket.contract.handoff import Approval, ApprovalState
+from becket.contract.errors import ActionFailed
+from becket.contract.handoff import EXPIRED, Approval, ApprovalState
 from becket.contract.spec import Name
 
 NAMES = ("asked", "approved", "denied", "expired", "revoked")
@@ -27,16 +28,28 @@ def groups(params: AskParams) -> tuple[ConditionGroup, ...]:
 
 
 async def ask(context: ActionContext, params: AskParams) -> Result:
-    """Asked once; an approval is spent the moment it is seen, so that it cannot serve a second time."""
+    """Asked once; an approval is spent the moment it is seen, so that it cannot serve a second time.
+
+    One that was given in time and is seen too late answers nothing: it has expired like one never given.
+    """
     bound_to = digest_of(params.about)
     approval = await context.ask_approval(params.question, bound_to, params.role, params.expires)
     if approval.state in (ApprovalState.approved, ApprovalState.used):
-        approval = await context.use_approval(approval.approval_id, bound_to)
+        approval = await _spent(context, approval)
     name = "approved" if approval.state is ApprovalState.used else approval.state.value
     said = Condition(object=params.of, name=name, group=NAMES, life=params.keep, evidence=_evidence(approval))
     return Result(
         outputs={"approval": approval.approval_id, "state": name, "by": approval.decided_by or ""}, conditions=(said,)
     )
+
+
+async def _spent(context: ActionContext, approval: Approval) -> Approval:
+    try:
+        return await context.use_approval(approval.approval_id, approval.bound_to)
+    except ActionFailed as error:
+        if error.kind != EXPIRED:
+            raise
+        return approval.model_copy(update={"state": ApprovalState.expired})
 
 
 def _evidence(approval: Approval) -> dict[str, object]:

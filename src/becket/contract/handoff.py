@@ -44,6 +44,10 @@ class ApprovalState(StrEnum):
     used = "used"
 
 
+EXPIRED = "approval.expired"
+"""The kind of failure of using an approval that was given, and came too late."""
+
+
 class Approval(Record):
     """A person's decision about one exact thing.
 

@@ -17,7 +17,7 @@ from becket.adapters.store.waking import deliver
 from becket.contract.base import Json, digest_of
 from becket.contract.errors import ActionFailed, UsageError
 from becket.contract.events import Kind
-from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
+from becket.contract.handoff import EXPIRED, Approval, ApprovalState, Handoff, HandoffState
 from becket.contract.store import Control
 
 ROLES = ("member", "approver", "owner")
@@ -119,7 +119,7 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
     if row.state != ApprovalState.approved:
         raise ActionFailed(f"approval {approval_id} is {row.state}, not approved", kind="approval")
     if row.expires_at <= tx.now:
-        raise ActionFailed(f"approval {approval_id} has expired", kind="approval")
+        raise ActionFailed(f"approval {approval_id} has expired", kind=EXPIRED)
     tx.run(_CHANGE_APPROVAL, {"this": approval_id, "state": "used", "used_by": used_by})
     said = {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by}
     run.add(Kind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})

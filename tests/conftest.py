@@ -1,0 +1,13 @@
+"""A red suite stays red: the examples of the property tests are the same in every run.
+
+`BECKET_SEED=n` looks at others; a failure prints the steps that lead to it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("becket", derandomize="BECKET_SEED" not in os.environ, database=None, print_blob=True)
+settings.load_profile("becket")
