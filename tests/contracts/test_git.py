@@ -208,6 +208,13 @@ def test_a_file_is_read_as_committed_and_not_as_it_lies_there(home: Path) -> Non
     asyncio.run(read())
 
 
+def test_a_file_that_is_no_text_is_read_byte_by_byte(home: Path) -> None:
+    (home / "blob").write_bytes(b"\x00\xff\r\n")
+    commit(home, {})
+    assert asyncio.run(discover(home).read_bytes("main", "blob")) == b"\x00\xff\r\n"
+    assert asyncio.run(discover(home).read_bytes("main", "gone")) is None
+
+
 def test_commits_are_those_in_new_and_not_in_old_newest_first(home: Path) -> None:
     first = git(home, "rev-parse", "HEAD")
     second, third = commit(home, {"a": "1"}), commit(home, {"a": "2"})

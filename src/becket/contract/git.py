@@ -70,6 +70,18 @@ class Git(Protocol):
         """A file as committed; None if it is not there."""
         ...
 
+    async def read_bytes(self, revision: str, path: str) -> bytes | None:
+        """The same, without any idea of what the bytes mean."""
+        ...
+
+    async def listing(self, commit: str) -> Mapping[str, str]:
+        """Every path of a commit with its mode and object, such as `100644 ce013625...`."""
+        ...
+
+    async def contains(self, commit: str, ancestor: str) -> bool:
+        """Is `ancestor` the commit itself or before it?"""
+        ...
+
     async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
         """Commits in new and not in old, newest first."""
         ...
@@ -78,10 +90,12 @@ class Git(Protocol):
         """Of a workspace (by the runtime's own git directory), or of the person's work tree."""
         ...
 
-    async def open_workspace(self, folder: Path, revision: str) -> Workspace:
+    async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:
         """Make a clean checkout below `folder`, or reset and `clean -ffdx` the one that is there (L5).
 
         HEAD and cleanliness are checked afterwards (L4). A leftover that cannot be reset is removed and made anew.
+        With `tree` the files lie there instead; a folder in that place that Becket did not make is refused, and
+        below the person's work tree the place is excluded from git's sight.
         """
         ...
 

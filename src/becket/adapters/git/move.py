@@ -7,10 +7,13 @@ from pathlib import Path
 
 from becket.adapters.git.program import GitCommandFailed, run
 from becket.adapters.git.refs import Refs, read_text, ref_problem
-from becket.contract.effect import EffectCall, Permit
+from becket.contract.effect import EffectCall, Permit, demand
 from becket.contract.errors import EffectRefused, GitFailed
 
 UPDATE_REF = "git.update_ref"
+PROPOSE = "git.propose"
+PROPOSALS = "refs/heads/becket/"
+"""Branches that Becket offers to people; nobody's own work is kept there."""
 
 
 class RefLost(GitFailed):
@@ -33,6 +36,27 @@ def update_ref_call(ref: str, new: str, old: str | None) -> EffectCall:
 async def move_ref(refs: Refs, ref: str, new: str, old: str | None, permit: Permit) -> None:
     if not isinstance(permit, Permit) or not permit.covers(update_ref_call(ref, new, old)):
         raise EffectRefused(f"moving {ref} to {new} was not let out by the door; nothing was changed")
+    await _move(refs, ref, new, old)
+
+
+def propose_call(ref: str, new: str) -> EffectCall:
+    """The one form of this effect; a permit for it is good for exactly this new branch."""
+    return EffectCall(name=PROPOSE, target=ref, payload={"new": new})
+
+
+async def propose_ref(refs: Refs, ref: str, new: str, permit: Permit) -> None:
+    """Make a branch of Becket's own. One that is there at the same commit already is as good as made."""
+    demand(permit, propose_call(ref, new))
+    if not ref.startswith(PROPOSALS):
+        raise GitFailed(f"{ref} is not below {PROPOSALS}; only branches there are proposals")
+    try:
+        await _move(refs, ref, new, None)
+    except (RefLost, BranchInUse):
+        if await refs.value(ref) != new:
+            raise
+
+
+async def _move(refs: Refs, ref: str, new: str, old: str | None) -> None:
     if problem := ref_problem(ref):
         raise GitFailed(problem)
     if where := (await branches_in_use(refs)).get(ref):
@@ -41,10 +65,11 @@ async def move_ref(refs: Refs, ref: str, new: str, old: str | None, permit: Perm
     try:
         await run(refs.place, "update-ref", "--no-deref", "-m", "becket", "--stdin", "-z", stdin=change.encode())
     except GitCommandFailed as failed:
-        raise _explained(ref, failed) from failed
+        raise explained(ref, failed) from failed
 
 
-def _explained(ref: str, failed: GitCommandFailed) -> GitFailed:
+def explained(ref: str, failed: GitCommandFailed) -> GitFailed:
+    """A ref that git would not move: RefBusy, RefLost, or the failure itself."""
     if "File exists" in failed.stderr:
         return RefBusy(f"another git is moving {ref}; nothing was changed: {failed.stderr.splitlines()[0]}")
     signs_of_loss = ("but expected", "reference already exists", "unable to resolve reference")
@@ -62,12 +87,12 @@ async def branches_in_use(refs: Refs) -> Mapping[str, str]:
         if "branch" in fields and "prunable" not in fields:
             in_use[fields["branch"]] = fields["worktree"]
     for admin in (refs.common_dir, *sorted(refs.common_dir.glob("worktrees/*"))):
-        for ref in _under_way(admin):
+        for ref in under_way(admin):
             in_use.setdefault(ref, f"a rebase or bisect recorded in {admin}")
     return in_use
 
 
-def _under_way(admin: Path) -> Iterator[str]:
+def under_way(admin: Path) -> Iterator[str]:
     """Branches a rebase or bisect will come back to: HEAD is detached meanwhile."""
     for name in ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs"):
         yield from (line for line in (read_text(admin / name) or "").splitlines() if line.startswith("refs/heads/"))

@@ -36,7 +36,10 @@ class Place:
     git_dir: Path
     work_tree: Path | None = None
     private: bool = False
+    index: Path | None = None  # instead of the work tree's own
+    inherits: tuple[int, ...] = ()  # descriptors whose locks shall live as long as git does
     objects: Path | None = None  # new objects are written there instead
+    variables: tuple[tuple[str, str], ...] = ()  # on top of the usual environment
 
     @property
     def cwd(self) -> Path:
@@ -108,8 +111,29 @@ def environment(ceiling: Path, *, private: bool = False) -> dict[str, str]:
     return env
 
 
-def _objects(place: Place) -> dict[str, str]:
-    return {} if place.objects is None else {"GIT_OBJECT_DIRECTORY": str(place.objects)}
+async def start(place: Place, *command: str, stdin: int) -> asyncio.subprocess.Process:
+    """Start one command in a session of its own; whoever calls this sees to its end."""
+    env = environment(place.cwd.parent, private=place.private)
+    if place.objects is not None:
+        env["GIT_OBJECT_DIRECTORY"] = str(place.objects)
+    if place.index is not None:
+        env["GIT_INDEX_FILE"] = str(place.index)
+    env |= dict(place.variables)
+    try:
+        return await asyncio.create_subprocess_exec(
+            *("git", *_HARMLESS, *place.options, *command),
+            cwd=place.cwd,
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=place.inherits,
+        )
+    except OSError as error:
+        raise not_started(place.cwd, error) from error
+    except ValueError as error:  # a NUL in an argument
+        raise GitFailed(f"`git {' '.join(command)!r}` cannot be run: {error}") from error
 
 
 async def run(
@@ -119,20 +143,7 @@ async def run(
 
     On cancellation git is ended before CancelledError leaves.
     """
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *("git", *_HARMLESS, *place.options, *command),
-            cwd=place.cwd,
-            env=environment(place.cwd.parent, private=place.private) | _objects(place),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise not_started(place.cwd, error) from error
-    except ValueError as error:  # a NUL in an argument
-        raise GitFailed(f"`git {' '.join(command)!r}` cannot be run: {error}") from error
+    process = await start(place, *command, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL)
     try:
         async with asyncio.timeout(timeout):
             stdout, stderr = await process.communicate(stdin or None)
@@ -140,7 +151,7 @@ async def run(
         raise GitTimedOut(command, place.cwd, timeout) from None
     finally:
         if process.returncode is None:
-            await asyncio.shield(_end(process))
+            await asyncio.shield(end(process))
     output = Output(process.returncode or 0, stdout, shown(stderr))
     if output.code not in ok:
         raise GitCommandFailed(command, place.cwd, output.code, output.stderr)
@@ -173,7 +184,7 @@ def not_started(folder: Path, error: OSError) -> GitFailed | UsageError:
     return GitFailed(f"git could not be started in {folder}: {error}")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
     """TERM, then KILL, the whole session: git's own children hold its pipes open."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from becket.adapters.git import workspace as workspaces
-from becket.adapters.git.move import move_ref
+from becket.adapters.git.move import move_ref, propose_ref
 from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
-from becket.adapters.git.refs import OWN, Refs, ref_problem
+from becket.adapters.git.refs import OWN, SHA, Refs, ref_problem
+from becket.adapters.git.resident import exclude
 from becket.adapters.git.status import read_status
+from becket.adapters.git.work import tree_of_work
 from becket.contract.effect import Permit
 from becket.contract.errors import GitFailed, UsageError
 from becket.contract.git import RefMoved, TreeState, Workspace
+from becket.contract.promote import Promoter
+from becket.contract.remote import Remote
 
+if TYPE_CHECKING:
+    from becket.adapters.git.candidates import GitCandidates
+
+MOST_REMEMBERED = 256
+MOST_RESCUED = 100  # of one name
 MIN_VERSION = (2, 32)  # the first that can be told to ignore the person's configuration
 
 
@@ -62,6 +71,7 @@ class GitRepository:
         self._refs = Refs(self._place, common_dir)
         self._source = workspaces.Source(self._place, self._refs, object_format)
         self._degraded: str | None = None
+        self._trees: dict[str, str] = {}
 
     @property
     def root(self) -> Path:
@@ -70,6 +80,16 @@ class GitRepository:
     @property
     def common_dir(self) -> Path:
         return self._common_dir
+
+    @property
+    def place(self) -> Place:
+        """The person's own repository and work tree."""
+        return self._place
+
+    @property
+    def source(self) -> workspaces.Source:
+        """For the adapter's other parts."""
+        return self._source
 
     @property
     def bare(self) -> bool:
@@ -83,6 +103,8 @@ class GitRepository:
     async def resolve(self, revision: str) -> str | None:
         if "\0" in revision:
             return None
+        if revision in self._trees:  # a commit stays what it is
+            return revision
         if revision.startswith("refs/heads/") and not ref_problem(revision) and (value := await self.value(revision)):
             return value
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -96,7 +118,13 @@ class GitRepository:
         return await self._refs.value(ref)
 
     async def tree_of(self, commit: str) -> str:
+        if commit in self._trees:
+            return self._trees[commit]
         output = await run(self._place, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
+        if SHA.fullmatch(commit) and commit != output.text:  # neither a name, which may move, nor a tree
+            if len(self._trees) >= MOST_REMEMBERED:
+                self._trees.clear()
+            self._trees[commit] = output.text
         return output.text
 
     async def refs(self) -> Mapping[str, str]:
@@ -106,17 +134,33 @@ class GitRepository:
         return {"HEAD": await self._refs.head(), **ours_left_out}
 
     async def read_file(self, revision: str, path: str) -> str | None:
+        content = await self.read_bytes(revision, path)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    async def read_bytes(self, revision: str, path: str) -> bytes | None:
         if "\n" in revision or "\n" in path:
             raise GitFailed(f"{revision}:{path!r} cannot be read: a line break is not supported here")
         name = f"{revision}:{path.removeprefix('./')}"
-        output = await run(self._place, "cat-file", "--batch", stdin=f"{name}\n".encode())
+        output = await run(self._place, "cat-file", "--batch", stdin=f"{name}\n".encode(errors="surrogateescape"))
         header, _, content = output.stdout.partition(b"\n")
         fields = header.split(b" ")
         if len(fields) == 3 and fields[1] == b"blob" and fields[2].isdigit():
-            return content[: int(fields[2])].decode("utf-8", "replace")
+            return content[: int(fields[2])]
         if await self.resolve(revision) is None:
             raise GitFailed(f"{revision!r} names no commit in {self._root}, so {path} cannot be read from it")
         return None
+
+    async def refs_below(self, *prefixes: str) -> Mapping[str, str]:
+        return await self._refs.listed(*(prefix.rstrip("/") for prefix in prefixes))
+
+    async def listing(self, commit: str) -> Mapping[str, str]:
+        output = await run(self._place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)
+        entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0") if entry)
+        return {_path(name): f"{meta[:6].decode()} {meta.split(b' ')[2].decode()}" for meta, _, name in entries}
+
+    async def contains(self, commit: str, ancestor: str) -> bool:
+        asked = ("merge-base", "--is-ancestor", ancestor, commit)
+        return (await run(self._place, *asked, ok=(0, 1))).code == 0
 
     async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
         excluded = (f"^{old}",) if old else ()
@@ -130,20 +174,30 @@ class GitRepository:
             raise GitFailed(f"{self._root} is a bare repository: it has no work tree to look at")
         return await read_status(self._place)
 
-    async def open_workspace(self, folder: Path, revision: str) -> Workspace:
+    async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:
         sha = await self.resolve(revision)
         if sha is None:
             raise GitFailed(f"{revision!r} names no commit in {self._root}; nothing was checked out")
-        return await workspaces.open_workspace(self._source, folder.absolute(), sha)
+        place = None if tree is None else Path(os.path.normpath(tree.absolute()))
+        workspace = await workspaces.open_workspace(self._source, folder.absolute(), sha, place)
+        if place is not None and not self.bare and place.is_relative_to(self._root):
+            exclude(self._root, place, self._common_dir)
+        return workspace
 
     async def rescue(self, workspace: Workspace, name: str, message: str) -> str | None:
-        if (await self.status(workspace)).clean:
+        tree = await tree_of_work(workspace, self._common_dir / "objects")
+        if tree == await self.tree_of(workspace.sha):
             return None
-        place = replace(workspaces.private_place(workspace), objects=self._common_dir / "objects")
-        await run(place, "add", "--all")
-        tree = (await run(place, "write-tree")).text
-        commit = (await run(place, "commit-tree", tree, "-p", workspace.sha, "-m", message)).text
-        await run(self._place, "update-ref", "-m", message, f"{OWN}rescue/{name}", commit)
+        ref = f"{OWN}rescue/{name}"
+        for number in range(2, MOST_RESCUED):
+            earlier = await self.resolve(ref)
+            if earlier is None:
+                break
+            if tree == await self.tree_of(earlier):
+                return earlier
+            ref = f"{OWN}rescue/{name}.{number}"  # what an earlier try left stays saved (L7)
+        commit = (await run(self._place, "commit-tree", tree, "-p", workspace.sha, "-m", message)).text
+        await run(self._place, "update-ref", "-m", message, ref, commit)
         return commit
 
     async def find_workspace(self, folder: Path) -> Workspace | None:
@@ -155,6 +209,25 @@ class GitRepository:
     async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
         await move_ref(self._refs, ref, new, old, permit)
 
+    async def propose(self, ref: str, new: str, permit: Permit) -> None:
+        """Make a branch below `refs/heads/becket/`. An effect: demands the door's permit."""
+        await propose_ref(self._refs, ref, new, permit)
+
+    def promoter(self) -> Promoter:
+        from becket.adapters.git.promote import GitPromoter
+
+        return GitPromoter(self._refs)
+
+    def candidates(self) -> GitCandidates:
+        from becket.adapters.git.candidates import GitCandidates
+
+        return GitCandidates(self)
+
+    def remote(self) -> Remote:
+        from becket.adapters.git.remote import GitRemote
+
+        return GitRemote(self._refs)
+
     def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
         from becket.adapters.git.watch import watch
 
@@ -165,3 +238,7 @@ class GitRepository:
 
     def _note(self, degraded: str | None) -> None:
         self._degraded = degraded
+
+
+def _path(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

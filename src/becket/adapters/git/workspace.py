@@ -2,6 +2,7 @@
 
 Below the workspace's folder lie `tree` (for contained programs, with a `.git` of its own that is never trusted),
 `git` (the runtime's own git directory over that tree) and the marker, which says `ready` only when all of it is.
+The tree may also lie somewhere else, where people look; the marker knows where.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import json
 import os
 import shutil
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
 from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
+from becket.adapters.git.resident import Resident, check_free, check_place
 from becket.adapters.git.status import read_status
 from becket.adapters.git.sweep import Inventory, remove, sweep
 from becket.contract.crash import CrashPoint
@@ -28,6 +30,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 MARKER = "workspace.json"
+MOST_KNOWN = 4
 
 before_clone = CrashPoint("workspace.before_clone", "the folder is marked as ours, nothing is in it yet")
 after_checkout = CrashPoint("workspace.after_checkout", "the files are there, unchecked and unmarked")
@@ -42,6 +45,46 @@ class _State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class _Marker:
+    """Anything but a readable `ready` is a leftover: the marker is replaced whole, never written in place."""
+
+    state: _State
+    sha: str = ""
+    resident: Resident | None = None
+
+    @classmethod
+    def read(cls, folder: Path) -> _Marker:
+        try:
+            found = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+            return cls(_State(found["state"]), str(found["sha"]), _resident(folder, found.get("resident")))
+        except FileNotFoundError:
+            foreign = os.path.lexists(folder / "tree") or os.path.lexists(folder / "git")
+            return cls(_State.foreign if foreign else _State.none)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(_State.making)
+
+    def write(self, folder: Path) -> None:
+        told: dict[str, object] = {"state": self.state, "sha": self.sha}
+        if self.resident is not None:
+            # Relative: a repository that is moved or copied as a whole keeps its own tree, and only that.
+            told["resident"] = {
+                "path": os.path.relpath(self.resident.path, folder),
+                "token": self.resident.token,
+                "identity": self.resident.identity,
+            }
+        new = folder / f"{MARKER}.new"
+        new.write_text(json.dumps(told), encoding="utf-8")
+        new.replace(folder / MARKER)
+
+
+def _resident(folder: Path, found: Mapping[str, str] | None) -> Resident | None:
+    if found is None:
+        return None
+    path = Path(os.path.normpath(folder / found["path"]))
+    return Resident(path, str(found["token"]), str(found["identity"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """The repository that workspaces are made from."""
 
@@ -49,9 +92,20 @@ class Source:
     refs: Refs
     object_format: str
 
+    known: dict[str, Inventory] = field(default_factory=dict)  # of the commits that were checked out last
+
     @property
     def objects(self) -> Path:
         return self.refs.common_dir / "objects"
+
+    async def inventory(self, sha: str) -> Inventory:
+        """What a commit holds never changes, and one is mostly checked out several times in a row."""
+        if sha not in self.known:
+            listing = await run(self.place, "ls-tree", "-r", "-z", "--full-tree", sha)
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            self.known[sha] = Inventory.of(listing.stdout)
+        return self.known[sha]
 
 
 def private_place(workspace: Workspace) -> Place:
@@ -59,73 +113,121 @@ def private_place(workspace: Workspace) -> Place:
     return Place(workspace.git_dir, workspace.tree, private=True)
 
 
-async def open_workspace(source: Source, folder: Path, sha: str) -> Workspace:
+async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | None = None) -> Workspace:
     """Reset the workspace in `folder` to a commit, or make it; what cannot be reset is made anew."""
-    workspace = _workspace(folder, sha)
-    state, _ = _read_marker(folder)
-    if state is _State.foreign:
+    marker = _Marker.read(folder)
+    if marker.state is _State.foreign:
         raise GitFailed(f"{folder} holds files that Becket did not make; remove them or choose another folder")
+    resident = _claimed(source, folder, marker, tree)
+    workspace = _workspace(folder, sha, resident)
     try:
-        if state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir):
+        if marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir):
             try:
-                await _check_out(source, folder, workspace)
+                await _check_out(source, folder, workspace, resident, again=marker.sha == sha)
                 return workspace
             except (GitFailed, OSError):
                 pass  # whatever was left there, a new one will not have it
-        await _make_anew(source, folder, workspace)
+        await _make_anew(source, folder, workspace, resident)
     except OSError as error:
         raise GitFailed(f"the workspace {folder} cannot be made: {error}") from error
     return workspace
 
 
+def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -> Resident | None:
+    """The tree that may be reset. Nothing that is not known to be ours is ever emptied."""
+    known = marker.resident
+    if known is not None and known.path != tree and known.ours:
+        raise GitFailed(f"the workspace {folder} has its tree at {known.path}; close it before it gets another")
+    if tree is None:
+        return None
+    try:
+        check_place(tree, source.refs.common_dir)
+        if known is not None and known.path == tree and known.ours:
+            return known
+        check_free(tree)
+    except OSError as error:
+        raise GitFailed(f"{tree} cannot be looked at: {error}") from error
+    return Resident(tree)
+
+
 def find_workspace(folder: Path) -> Workspace | None:
-    state, sha = _read_marker(folder)
+    marker = _Marker.read(folder)
+    workspace = _workspace(folder, marker.sha, marker.resident)
+    ready = marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir)
+    return workspace if ready and (marker.resident is None or marker.resident.ours) else None
+
+
+def open_git_dir(source: Source, folder: Path, sha: str) -> Workspace:
+    """The runtime's own git directory over an empty tree: for work that an index is enough for."""
+    marker = _Marker.read(folder)
+    if marker.state is _State.foreign or marker.resident is not None:
+        raise GitFailed(f"{folder} holds something else than a workspace of its own; choose another folder")
     workspace = _workspace(folder, sha)
-    ready = state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir)
-    return workspace if ready else None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _begin(source, folder, workspace, None)
+    except OSError as error:
+        raise GitFailed(f"the folder {folder} cannot be made: {error}") from error
+    return workspace
 
 
 async def close_workspace(folder: Path) -> None:
     """Remove the workspace, and the folder if nothing else is in it. There need not be one."""
-    state, _ = _read_marker(folder)
-    if state is _State.none:
+    marker = _Marker.read(folder)
+    if marker.state is _State.none:
         return
-    if state is _State.foreign:
+    if marker.state is _State.foreign:
         raise GitFailed(f"{folder} holds files that Becket did not make; nothing was removed")
     try:
-        await asyncio.to_thread(_remove_all, folder)
+        if marker.resident is not None and not marker.resident.ours:
+            check_free(marker.resident.path)
+        await asyncio.to_thread(_remove_all, folder, marker.resident)
     except OSError as error:
         raise GitFailed(f"the workspace {folder} cannot be removed: {error}") from error
 
 
-async def _make_anew(source: Source, folder: Path, workspace: Workspace) -> None:
+async def _make_anew(source: Source, folder: Path, workspace: Workspace, resident: Resident | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _write_marker(folder, _State.making)
-    await asyncio.to_thread(_remove_contents, folder)
+    await asyncio.to_thread(_begin, source, folder, workspace, resident)
+    await _check_out(source, folder, workspace, resident)
+
+
+def _begin(source: Source, folder: Path, workspace: Workspace, resident: Resident | None) -> None:
+    _Marker(_State.making, resident=resident and resident.made()).write(folder)
+    _remove_contents(folder, resident)
     before_clone()
-    workspace.tree.mkdir()
+    workspace.tree.mkdir(parents=resident is not None)
     _write_git_dir(workspace.git_dir, source, workspace.sha)
-    await _check_out(source, folder, workspace)
 
 
-async def _check_out(source: Source, folder: Path, workspace: Workspace) -> None:
+async def _check_out(
+    source: Source, folder: Path, workspace: Workspace, resident: Resident | None, *, again: bool = False
+) -> None:
     """Sweep first: then no file of unknown origin is there when git reads attributes and ignore files.
 
-    A file in place of a folder, or the reverse, is swept as well.
+    A file in place of a folder, or the reverse, is swept as well. `again`: it was at this commit before, and perhaps
+    nothing in it has changed since; the status that tells so is the one that would be asked for after a reset.
     """
-    _write_marker(folder, _State.making)
-    listing, refs = await _both(
-        run(source.place, "ls-tree", "-r", "-z", "--full-tree", workspace.sha),
-        source.refs.listed("refs/heads", "refs/tags"),
-    )
-    inventory = Inventory.of(listing.stdout)
+    resident = resident and resident.made()
+    _Marker(_State.making, resident=resident).write(folder)
+    inventory, refs = await _both(source.inventory(workspace.sha), source.refs.listed("refs/heads", "refs/tags"))
     await asyncio.to_thread(sweep, workspace.tree, inventory)
-    await run(private_place(workspace), "reset", "--hard", "--quiet", workspace.sha)
+    untouched = again and not inventory.converts and await _stands_at(workspace)
+    if not untouched:
+        await run(private_place(workspace), "reset", "--hard", "--quiet", workspace.sha)
     after_checkout()
-    await _verify(workspace, by_content=inventory.converts)
+    if not untouched:
+        await _verify(workspace, by_content=inventory.converts)
     await asyncio.to_thread(_write_tree_git_dir, source, workspace, refs)
+    if resident is not None:
+        resident.sign()
     before_marker()
-    _write_marker(folder, _State.ready, workspace.sha)
+    _Marker(_State.ready, workspace.sha, resident and Resident(resident.path, resident.token)).write(folder)
+
+
+async def _stands_at(workspace: Workspace) -> bool:
+    state = await read_status(private_place(workspace))
+    return state.head == workspace.sha and state.clean
 
 
 async def _both(one: Coroutine[None, None, A], other: Coroutine[None, None, B]) -> tuple[A, B]:
@@ -193,41 +295,23 @@ def _config(object_format: str) -> str:
     return "\n".join([*lines, "repositoryformatversion = 1", "[extensions]", f"objectformat = {object_format}", ""])
 
 
-def _workspace(folder: Path, sha: str) -> Workspace:
-    return Workspace(tree=folder / "tree", git_dir=folder / "git", sha=sha)
+def _workspace(folder: Path, sha: str, resident: Resident | None = None) -> Workspace:
+    return Workspace(tree=resident.path if resident else folder / "tree", git_dir=folder / "git", sha=sha)
 
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _remove_contents(folder: Path) -> None:
-    remove(folder / "tree")
+def _remove_contents(folder: Path, resident: Resident | None) -> None:
+    remove(resident.path if resident else folder / "tree")
     remove(folder / "git")
 
 
-def _remove_all(folder: Path) -> None:
-    _write_marker(folder, _State.making)
-    _remove_contents(folder)
+def _remove_all(folder: Path, resident: Resident | None) -> None:
+    _Marker(_State.making, resident=resident and resident.made()).write(folder)
+    _remove_contents(folder, resident)
     remove(folder / MARKER)
     remove(folder / f"{MARKER}.new")
     if not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _read_marker(folder: Path) -> tuple[_State, str]:
-    """Anything but a readable `ready` is a leftover: the marker is replaced whole, never written in place."""
-    try:
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-        return _State(marker["state"]), str(marker["sha"])
-    except FileNotFoundError:
-        foreign = os.path.lexists(folder / "tree") or os.path.lexists(folder / "git")
-        return (_State.foreign if foreign else _State.none), ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return _State.making, ""
-
-
-def _write_marker(folder: Path, state: _State, sha: str = "") -> None:
-    new = folder / f"{MARKER}.new"
-    new.write_text(json.dumps({"state": state, "sha": sha}), encoding="utf-8")
-    new.replace(folder / MARKER)

@@ -1,0 +1,156 @@
+"""A change between two commits, read by the git program in four spawns, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from becket.adapters.git.program import Place, run, shown
+from becket.contract.errors import GitFailed
+from becket.contract.guard import READ_LIMIT, SUBMODULE, Change, ChangedFile, ChangeStatus
+
+_RENAMES_LOOKED_FOR = 1000  # git compares each pair; beyond this only exact renames are seen
+_MEMORY = 256_000_000
+_STATUS = {
+    "A": ChangeStatus.added,
+    "M": ChangeStatus.modified,
+    "D": ChangeStatus.deleted,
+    "R": ChangeStatus.renamed,
+    "T": ChangeStatus.typechange,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    old_mode: str
+    new_mode: str
+    old_id: str
+    new_id: str
+    status: ChangeStatus
+    old_path: str
+    path: str
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """Ids of the contents; a submodule has none, and a missing side is all zeros."""
+        sides = ((self.old_mode, self.old_id), (self.new_mode, self.new_id))
+        return tuple(blob for mode, blob in sides if mode != SUBMODULE and blob.strip("0"))
+
+
+async def read_change(place: Place, base: str, candidate: str) -> Change:
+    """Everything that differs between two commits, with the contents at hand. Called once per candidate."""
+    entries = await _entries(place, base, candidate)
+    listing = await run(place, "ls-tree", "-r", "-z", "--name-only", "--full-tree", "--end-of-options", base)
+    paths = frozenset(shown(path) for path in listing.stdout.split(b"\0")[:-1])
+    sizes = await _sizes(place, dict.fromkeys(blob for entry in entries for blob in entry.blobs))
+    contents = await _contents(place, _wanted(entries, sizes))
+    return Change(tuple(_changed(entry, sizes, contents) for entry in entries), len(paths), paths)
+
+
+async def _entries(place: Place, base: str, candidate: str) -> list[_Entry]:
+    output = await run(
+        place,
+        "diff-tree",
+        "-r",
+        "-z",
+        "--raw",
+        "--no-abbrev",
+        "--full-index",
+        "--find-renames=50%",
+        f"-l{_RENAMES_LOOKED_FOR}",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=none",
+        "--end-of-options",
+        base,
+        candidate,
+        "--",
+    )
+    return list(parse_raw(output.stdout))
+
+
+def parse_raw(listing: bytes) -> Iterator[_Entry]:
+    """Of `diff-tree -z --raw`."""
+    fields = iter(listing.split(b"\0")[:-1])
+    for header in fields:
+        parts = header.decode("ascii", "replace").lstrip(":").split(" ")
+        status = _STATUS.get(parts[4][:1]) if len(parts) == 5 else None
+        if status is None:
+            raise GitFailed(f"git diff-tree said something unknown: {shown(header)!r}; is it a newer git?")
+        old_path = shown(next(fields))
+        path = shown(next(fields)) if status is ChangeStatus.renamed else old_path
+        old_mode, new_mode, old_id, new_id = parts[:4]
+        yield _Entry(old_mode, new_mode, old_id, new_id, status, old_path, path)
+
+
+async def _sizes(place: Place, blobs: Mapping[str, None]) -> dict[str, int]:
+    if not blobs:
+        return {}
+    asked = "".join(f"{blob}\n" for blob in blobs).encode()
+    output = await run(place, "cat-file", "--batch-check", stdin=asked)
+    sizes = {}
+    for line in output.text.splitlines():
+        fields = line.split(" ")
+        if len(fields) != 3 or not fields[2].isdigit():
+            raise GitFailed(f"an object of the change cannot be read: {line}; run `git fsck`")
+        sizes[fields[0]] = int(fields[2])
+    return sizes
+
+
+def _wanted(entries: Sequence[_Entry], sizes: Mapping[str, int]) -> list[str]:
+    """Contents worth reading: not too large, on both sides different, and all together not beyond the memory."""
+    blobs = {
+        blob
+        for entry in entries
+        if entry.old_id != entry.new_id or entry.status is ChangeStatus.renamed
+        for blob in entry.blobs
+    }
+    left = _MEMORY
+    wanted = []
+    for blob in sorted(blobs, key=lambda blob: (sizes[blob], blob)):
+        if sizes[blob] > READ_LIMIT or sizes[blob] > left:
+            break
+        left -= sizes[blob]
+        wanted.append(blob)
+    return wanted
+
+
+async def _contents(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
+    if not blobs:
+        return {}
+    output = await run(place, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
+    said = output.stdout
+    contents: dict[str, bytes] = {}
+    position = 0
+    while position < len(said):
+        end = said.find(b"\n", position)
+        fields = said[position:end].split(b" ")
+        if len(fields) != 3 or not fields[2].isdigit():
+            raise GitFailed(f"an object of the change cannot be read: {shown(said[position:end])}; run `git fsck`")
+        begin, size = end + 1, int(fields[2])
+        contents[fields[0].decode()] = said[begin : begin + size]
+        position = begin + size + 1
+    return contents
+
+
+def _content(contents: Mapping[str, bytes], blob: str) -> bytes:
+    return contents.get(blob, b"")
+
+
+def _changed(entry: _Entry, sizes: Mapping[str, int], contents: Mapping[str, bytes]) -> ChangedFile:
+    unread = any(blob not in contents and sizes[blob] <= READ_LIMIT for blob in entry.blobs)
+    same = entry.old_id == entry.new_id
+    return ChangedFile(
+        path=entry.path,
+        old_path=entry.old_path,
+        status=entry.status,
+        old_mode=entry.old_mode,
+        new_mode=entry.new_mode,
+        old_size=sizes.get(entry.old_id, 0),
+        new_size=sizes.get(entry.new_id, 0),
+        old=partial(_content, contents, entry.old_id),
+        new=partial(_content, contents, entry.new_id),
+        same=same,
+        unread=unread and not same,
+    )

@@ -1,0 +1,138 @@
+"""What a workspace holds, as a tree object: tracked, changed and new files, and never a commit somebody else made.
+
+A folder with a `.git` in it would become a link to a commit that only that `.git` has, and git would ask that `.git`,
+which a contained program wrote. So git is kept out of such folders and is told their files one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from becket.adapters.git.program import Place, run
+from becket.adapters.git.workspace import private_place
+from becket.contract.errors import GitFailed
+from becket.contract.git import Workspace
+
+_LINK = b"160000 "
+
+
+async def tree_of_work(workspace: Workspace, objects: Path) -> str:
+    """Write it to `objects`. The workspace's own index stays as it is: the same work gives the same tree again."""
+    try:
+        # Below the runtime's git directory: the index holds dates, and on another disk they might be cut.
+        with tempfile.TemporaryDirectory(prefix="work-", dir=workspace.git_dir) as folder:
+            index = Path(folder) / "index"
+            await asyncio.to_thread(shutil.copy2, workspace.git_dir / "index", index)
+            place = replace(private_place(workspace), index=index, objects=objects)
+            await _stage(place, workspace.tree)
+            return (await run(place, "write-tree")).text
+    except OSError as error:
+        raise GitFailed(f"what is in {workspace.tree} cannot be saved: {error}") from error
+
+
+async def _stage(place: Place, tree: Path) -> None:
+    tracked = await _tracked(place)
+    links = [path for path, is_link in tracked.items() if is_link]
+    roots = await asyncio.to_thread(lambda: _outermost({*_nested(tree), *_filled(tree, links)}))
+    roots = await _not_ignored(place, roots)  # git goes into none of those, but complains about their names
+    if not roots:
+        await run(place, "add", "--all")
+        return
+    kept_out = _lines([b":(top)", *(b":(top,literal,exclude)" + root for root in roots)])
+    await run(place, "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=kept_out)
+    await _stage_by_name(place, tree, roots, tracked)
+
+
+async def _stage_by_name(place: Place, tree: Path, roots: set[bytes], tracked: dict[bytes, bool]) -> None:
+    found = await asyncio.to_thread(lambda: {path for root in roots for path in _files(tree, root)})
+    filled = {parent for path in found for parent in _parents(path)}
+    inside = [path for path in tracked if _below(path, roots)]
+    gone = [path for path in inside if (path in filled if tracked[path] else path not in found)]
+    if gone:
+        await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(gone))
+    known = found.intersection(inside)
+    wanted = [*known, *await _not_ignored(place, found - known)]
+    if wanted:
+        await run(place, "update-index", "--add", "--replace", "-z", "--stdin", stdin=_lines(wanted))
+
+
+async def _not_ignored(place: Place, paths: set[bytes]) -> set[bytes]:
+    if not paths:
+        return paths
+    ignored = await run(place, "check-ignore", "-z", "--stdin", stdin=_lines(paths), ok=(0, 1))
+    return paths.difference(ignored.stdout.split(b"\0"))
+
+
+async def _tracked(place: Place) -> dict[bytes, bool]:
+    """Every path of the index, and whether it is a submodule."""
+    listing = (await run(place, "ls-files", "--stage", "-z")).stdout
+    entries = (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1])
+    return {path: meta.startswith(_LINK) for meta, _, path in entries}
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    path: bytes  # relative to the tree; empty for the tree itself
+    entries: tuple[os.DirEntry[str], ...]
+
+    def name(self, entry: os.DirEntry[str]) -> bytes:
+        return b"/".join(part for part in (self.path, os.fsencode(entry.name)) if part)
+
+
+def _folders(tree: Path, start: bytes = b"") -> Iterator[_Folder]:
+    """Every folder but `.git`; no symbolic link is followed."""
+    waiting = [start]
+    while waiting:
+        path = waiting.pop()
+        try:
+            with os.scandir(tree / os.fsdecode(path)) as listed:
+                folder = _Folder(path, tuple(listed))
+        except PermissionError:
+            continue  # git cannot read it either, and leaves it out
+        yield folder
+        deeper = (entry for entry in folder.entries if entry.is_dir(follow_symlinks=False) and entry.name != ".git")
+        waiting += [folder.name(entry) for entry in deeper]
+
+
+def _nested(tree: Path) -> Iterator[bytes]:
+    for folder in _folders(tree):
+        if folder.path and any(entry.name == ".git" for entry in folder.entries):
+            yield folder.path
+
+
+def _filled(tree: Path, links: Iterable[bytes]) -> Iterator[bytes]:
+    """Submodules that are not the empty folders they were checked out as."""
+    for link in links:
+        path = tree / os.fsdecode(link)
+        if path.is_dir() and not path.is_symlink() and any(path.iterdir()):
+            yield link
+
+
+def _outermost(roots: set[bytes]) -> set[bytes]:
+    return {root for root in roots if not any(parent in roots for parent in _parents(root))}
+
+
+def _below(path: bytes, roots: set[bytes]) -> bool:
+    return path in roots or any(parent in roots for parent in _parents(path))
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
+
+
+def _files(tree: Path, root: bytes) -> Iterator[bytes]:
+    for folder in _folders(tree, root):
+        for entry in folder.entries:
+            if entry.name != ".git" and (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                yield folder.name(entry)
+
+
+def _lines(paths: Iterable[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)

@@ -1,0 +1,91 @@
+"""The port that makes commits. Only the runtime commits; agents and tests never do (L7, L21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from becket.contract.base import Record
+from becket.contract.git import Workspace
+from becket.contract.guard import Change
+
+
+class Made(Record):
+    """A commit that the runtime made. `parent` is what it stands on."""
+
+    sha: str
+    tree: str
+    parent: str
+
+
+class Conflict(Record):
+    """A change that does not fit where it was to go; nothing was made."""
+
+    paths: tuple[str, ...]
+    message: str
+
+
+class Rescued(Record):
+    """Work in progress that was saved when something ended."""
+
+    name: str  # below refs/becket/rescue/
+    sha: str
+    parent: str
+    subject: str
+    at: float
+
+
+class Candidates(Protocol):
+    """Commits beside every branch. What is kept lies below `refs/becket/`, where nothing prunes it.
+
+    Every method may raise GitFailed. `keep` is a name below `refs/becket/`, such as `candidate/run_1`; a second call
+    with the same name moves that ref, and making the same thing twice makes the same commit.
+    """
+
+    async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
+        """Everything the workspace holds beyond its commit, untracked files too (L5); None if there is nothing.
+
+        Ignored files are left out. Commits that a contained program made in the tree's own `.git` do not count:
+        only the files do. A nested repository or a submodule is left as the files it is made of, or refused.
+        """
+        ...
+
+    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+        """The change of a commit against its first parent, on top of another commit (a rebase of one commit).
+
+        `folder` is a workspace folder of its own, made and removed here.
+        """
+        ...
+
+    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+        """The reverse of a commit's change against its first parent, on top of `onto`."""
+        ...
+
+    async def with_side_of(
+        self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
+    ) -> Made:
+        """`commit` with every path for which `belongs` says yes exactly as in `other`: its additions removed, its
+        deletions restored. The parent is `other`. Used for the crossing proof.
+        """
+        ...
+
+    async def change(self, old: str, new: str) -> Change:
+        """For the guard."""
+        ...
+
+    async def patch(self, old: str, new: str, limit: int = 2_000_000) -> bytes:
+        """A binary-safe patch that `git apply` takes; cut at a line with a remark beyond the limit."""
+        ...
+
+    async def message(self, sha: str) -> str:
+        """The commit's whole message."""
+        ...
+
+    async def forget(self, keep: str) -> None:
+        """Remove a kept name. It need not exist."""
+        ...
+
+    async def rescued(self) -> tuple[Rescued, ...]:
+        """What lies below `refs/becket/rescue/`, newest first."""
+        ...

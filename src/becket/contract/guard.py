@@ -1,0 +1,146 @@
+"""What the guard reads and says: a change between two commits, its refusals and its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from becket.contract.base import Record
+
+
+class GuardRule(StrEnum):
+    """Why a change may not be proven. The names are stable: people search for them."""
+
+    protected_path = "protected-path"
+    path_oddity = "path-oddity"
+    symlink_escape = "symlink-escape"
+    submodule_changed = "submodule-changed"
+    gitattributes = "gitattributes"
+    lfs_pointer = "lfs-pointer"
+    hooks = "hooks"
+    ci_config = "ci-config"
+    gate_definition = "gate-definition"
+    check_config = "check-config"
+    test_runner_config = "test-runner-config"
+    shadow_module = "shadow-module"
+    compiled_file = "compiled-file"
+    mass_deletion = "mass-deletion"
+    binary_added = "binary-added"
+    large_file = "large-file"
+    conflict_markers = "conflict-markers"
+    secret_added = "secret-added"  # noqa: S105  # the rule's name
+    hidden_text = "hidden-text"
+    test_deleted = "test-deleted"
+    test_skipped = "test-skipped"
+    test_weakened = "test-weakened"
+    test_emptied = "test-emptied"
+    test_changed = "test-changed"
+    test_support_changed = "test-support-changed"
+    test_detected = "test-detected"
+    test_tool_patched = "test-tool-patched"
+    always_equal = "always-equal"
+    early_exit = "early-exit"
+
+
+class NoteRule(StrEnum):
+    """What no rule can prove wrong, and a person should see."""
+
+    suspect_special_case = "suspect-special-case"
+    nan_returned = "nan-returned"
+    error_swallowed = "error-swallowed"
+    check_silenced = "check-silenced"
+    test_aware = "test-aware"
+    module_patched = "module-patched"
+    binary_changed = "binary-changed"
+
+
+class Refusal(Record):
+    """One reason against a change. `asks`: a person may approve it as a change of the tests."""
+
+    rule: GuardRule
+    path: str
+    line: int  # of the candidate's file, or of base's where the candidate has none; 0 for the file as a whole
+    message: str
+    fix: str
+    asks: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}: {self.rule}: {self.message} ({self.fix})"
+
+
+class Note(Record):
+    """One thing worth a look. It never stops a change."""
+
+    rule: NoteRule
+    path: str
+    line: int
+    message: str
+    shown: str  # the line itself, shortened
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.message}: {self.shown}"
+
+
+class ChangeStatus(StrEnum):
+    added = "added"
+    modified = "modified"
+    deleted = "deleted"
+    renamed = "renamed"
+    typechange = "typechange"
+
+
+READ_LIMIT = 8_000_000
+"""A content beyond this many bytes is not read; its callable gives nothing."""
+
+SYMLINK = "120000"
+SUBMODULE = "160000"
+EXECUTABLE = "100755"
+
+
+def _nothing() -> bytes:
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """One path of a change. Sizes are 0 and contents empty on the side where there is no file."""
+
+    path: str
+    old_path: str  # differs from `path` only in a rename
+    status: ChangeStatus
+    old_mode: str
+    new_mode: str
+    old_size: int = 0
+    new_size: int = 0
+    old: Callable[[], bytes] = _nothing
+    new: Callable[[], bytes] = _nothing
+    same: bool = False  # the content is the same on both sides, known without reading it
+    unread: bool = False  # the whole change is too much to be read, and this is a part that was not
+
+    @property
+    def in_base(self) -> bool:
+        return self.status is not ChangeStatus.added
+
+    @property
+    def in_candidate(self) -> bool:
+        return self.status is not ChangeStatus.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From base to candidate. `base_paths` are all paths of base, where known: collisions are seen against them."""
+
+    files: tuple[ChangedFile, ...]
+    total_files: int
+    base_paths: frozenset[str] = field(default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class FailingTest:
+    """A test that failed on base: the file it is in, as base has it. `name` narrows it, where it is known."""
+
+    path: str
+    content: Callable[[], bytes]
+    name: str = ""

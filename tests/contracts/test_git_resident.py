@@ -1,0 +1,209 @@
+"""The Git port, a workspace whose tree lies where people look: made, reset, found and closed, and never taken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from git_repos import commit, git, new_repository, write
+
+from becket.adapters.git.repository import discover
+from becket.contract import crash
+from becket.contract.errors import GitFailed
+from becket.contract.git import Workspace
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return new_repository(tmp_path / "home")
+
+
+def places(home: Path) -> tuple[Path, Path]:
+    return home / ".git" / "becket" / "worktrees" / "test", home / ".worktrees" / "test"
+
+
+def opened(home: Path, revision: str = "main") -> Workspace:
+    folder, tree = places(home)
+    return asyncio.run(discover(home).open_workspace(folder, revision, tree))
+
+
+def found(home: Path) -> Workspace | None:
+    return asyncio.run(discover(home).find_workspace(places(home)[0]))
+
+
+def closed(home: Path) -> None:
+    asyncio.run(discover(home).close_workspace(places(home)[0]))
+
+
+def test_the_tree_lies_elsewhere_and_is_known_from_the_marker(home: Path) -> None:
+    folder, tree = places(home)
+    workspace = opened(home)
+    assert (workspace.tree, workspace.git_dir) == (tree, folder / "git")
+    assert (tree / "app.py").read_text() == "x = 1\n"
+    assert not (folder / "tree").exists()
+    assert found(home) == workspace
+    assert asyncio.run(discover(home).status(workspace)).clean
+    closed(home)
+    assert not tree.exists()
+    assert not folder.exists()
+    assert found(home) is None
+
+
+def test_a_reset_is_as_clean_as_anywhere(home: Path) -> None:
+    """L5: and it goes to another commit."""
+    tree = opened(home).tree
+    write(tree, {"src/lib.pyc": "stale", "app.py": "changed\n", "new/file": ""})
+    second = commit(home, {"app.py": "x = 2\n"})
+    workspace = opened(home)
+    assert workspace.sha == second == git(tree, "rev-parse", "HEAD")
+    assert git(tree, "status", "--porcelain", "--ignored") == ""
+    assert (tree / "app.py").read_text() == "x = 2\n"
+
+
+def test_it_is_excluded_once_from_the_persons_sight(home: Path) -> None:
+    """L9: by the repository's own exclude file, whatever its last line looks like."""
+    exclude = home / ".git/info/exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("*.swp")
+    opened(home)
+    opened(home)
+    assert exclude.read_text() == "*.swp\n/.worktrees/\n"
+    assert git(home, "status", "--porcelain") == ""
+    exclude.write_text(".worktrees\n")
+    opened(home)
+    assert exclude.read_text() == ".worktrees\n"
+    shutil.rmtree(exclude.parent)
+    opened(home)
+    assert exclude.read_text() == "/.worktrees/\n"
+
+
+def test_a_persons_files_in_that_place_are_never_touched(home: Path) -> None:
+    folder, tree = places(home)
+    write(tree, {"precious": "mine\n"})
+    with pytest.raises(GitFailed, match="did not make"):
+        opened(home)
+    assert (tree / "precious").read_text() == "mine\n"
+    shutil.rmtree(tree)
+    tree.mkdir()
+    opened(home)
+    shutil.rmtree(tree)
+    write(tree, {"precious": "mine\n"})
+    assert found(home) is None
+    with pytest.raises(GitFailed, match="did not make"):
+        opened(home)
+    with pytest.raises(GitFailed, match="did not make"):
+        closed(home)
+    assert (tree / "precious").read_text() == "mine\n"
+    assert folder.exists()
+
+
+def test_a_clone_of_the_persons_own_is_not_ours(home: Path, tmp_path: Path) -> None:
+    tree = opened(home).tree
+    shutil.rmtree(tree)
+    git(tmp_path, "clone", "--quiet", str(home), str(tree))
+    with pytest.raises(GitFailed, match="did not make"):
+        opened(home)
+    assert git(tree, "remote") == "origin"
+
+
+def test_a_linked_worktree_in_that_place_is_refused(home: Path) -> None:
+    """L9: registered, with its folder or without: abort, never proceed."""
+    tree = places(home)[1]
+    git(home, "worktree", "add", "--quiet", "-b", "side", str(tree))
+    write(tree, {"precious": "mine\n"})
+    with pytest.raises(GitFailed, match="linked worktree"):
+        opened(home)
+    assert (tree / "precious").exists()
+    shutil.rmtree(tree)
+    with pytest.raises(GitFailed, match="git worktree prune"):
+        opened(home)
+    git(home, "worktree", "prune")
+    assert opened(home).tree == tree
+
+
+def test_a_linked_worktree_put_in_place_of_ours_is_refused(home: Path) -> None:
+    tree = opened(home).tree
+    shutil.rmtree(tree)
+    git(home, "worktree", "add", "--quiet", "-b", "side", str(tree))
+    with pytest.raises(GitFailed, match="linked worktree"):
+        opened(home)
+    with pytest.raises(GitFailed, match="did not make"):
+        closed(home)
+    assert git(tree, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("part", [".worktrees", ".worktrees/test"])
+def test_a_symbolic_link_leads_nobody_out(home: Path, tmp_path: Path, part: str) -> None:
+    outside = tmp_path / "outside"
+    write(outside, {"test/precious": "mine\n", "precious": "mine\n"})
+    (home / part).parent.mkdir(exist_ok=True)
+    (home / part).symlink_to(outside)
+    with pytest.raises(GitFailed, match="not a folder"):
+        opened(home)
+    assert sorted(path.name for path in outside.rglob("*")) == ["precious", "precious", "test"]
+
+
+def test_a_tree_that_is_gone_is_made_anew(home: Path) -> None:
+    shutil.rmtree(opened(home).tree)
+    assert found(home) is None
+    assert asyncio.run(discover(home).status(opened(home))).clean
+    shutil.rmtree(home / ".worktrees")
+    closed(home)
+    assert not places(home)[0].exists()
+
+
+def test_a_moved_repository_keeps_its_tree_and_a_copy_leaves_the_originals_alone(home: Path, tmp_path: Path) -> None:
+    tree = opened(home).tree
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy, symlinks=True)
+    write(tree, {"mark": "original\n"})
+    assert opened(copy).tree == copy / ".worktrees/test"
+    closed(copy)
+    assert (tree / "mark").exists()
+    moved = tmp_path / "moved"
+    home.rename(moved)
+    assert opened(moved).tree == moved / ".worktrees/test"
+
+
+def test_one_folder_has_one_tree(home: Path, tmp_path: Path) -> None:
+    folder, tree = places(home)
+    opened(home)
+    for other in (None, tmp_path / "elsewhere"):
+        with pytest.raises(GitFailed, match="has its tree at"):
+            asyncio.run(discover(home).open_workspace(folder, "main", other))
+    assert (tree / "app.py").exists()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+_OPEN = """
+import asyncio, sys
+from pathlib import Path
+from becket.adapters.git.repository import discover
+asyncio.run(discover(Path(sys.argv[1])).open_workspace(Path(sys.argv[2]), "main", Path(sys.argv[3])))
+"""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first time", "reset"])
+@pytest.mark.parametrize("point", ["workspace.before_clone", "workspace.after_checkout", "workspace.before_marker"])
+def test_a_kill_at_any_moment_leaves_a_tree_that_is_known_as_ours(home: Path, point: str, again: bool) -> None:
+    """L4, L9: half made or half swept, it is nobody's but ours, and the next time it is whole."""
+    if again:
+        write(opened(home).tree, {"leftover": ""})
+        if point == "workspace.before_clone":
+            (places(home)[0] / "git/HEAD").write_text("broken\n")  # so that it cannot be reset
+    folder, tree = places(home)
+    ended = subprocess.run(
+        [sys.executable, "-c", _OPEN, str(home), str(folder), str(tree)],
+        env={**os.environ, crash.ENV: point}, check=False, capture_output=True,
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert found(home) is None
+    workspace = opened(home)
+    assert found(home) == workspace
+    assert sorted(path.name for path in tree.iterdir()) == [".git", ".gitignore", "app.py", "src"]
