@@ -1,0 +1,114 @@
+"""From the `report:` of a gate step to a TestReport. Never raises for what a step wrote; what is wrong is a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from becket.contract.report import Outcome, ProblemCode, TestReport
+from becket.verifiers.reports.book import CaseBook, Draft
+from becket.verifiers.reports.cargo_text import read_cargo
+from becket.verifiers.reports.files import with_files
+from becket.verifiers.reports.folder import LARGEST_FILE
+from becket.verifiers.reports.go_json import read_go
+from becket.verifiers.reports.junit import junit_within, read_junit
+from becket.verifiers.reports.pytest_text import read_pytest
+from becket.verifiers.reports.tap import read_tap
+from becket.verifiers.reports.tree import FindFiles, ReadFile, Tree
+
+PLAIN_ID = "step"
+"""The id of the one case that a plain step has."""
+
+LARGEST_OUTPUT = 256_000_000
+
+_TEXT_READERS: dict[str, Callable[[bytes, Tree, CaseBook], None]] = {
+    "pytest": read_pytest,
+    "go": read_go,
+    "cargo": read_cargo,
+    "tap": read_tap,
+}
+
+
+def parse(
+    format: str,  # noqa: A002 - the word of becket.yaml
+    step_output: bytes,
+    read_file: ReadFile,
+    *,
+    find_files: FindFiles | None = None,
+    exit_code: int | None = None,
+) -> TestReport:
+    """What the tests of a step said.
+
+    `format` is a step's `report:`, such as `junit:build/*.xml`, `go` or `plain`. `read_file` and `find_files` see the
+    tree the step ran in, such as those of a ReportFolder. Only a plain step's report needs the exit code.
+    """
+    kind, _, path = format.partition(":")
+    book = CaseBook(kind)
+    tree = Tree(read_file)
+    if kind == "plain":
+        _plain(exit_code, book)
+    elif kind == "junit":
+        _junit(path, step_output, tree, find_files, book)
+    elif kind in _TEXT_READERS:
+        content = tree.read(path) if path else step_output
+        if content is None:
+            book.problem(ProblemCode.missing, f"the step did not write its report {path}")
+        elif _fits(content, path or "the step's output", LARGEST_OUTPUT, book):
+            _TEXT_READERS[kind](content, tree, book)
+    else:
+        book.problem(
+            ProblemCode.missing, f"{kind!r} is not a report format; use junit, pytest, go, cargo, tap or plain"
+        )
+    return book.report()
+
+
+def _plain(exit_code: int | None, book: CaseBook) -> None:
+    if exit_code == 0:
+        book.add(Draft(id=PLAIN_ID, outcome=Outcome.passed))
+    elif exit_code is None or exit_code < 0 or exit_code > 128:
+        book.add(Draft(id=PLAIN_ID, outcome=Outcome.error, message="the command did not end by itself"))
+    else:
+        book.add(Draft(id=PLAIN_ID, outcome=Outcome.failed, message=f"exit code {exit_code}"))
+
+
+def _junit(path: str, output: bytes, tree: Tree, find_files: FindFiles | None, book: CaseBook) -> None:
+    drafts: list[Draft] = []
+    if not path:
+        content = junit_within(output)
+        if content is None:
+            book.problem(ProblemCode.missing, "the step's output holds no JUnit report; name its file: `junit:FILE`")
+        elif _fits(content, "the step's output", LARGEST_FILE, book):
+            drafts += read_junit(content, "the step's output", tree, book) or []
+    elif (single := None if _is_pattern(path) else tree.read(path)) is not None:
+        if _fits(single, path, LARGEST_FILE, book):
+            drafts += read_junit(single, path, tree, book) or []
+    else:
+        drafts += _junit_files(path, tree, find_files, book)
+    for draft in with_files(drafts):
+        book.add(draft)
+
+
+def _junit_files(path: str, tree: Tree, find_files: FindFiles | None, book: CaseBook) -> list[Draft]:
+    pattern = path if _is_pattern(path) else path.rstrip("/") + "/**/*.xml"
+    drafts: list[Draft] = []
+    found = False
+    for name in find_files(pattern) if find_files else ():
+        content = tree.read(name)
+        if content is None or not _fits(content, name, LARGEST_FILE, book):
+            continue
+        cases = read_junit(content, name, tree, book, one_of_many=True)
+        found = found or cases is not None
+        drafts += cases or []
+    if not found:
+        book.problem(ProblemCode.missing, f"the step did not write its report {path}")
+    return drafts
+
+
+def _is_pattern(path: str) -> bool:
+    return any(mark in path for mark in "*?[")
+
+
+def _fits(content: bytes, name: str, most: int, book: CaseBook) -> bool:
+    if len(content) <= most:
+        return True
+    book.problem(ProblemCode.too_large, f"{name} is larger than {most // 1_000_000} MB and was not read")
+    return False
