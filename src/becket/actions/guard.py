@@ -1,0 +1,104 @@
+"""Ask the guard about a candidate, before anything is run to prove it (L21)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Json, Record, digest_of
+from becket.contract.candidate import Candidates
+from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.config import Config
+from becket.contract.git import Git
+from becket.contract.guard import Change, FailingTest, Note, Refusal
+from becket.contract.project import Projects
+from becket.contract.spec import Name
+from becket.verifiers.guard.examine import examine
+from becket.verifiers.guard.failing import places_of
+from becket.verifiers.guard.remarks import remarks
+from becket.verifiers.guard.side import test_side_of
+
+NAMES = ("guard_ok", "guard_refused", "test_change_asked")
+_SHOWN = 40
+
+
+class GuardParams(Record):
+    """`failing` are ids of tests that fail on base: values in them that the repair compares with are noted."""
+
+    of: Name = "candidate"
+    base: str
+    candidate: str
+    failing: tuple[str, ...] = ()
+
+
+def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
+    return (ConditionGroup(object=params.of, names=NAMES),)
+
+
+async def check(context: ActionContext, params: GuardParams) -> Result:
+    """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
+    config = await context.port(Projects).committed(params.base)
+    change = await context.port(Candidates).change(params.base, params.candidate)
+    side = test_side_of(config)
+    refusals = examine(change, config.guard, side.globs, gate_commands(config))
+    notes = remarks(change, side.globs, await _failing(context.port(Git), params, change))
+    told = [_told(refusal) for refusal in refusals]
+    noted = [_told(note) for note in notes]
+    digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
+    kept = json.dumps({"digest": digest, "refusals": told, "notes": noted}, indent=1).encode()
+    evidence: dict[str, Json] = {
+        "base": params.base,
+        "candidate": params.candidate,
+        "files": len(change.files),
+        "refusals": told[:_SHOWN],
+        "refusals_left_out": max(len(told) - _SHOWN, 0),
+        "notes": noted,
+        "full": await context.keep(kept, "guard.json"),
+    }
+    said = Condition(object=params.of, name=_name(refusals), group=NAMES, evidence=evidence)
+    return Result(
+        outputs={"refusals": told, "notes": noted, "digest": digest}, conditions=(said,), note=_summary(refusals, notes)
+    )
+
+
+def gate_commands(config: Config) -> tuple[str, ...]:
+    """Everything that base's gates and set-up run: programs of the tree named here are part of the proof."""
+    steps = [step for gate in config.gates.values() for step in gate]
+    runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
+    return tuple(run for run in runs if run)
+
+
+def _name(refusals: Sequence[Refusal]) -> str:
+    if not refusals:
+        return "guard_ok"
+    return "test_change_asked" if all(refusal.asks for refusal in refusals) else "guard_refused"
+
+
+def _told(item: Refusal | Note) -> dict[str, Json]:
+    return item.model_dump(mode="json")
+
+
+def _summary(refusals: Sequence[Refusal], notes: Sequence[Note]) -> str:
+    if not refusals:
+        return f"nothing against it; {len(notes)} to look at" if notes else ""
+    return f"{len(refusals)} against it, first {refusals[0]}"
+
+
+async def _failing(git: Git, params: GuardParams, change: Change) -> tuple[FailingTest, ...]:
+    places = places_of(params.failing, change.base_paths)
+    found = [(path, name, await git.read_bytes(params.base, path)) for path, name in places]
+    return tuple(FailingTest(path, partial(bytes, data), name) for path, name, data in found if data is not None)
+
+
+ACTIONS = (
+    ActionDef(
+        name="guard.check",
+        summary="Read a candidate's change by the rules of its base.",
+        run=check,
+        params=GuardParams,
+        raises=groups,
+        outputs=("refusals", "notes", "digest"),
+    ),
+)

@@ -1,0 +1,42 @@
+"""The guard's rules in words, for an agent's brief: an honest agent that reads them can comply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from becket.contract.config import Config
+from becket.verifiers.guard.side import test_side_of
+
+_LISTED = 12
+_RULES = """\
+A guard reads your change before it is proven, and refuses it for any of these:
+- Repair the code. Do not delete, rename away, skip, mark as expected to fail, empty or weaken an existing test.
+- In an existing test leave every check, expected value, input, tolerance, row, fixture and helper as it is.
+- You may add tests, checks, rows, helpers and test data. A new test may not end the run or keep others out.
+- Leave conftest.py and the settings of test runners, coverage, linters and type checkers as they are:
+  pytest.ini, tox.ini, setup.cfg, [tool.*] of pyproject.toml, test scripts of package.json, jest and vite,
+  test targets of Makefiles, test blocks of build files.
+- Dependencies, versions and lock files may change; test tools must still come from where they came from.
+- Leave CI files, git hooks, .gitattributes, submodules, becket.yaml and scripts that the gates run as they are.
+- Product code may not find out whether it is tested, patch a test tool, compare equal to everything,
+  or end the process with success while it is loaded or when it ends.
+- Do not add files that hide another module: sitecustomize.py, *.pth, pytest.py, modules named like a library.
+- Do not add secrets, compiled files, binaries, merge markers, invisible characters, or links out of the tree.
+- If a test itself is wrong, leave it, and say which and why in your last message. A person decides.
+"""
+
+
+def rules_in_words(config: Config) -> str:
+    """At most 25 lines. `config` is base's: what it protects and limits counts."""
+    limits = config.guard
+    share, size = f"{limits.max_deleted_share:.0%}", f"{limits.max_file:,}"
+    lines = [f"- Do not delete more than {share} of the files, or add one of more than {size} bytes."]
+    if limits.protected:
+        lines.append(f"- These paths are protected: {_listed(limits.protected)}.")
+    lines.append(f"- These count as tests: {_listed(test_side_of(config).globs)}.")
+    return _RULES + "\n".join(lines) + "\n"
+
+
+def _listed(globs: Sequence[str]) -> str:
+    shown = ", ".join(globs[:_LISTED])
+    return shown if len(globs) <= _LISTED else f"{shown} and {len(globs) - _LISTED} more"

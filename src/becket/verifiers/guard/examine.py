@@ -1,0 +1,62 @@
+"""The guard's one question: why may this change not be proven?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from becket.contract.config import GuardConfig
+from becket.contract.guard import Change, GuardRule, Refusal
+from becket.verifiers.guard import words
+from becket.verifiers.guard.content import judge_content
+from becket.verifiers.guard.deletion import judge_deletion
+from becket.verifiers.guard.gates import GatePrograms
+from becket.verifiers.guard.paths import judge_links, judge_names, judge_protected, refused
+from becket.verifiers.guard.settings import judge_settings
+from becket.verifiers.guard.shadow import judge_shadows
+from becket.verifiers.guard.side import TestSide
+from becket.verifiers.guard.source import judge_source
+from becket.verifiers.guard.tests import judge_tests
+
+_MOST_PER_RULE = 40
+
+
+def examine(
+    change: Change, rules: GuardConfig, test_side: Sequence[str], gate_commands: Sequence[str] = ()
+) -> tuple[Refusal, ...]:
+    """Every reason against the change, in the order of the paths; empty if there is none.
+
+    Called once per candidate, before it is proven. Pure: reads only through the change. If all refusals ask, a person
+    may approve the change of the tests; any other refusal is a handoff. `gate_commands` are those of base's gates:
+    programs and targets of the tree that they run are part of the gate.
+    """
+    side = TestSide(test_side)
+    found = [
+        *judge_protected(change, rules.protected),
+        *judge_names(change),
+        *judge_links(change),
+        *judge_settings(change, side, GatePrograms.of(gate_commands)),
+        *judge_shadows(change, side),
+        *judge_content(change, rules.max_file),
+        *judge_deletion(change, rules.max_deleted_share),
+        *judge_source(change, side),
+    ]
+    settled = frozenset(refusal.path for refusal in found if refusal.rule is not GuardRule.mass_deletion)
+    return _listed([*found, *judge_tests(change, side, settled)])
+
+
+def _listed(found: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    """Each once, sorted, and of each rule no more than a person would read."""
+    unique = sorted(set(found), key=lambda refusal: (refusal.path, refusal.line, refusal.rule, refusal.message))
+    seen: Counter[GuardRule] = Counter()
+    kept: list[Refusal] = []
+    for refusal in unique:
+        seen[refusal.rule] += 1
+        if seen[refusal.rule] <= _MOST_PER_RULE:
+            kept.append(refusal)
+    for rule, count in seen.items():
+        if count > _MOST_PER_RULE:
+            last = [refusal for refusal in unique if refusal.rule is rule]
+            message = words.more_refusals(count - _MOST_PER_RULE)
+            kept.append(refused(rule, last[-1].path, message, asks=all(refusal.asks for refusal in last)))
+    return tuple(kept)
