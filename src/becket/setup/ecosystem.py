@@ -144,7 +144,10 @@ class Folder:
 
     def names(self, pattern: str) -> tuple[str, ...]:
         """Regular files directly here, or one folder down if the pattern says so."""
-        found = (path.relative_to(self.path).as_posix() for path in self.path.glob(pattern))
+        try:
+            found = [path.relative_to(self.path).as_posix() for path in self.path.glob(pattern)]
+        except (ValueError, NotImplementedError):  # no pattern at all, or one that leads out
+            return ()
         return tuple(sorted(name for name in found if self.has(name)))
 
     def files(self) -> Iterator[str]:

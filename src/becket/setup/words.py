@@ -41,6 +41,8 @@ TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps 
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
+OWN_SCRIPTS = "`setup` leaves out the install scripts of {file} itself: it has only the key files, not the sources"
+PLUG_AND_PLAY = "yarn's Plug'n'Play does not work from a shared set-up; write `nodeLinker: node-modules` in .yarnrc.yml"
 INSTALLS_ITSELF = "{file} installs the project itself, which would prove another tree; it was left out of `setup`"
 PYTEST_UNPINNED = "pytest is in no requirements file, so `setup` installs its newest version; pin it in {file}"
 PYTEST_ABSENT = "pytest is in no requirements file and these have hashes; add it there, or the gate cannot run"
@@ -95,7 +97,7 @@ SLOW_EXAMPLE = """\
 CONFIG_EXAMPLES = {
     "remote": "remote: {name: origin, fetch: 30s, push: after_promote}",
     "gates": f"gates:\n{FAST_EXAMPLE}\n{SLOW_EXAMPLE}",
-    "setup": 'setup: {run: "npm ci", key: [package-lock.json], network: full}',
+    "setup": 'setup: {run: "npm ci", key: [package-lock.json, package.json], network: full}',
     "test_side": 'test_side: ["tests/**", "conftest.py"]',
     "services": """\
 services:

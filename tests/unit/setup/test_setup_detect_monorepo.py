@@ -128,7 +128,7 @@ def test_two_set_ups_become_one(look: Look) -> None:
         {
             "requirements.txt": "pytest\n",
             "tests/test_a.py": "",
-            "web/package.json": MOCHA,
+            "web/package.json": json.dumps({"scripts": {"test": "mocha"}, "devDependencies": {"mocha": "1"}}),
             "web/package-lock.json": "{}",
         }
     )

@@ -17,6 +17,8 @@ Look = Callable[[Mapping[str, str]], Detected]
 
 GO_CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
 CARGO_HOME = 'CARGO_HOME="$PWD/.cargo-home"'
+CARGO_STUBS = "find . -name Cargo.toml -execdir sh -c 'mkdir -p src && touch src/lib.rs' ';'"
+CARGO_NO_STUBS = "find . -path ./.cargo-home -prune -o -name src -prune -exec rm -r {} +"
 CRATE = "[package]\nname = 'x'\n"
 
 
@@ -59,7 +61,7 @@ def test_go_without_tests_is_said(look: Look) -> None:
         (
             {"Cargo.toml": CRATE, "Cargo.lock": '[[package]]\nname = "y"\nsource = "registry"\n'},
             f"{CARGO_HOME} cargo test --no-fail-fast",
-            f"{CARGO_HOME} cargo fetch --locked",
+            f"{CARGO_STUBS} && {CARGO_HOME} cargo fetch --locked && {CARGO_NO_STUBS}",
         ),
     ],
 )
@@ -140,11 +142,71 @@ def test_scripts_that_are_no_gate(look: Look, script: str | None) -> None:
 def test_node_managers(
     look: Look, lock: Mapping[str, str], more: dict[str, str], manager: str, setup: str | None
 ) -> None:
-    (found,) = look({"package.json": package("mocha", **more), **lock}).ecosystems
+    manifest = package("mocha", devDependencies={"mocha": "1"}, **more)
+    (found,) = look({"package.json": manifest, **lock}).ecosystems
     assert (found.name, found.fast[0].run) == (manager, f"{manager} test")
     assert (found.setup and found.setup.run) == setup
     if found.setup:
         assert found.setup.key == (*lock, "package.json")
+
+
+def test_a_package_that_needs_nothing_has_no_set_up(look: Look) -> None:
+    """`npm ci` makes nothing there, and a set-up that makes nothing has failed."""
+    (found,) = look({"package.json": package("mocha"), "package-lock.json": "{}"}).ecosystems
+    assert (found.setup, found.notes) == (None, ())
+
+
+def test_the_key_holds_all_that_an_install_reads(look: Look) -> None:
+    """A set-up sees its key files and nothing else."""
+    manifest = {
+        "workspaces": ["packages/*"],
+        "dependencies": {"a": "file:./libs/a", "b": "file:vendor/b.tgz", "c": "1"},
+        "scripts": {"test": "mocha", "postinstall": "patch-package"},
+    }
+    files = {
+        "package.json": json.dumps(manifest), "package-lock.json": "{}", ".npmrc": "", "libs/a/package.json": "{}",
+        "vendor/b.tgz": "", "patches/c.patch": "", "packages/x/package.json": "{}", "packages/y/README": "",
+    }  # fmt: skip
+    detected = look(files)
+    assert detected.setup is not None
+    assert detected.setup.run == "npm ci"
+    assert detected.setup.key == (
+        "package-lock.json", "package.json", "packages/x/package.json", "libs/a/package.json", "vendor/b.tgz",
+        ".npmrc", "patches/**",
+    )  # fmt: skip
+
+
+def test_a_projects_own_install_scripts_are_left_out_and_said(look: Look) -> None:
+    """They need the sources, which a set-up does not have."""
+    manifest = {"dependencies": {"c": "1"}, "scripts": {"test": "mocha", "prepare": "tsc", "postinstall": "node x.js"}}
+    (found,) = look({"package.json": json.dumps(manifest), "package-lock.json": "{}"}).ecosystems
+    assert found.setup is not None
+    assert found.setup.run == "npm pkg delete scripts.postinstall scripts.prepare && npm ci"
+    assert "install scripts" in found.notes[0]
+
+
+@pytest.mark.parametrize(("settings", "said"), [("", True), ("nodeLinker: node-modules\n", False)])
+def test_plug_and_play_is_warned_of(look: Look, settings: str, said: bool) -> None:
+    files = {"package.json": package("mocha", dependencies={"c": "1"}), "yarn.lock": "", ".yarnrc.yml": settings}
+    (found,) = look(files).ecosystems
+    assert any("Plug'n'Play" in note for note in found.notes) is said
+
+
+def test_the_manifests_of_members_and_replacements_are_part_of_the_key(look: Look) -> None:
+    workspace = "[workspace]\nmembers = ['crates/*', 'a**b', '/etc']\n[dependencies]\nm = {path = 'libs/m'}\n"
+    detected = look(
+        {
+            "Cargo.toml": CRATE + workspace, "Cargo.lock": '[[package]]\nname = "y"\nsource = "registry"\n',
+            "crates/x/Cargo.toml": CRATE, "libs/m/Cargo.toml": CRATE, ".cargo/config.toml": "",
+            "go.mod": "module x\nreplace y => ./libs/y\nreplace z => ../z\n", "go.sum": "x v1 h1:\n", "a_test.go": "",
+            "libs/y/go.mod": "module y\n",
+        }
+    )  # fmt: skip
+    by_name = {found.name: found.setup.key for found in detected.ecosystems if found.setup}
+    assert by_name["cargo"] == (
+        "Cargo.lock", "Cargo.toml", "crates/*/Cargo.toml", "libs/m/Cargo.toml", ".cargo/config.toml",
+    )  # fmt: skip
+    assert by_name["go"] == ("go.sum", "go.mod", "libs/y/go.mod")
 
 
 def test_modules_without_a_lock_are_said(look: Look) -> None:

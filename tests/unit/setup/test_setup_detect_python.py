@@ -37,7 +37,7 @@ def test_pytest_is_found_by_its_settings_or_its_files(look: Look, files: Mapping
     assert (found.name, found.evidence) == ("python", evidence)
     (step,) = found.fast
     assert (step.name, step.run, step.report) == ("pytest", PYTEST, "junit:report.xml")
-    assert (step.rerun, step.min_tests) == ("python3 -m pytest -q {tests}", 1)
+    assert (step.rerun, step.min_tests) == ("python3 -m pytest -q --junitxml=report.xml {tests}", 1)
     assert found.setup is None
     assert found.missing == ()
 
@@ -77,17 +77,17 @@ def test_pytest_named_without_test_files_is_proposed_with_a_warning(look: Look) 
     [
         (
             {"uv.lock": "", "pyproject.toml": ""},
-            "uv sync --frozen --no-install-workspace",
+            "UV_PYTHON_DOWNLOADS=never uv sync --frozen --no-install-workspace",
             ("uv.lock", "pyproject.toml"),
         ),
         (
             {"uv.lock": "", "pyproject.toml": "[project.optional-dependencies]\nqa = ['pytest']\n"},
-            "uv sync --frozen --no-install-workspace --extra qa",
+            "UV_PYTHON_DOWNLOADS=never uv sync --frozen --no-install-workspace --extra qa",
             ("uv.lock", "pyproject.toml"),
         ),
         (
             {"uv.lock": "", "pyproject.toml": "[dependency-groups]\ntests = ['pytest>8']\ndev = ['ruff']\n"},
-            "uv sync --frozen --no-install-workspace --group tests",
+            "UV_PYTHON_DOWNLOADS=never uv sync --frozen --no-install-workspace --group tests",
             ("uv.lock", "pyproject.toml"),
         ),
         (

@@ -16,9 +16,9 @@ from becket.contract.process import ChildSpec
 SYSTEM = tuple(Path(path) for path in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
 STORES = tuple(Path(path) for path in ("/nix/store", "/gnu/store"))
 _ETC_NAMES = """
-    alternatives crypto-policies fonts group host.conf hosts java java-11-openjdk java-17-openjdk java-21-openjdk
-    ld.so.cache localtime mime.types nsswitch.conf os-release passwd perl pki protocols resolv.conf services ssl
-    terminfo timezone
+    alternatives crypto-policies debian_version fonts group host.conf hosts java java-11-openjdk java-17-openjdk
+    java-21-openjdk ld.so.cache localtime lsb-release mime.types nsswitch.conf os-release passwd perl pki protocols
+    resolv.conf services ssl terminfo timezone
 """
 ETC = tuple(Path("/etc", name) for name in _ETC_NAMES.split())
 

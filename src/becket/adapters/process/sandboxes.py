@@ -124,6 +124,7 @@ class Bubblewrap:
     """Files, processes and network, by the namespaces of bwrap. The keeper is process 1 inside."""
 
     _HOME, _TEMPORARY = "/run/becket/home", "/tmp"  # noqa: S108 - a private one, made by bwrap
+    _ALSO_TEMPORARY = "/var/tmp"  # noqa: S108 - likewise
 
     def __init__(self, program: Path) -> None:
         self._program = program
@@ -140,7 +141,9 @@ class Bubblewrap:
 
     def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
         arguments = [str(self._program), *self.namespaces(around.network), *self._kernel_views()]
-        arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY, "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
+        arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY]
+        if not any(rule.path.is_relative_to(self._ALSO_TEMPORARY) for rule in around.rules):
+            arguments += ["--symlink", self._TEMPORARY, self._ALSO_TEMPORARY]
         arguments += ["--bind", str(around.scratch.home), self._HOME]
         arguments += _mounts(around.rules)
         for path in ETC:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from fnmatch import fnmatch
 from typing import Any
 
@@ -11,6 +12,9 @@ from becket.setup import words
 from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _HOME = 'CARGO_HOME="$PWD/.cargo-home"'
+# Cargo reads no manifest without a target, and a set-up has the manifests only.
+_STUBS = "find . -name Cargo.toml -execdir sh -c 'mkdir -p src && touch src/lib.rs' ';'"
+_NO_STUBS = "find . -path ./.cargo-home -prune -o -name src -prune -exec rm -r {} +"
 
 
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
@@ -53,6 +57,17 @@ def covers(root: Folder, sub: Folder) -> bool:
     return named or sub.name in {str(path).strip("./") for path in _path_dependencies(manifest)}
 
 
+def _other_files(folder: Folder, manifest: dict[str, Any]) -> list[str]:
+    """Manifests of members and of path dependencies, and cargo's own settings: all of them decide what is fetched."""
+    workspace = manifest.get("workspace")
+    members = workspace.get("members", ()) if isinstance(workspace, dict) else ()
+    places = [str(place).strip("/") for place in (*members, *_path_dependencies(manifest))]
+    patterns = [posixpath.normpath(posixpath.join(folder.name, place, "Cargo.toml")) for place in places]
+    root = Folder(folder.root)
+    found = [pattern for pattern in dict.fromkeys(patterns) if not pattern.startswith("..") and root.names(pattern)]
+    return [*found, *(folder.below(name) for name in (".cargo/config.toml", ".cargo/config") if folder.has(name))]
+
+
 def _path_dependencies(manifest: dict[str, Any]) -> list[Any]:
     return [
         wanted["path"]
@@ -65,8 +80,8 @@ def _path_dependencies(manifest: dict[str, Any]) -> list[Any]:
 def _setup(folder: Folder, manifest: dict[str, Any]) -> tuple[SetupConfig | None, tuple[str, ...]]:
     lock = folder.text("Cargo.lock")
     if "\nsource = " in lock:
-        run = folder.command(f"{_HOME} cargo fetch --locked")
-        key = (folder.below("Cargo.lock"), folder.below("Cargo.toml"))
+        run = folder.command(f"{_STUBS} && {_HOME} cargo fetch --locked && {_NO_STUBS}")
+        key = (folder.below("Cargo.lock"), folder.below("Cargo.toml"), *_other_files(folder, manifest))
         return SetupConfig(run=run, key=key, network=Network.full), ()
     outside = len(manifest.get("dependencies") or {}) + len(manifest.get("dev-dependencies") or {})
     if not lock and outside > len(_path_dependencies(manifest)):

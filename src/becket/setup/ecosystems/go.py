@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
+
 from becket.contract.config import GateStep, SetupConfig
 from becket.contract.process import Network
 from becket.setup import words
@@ -48,4 +51,12 @@ def _setup(folder: Folder) -> SetupConfig | None:
         return None
     # -modcacherw: otherwise nobody but root could remove the cache again.
     run = folder.command(f"GOFLAGS=-modcacherw {_CACHE} go mod download")
-    return SetupConfig(run=run, key=(folder.below("go.sum"), folder.below("go.mod")), network=Network.full)
+    key = (folder.below("go.sum"), folder.below("go.mod"), *_replaced(folder))
+    return SetupConfig(run=run, key=key, network=Network.full)
+
+
+def _replaced(folder: Folder) -> list[str]:
+    """The go.mod of every module that is taken from a folder of the tree: go reads them all before it downloads."""
+    places = re.findall(r"=>\s*(\.\.?/[^\s]*)", folder.text("go.mod"))
+    files = [posixpath.normpath(posixpath.join(folder.name, place, "go.mod")) for place in places]
+    return [file for file in dict.fromkeys(files) if Folder(folder.root).has(file)]

@@ -27,6 +27,10 @@ _DEFAULT_SCRIPT = "no test specified"
 _NODE_TEST = re.compile(r"^node((?:\s+--?[\w-]+(?:=\S+)?)*?)\s+--test(?=\s|$)(.*)$")
 _WATCHES = re.compile(r"--watch(All)?(?!=false)\b|\bnodemon\b")
 _WATCHES_UNLESS_CI = re.compile(r"\b(react-scripts|jest|vitest)\b")
+_INSTALL_SCRIPTS = ("preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare")
+_PATCHES = re.compile(r"^patch-package\b")
+_SETTINGS = (".npmrc", "pnpm-workspace.yaml", ".pnpmfile.cjs", ".yarnrc", ".yarnrc.yml")
+_SETTINGS_FOLDERS = (".yarn/releases", ".yarn/plugins", ".yarn/patches")
 _CHANGES_FILES = re.compile(r"--fix\b|--write\b")
 
 
@@ -87,7 +91,11 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         notes = ()
     lint = _lint_step(package, manager)
     setup = _setup(owner, manager)
-    if setup is None and step is not None and _wants_modules(package):
+    if setup is not None and _own_scripts(owner):
+        notes = (*notes, words.OWN_SCRIPTS.format(file=owner.folder.below("package.json")))
+    if setup is not None and manager == "yarn" and _plugs_and_plays(owner.folder):
+        notes = (*notes, words.PLUG_AND_PLAY)
+    if setup is None and step is not None and _wanted_modules(package):
         notes = (*notes, words.NO_LOCK.format(file=folder.below("package.json"), command=f"{manager} install"))
     needed = ("node",) if step and "node --test" in step.run and setup is None else ("node", manager)
     return Ecosystem(
@@ -146,7 +154,12 @@ def _workspace_step(package: _Package, manager: str) -> GateStep | None:
 
 
 def _members(package: _Package) -> list[Folder]:
-    """The readable members with a package.json; a broken one is left to its own finding."""
+    """The readable ones; a broken one is left to its own finding."""
+    return [member for member in _member_folders(package) if _readable(member)]
+
+
+def _member_folders(package: _Package) -> list[Folder]:
+    """The members with a package.json."""
     found: list[Folder] = []
     for pattern in package.workspaces:
         for path in _glob(package.folder.path, pattern):
@@ -154,7 +167,7 @@ def _members(package: _Package) -> list[Folder]:
             if len(found) == _MOST_MEMBERS or any(skipped(part) for part in inside.parts) or path.is_symlink():
                 continue
             member = Folder(package.folder.root, package.folder.below(inside.as_posix()))
-            if member.has("package.json") and _readable(member):
+            if member.has("package.json"):
                 found.append(member)
     return found
 
@@ -194,22 +207,62 @@ def _step(folder: Folder, name: str, run: str, report: str) -> GateStep:
     )
 
 
-def _wants_modules(package: _Package) -> bool:
-    return bool(package.data.get("dependencies") or package.data.get("devDependencies"))
+def _wanted_modules(package: _Package) -> dict[str, Any]:
+    kinds = (package.data.get(kind) for kind in ("dependencies", "devDependencies", "optionalDependencies"))
+    return {name: wanted for kind in kinds if isinstance(kind, dict) for name, wanted in kind.items()}
 
 
 def _setup(package: _Package, manager: str) -> SetupConfig | None:
+    """None where there is nothing to install: a set-up that makes nothing has failed."""
     if package.lock is None or _LOCKS[package.lock] != manager:
         return None
+    if not _wanted_modules(package) and not package.workspaces:
+        return None
     folder = package.folder
-    modern_yarn = folder.has(".yarnrc.yml") or "__metadata:" in folder.text("yarn.lock")
     command = {
         "npm": "npm ci",
         "pnpm": "pnpm install --frozen-lockfile",
-        "yarn": "yarn install --immutable" if modern_yarn else "yarn install --frozen-lockfile",
+        "yarn": "yarn install --immutable" if _modern_yarn(folder) else "yarn install --frozen-lockfile",
     }[manager]
-    key = (folder.below(package.lock), folder.below("package.json"))
-    return SetupConfig(run=folder.command(command), key=key, network=Network.full)
+    if dropped := _own_scripts(package):
+        command = f"npm pkg delete {' '.join(f'scripts.{name}' for name in dropped)} && {command}"
+    key = tuple(folder.below(name) for name in (package.lock, "package.json"))
+    members = (member.below("package.json") for member in _member_folders(package))
+    more = dict.fromkeys((*members, *_local_modules(package), *_settings(package)))
+    return SetupConfig(run=folder.command(command), key=(*key, *more), network=Network.full)
+
+
+def _local_modules(package: _Package) -> list[str]:
+    """`file:libs/a` is a link that needs its manifest, `file:a.tgz` an archive."""
+    texts = (str(wanted) for wanted in _wanted_modules(package).values())
+    places = [match[1].strip("/") for text in texts if (match := re.match(r"(?:file|link):(?:\./)?([^/].*)", text))]
+    files = [name for place in places for name in (place, f"{place}/package.json") if package.folder.has(name)]
+    return [package.folder.below(name) for name in files]
+
+
+def _modern_yarn(folder: Folder) -> bool:
+    return folder.has(".yarnrc.yml") or "__metadata:" in folder.text("yarn.lock")
+
+
+def _plugs_and_plays(folder: Folder) -> bool:
+    return _modern_yarn(folder) and not re.search(
+        r"^nodeLinker:\s*(node-modules|pnpm)\b", folder.text(".yarnrc.yml"), re.MULTILINE
+    )
+
+
+def _own_scripts(package: _Package) -> list[str]:
+    """The project's own scripts that an install would run: they need its sources, and a set-up has only key files."""
+    return [name for name in _INSTALL_SCRIPTS if package.script(name) and not _PATCHES.search(package.script(name))]
+
+
+def _settings(package: _Package) -> list[str]:
+    """Files besides manifest and lock that change what is installed."""
+    folder = package.folder
+    found = [name for name in _SETTINGS if folder.has(name)]
+    found += [f"{name}/**" for name in _SETTINGS_FOLDERS if any((folder.path / name).glob("*"))]
+    if any(_PATCHES.search(package.script(name)) for name in _INSTALL_SCRIPTS) and folder.has_folder("patches"):
+        found.append("patches/**")
+    return [folder.below(name) for name in found]
 
 
 def _test_side(folder: Folder) -> tuple[str, ...]:

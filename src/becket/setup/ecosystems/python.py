@@ -163,10 +163,10 @@ def _test_step(project: _Project, python: str) -> GateStep:
     if project.runner == "django":
         run = folder.command(f"{python} manage.py test")
         return GateStep(name=folder.step_name("django_test"), run=run, timeout=TEST_TIMEOUT)
-    call = f"{_python_path(project)}{python} -m pytest -q"
+    call = f"{_python_path(project)}{python} -m pytest -q --junitxml=report.xml"
     return GateStep(
         name=folder.step_name("pytest"),
-        run=folder.command(f"{call} --junitxml=report.xml"),
+        run=folder.command(call),
         report=f"junit:{folder.below('report.xml')}",
         rerun=folder.command(f"{call} {{tests}}"),
         timeout=TEST_TIMEOUT,
@@ -211,8 +211,9 @@ def _setup(project: _Project) -> tuple[SetupConfig | None, tuple[str, ...]]:
     """Set-up from the best lock there is. It never installs the project itself: that would prove another tree."""
     folder = project.folder
     if folder.has("uv.lock"):
-        run = "uv sync --frozen --no-install-workspace" + _uv_extras(project)
-        return _set_up(folder, run, ("uv.lock", "pyproject.toml")), ()
+        # A Python that uv fetched would lie in a home that is gone afterwards.
+        run = "UV_PYTHON_DOWNLOADS=never uv sync --frozen --no-install-workspace" + _uv_extras(project)
+        return _set_up(folder, run, ("uv.lock", "pyproject.toml", *_uv_members(project))), ()
     if folder.has("poetry.lock"):
         run = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-root --no-interaction" + _poetry_extras(project)
         return _set_up(folder, run, ("poetry.lock", "pyproject.toml")), ()
@@ -267,6 +268,12 @@ def _uv_extras(project: _Project) -> str:
     if "dev" in groups or (not groups and not extras):
         return ""
     return f" --group {groups[0]}" if groups else f" --extra {extras[0]}"
+
+
+def _uv_members(project: _Project) -> list[str]:
+    patterns = project.tool("uv", "workspace", "members")
+    members = [str(pattern) for pattern in patterns] if isinstance(patterns, list) else []
+    return [name for member in members for name in project.folder.names(f"{member.strip('/')}/pyproject.toml")]
 
 
 def _poetry_extras(project: _Project) -> str:

@@ -10,7 +10,10 @@ from .job import STARTED, Job, Report, receive
 from .output import Output
 
 _SIGKILL, _SIGTERM = 9, 15
-_CHANGED_SIGNALS = (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+# What Python and we change, and what a shell ignores for whoever it starts in the background.
+_CHANGED_SIGNALS = (
+    _signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP,
+)  # fmt: skip
 _CHUNK = 65536
 _CHUNKS_IN_A_PIPE = 64
 SETTLE = 0.3

@@ -1,0 +1,91 @@
+"""A trial beside everything else: built and asked once, inside the sandbox, on a port that nobody else uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from becket.adapters.process.child import KeeperProgram
+from becket.adapters.process.service import probe
+from becket.adapters.process.service.environment import read_env_file
+from becket.adapters.process.service.shared import copy_shared
+from becket.contract.config import ServiceConfig
+from becket.contract.errors import UsageError
+from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Network, Processes
+from becket.contract.service import MARKER, Smoked
+
+_TAIL = 2000
+
+
+class ContainedSmokes:
+    """`hidden` and `readable` are as for every contained child; `root` is the person's work tree."""
+
+    def __init__(
+        self,
+        processes: Processes,
+        root: Path,
+        *,
+        hidden: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
+        answer_within: float = 30.0,
+        build_within: float = 1800.0,
+    ) -> None:
+        self._processes = processes
+        self._root = root
+        self._hidden, self._readable = tuple(hidden), tuple(readable)
+        self._answer_within, self._build_within = answer_within, build_within
+
+    async def build(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
+        try:
+            copy_shared(self._root, tree, config.shared)
+        except (UsageError, OSError) as error:
+            return Smoked(ok=False, reason=str(error))
+        if config.build is None:
+            return Smoked(ok=True)
+        argv = ("sh", "-euc", config.build)
+        spec = self._spec(argv, tree, log, {}, Network.full, self._build_within)
+        return _judged("build", await self._processes.run(spec), log)
+
+    async def smoke(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
+        if config.port is None:
+            return Smoked(ok=True, reason="it has no port")
+        try:
+            env = read_env_file(self._root / config.env_file) if config.env_file else {}
+        except UsageError as error:
+            return Smoked(ok=False, reason=str(error))
+        env = {name: value for name, value in env.items() if not name.startswith("GIT_")}
+        python = str(KeeperProgram.default().python)
+        argv = (
+            python, "-I", "-S", "-c", probe.SOURCE, config.start, config.health.url, f"{self._answer_within:g}"
+        )  # fmt: skip
+        within = self._answer_within + 10.0
+        spec = self._spec(argv, tree, log, {**env, MARKER: "smoke"}, Network.loopback, within)
+        return _judged("smoke", await self._processes.run(spec), log)
+
+    def _spec(
+        self, argv: tuple[str, ...], tree: Path, log: Path, env: Mapping[str, str], network: Network, within: float
+    ) -> ChildSpec:
+        return ChildSpec(
+            argv=argv, tree=tree, env=env, network=network, timeout=within, output=log, hidden=self._hidden,
+            readable=self._readable,
+        )  # fmt: skip
+
+
+def _judged(what: str, result: ChildResult, log: Path) -> Smoked:
+    if result.ok:
+        return Smoked(ok=True)
+    how = {
+        ChildEnd.exited: f"exit code {result.exit_code}",
+        ChildEnd.timeout: f"not done within its time ({result.seconds:.0f} s)",
+        ChildEnd.killed: "it was killed",
+        ChildEnd.not_started: "it could not be started",
+    }[result.end]
+    said = " ".join(part for part in (result.message, _tail(log)) if part)
+    return Smoked(ok=False, reason=f"{what}: {how}. {said}".strip())
+
+
+def _tail(log: Path) -> str:
+    try:
+        return log.read_bytes()[-_TAIL:].decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
