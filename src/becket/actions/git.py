@@ -11,7 +11,10 @@ from becket.verifiers.git import refs_shown
 
 
 class BaseParams(Record):
+    """With `follow`, a later iteration is about the branch as it stands then: main moves while a run works (L2)."""
+
     branch: str | None = None
+    follow: bool = False
 
 
 class UpdateRefParams(Record):
@@ -25,7 +28,7 @@ async def read_base(context: ActionContext, params: BaseParams) -> Result:
     git = context.port(Git)
     fields = context.run.subject.fields
     branch = params.branch or str(fields.get("branch", "main"))
-    sha = None if params.branch else fields.get("sha")
+    sha = None if params.branch or (params.follow and context.run.iteration > 1) else fields.get("sha")
     found = await git.resolve(str(sha) if sha else f"refs/heads/{branch}")
     if found is None:
         raise ActionFailed(f"{branch} has no commit here; is `branch:` in becket.yaml right?", kind="no_base")

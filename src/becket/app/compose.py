@@ -6,7 +6,7 @@ import os
 import pwd
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,22 +14,38 @@ from typing import Literal, TextIO
 
 from becket import __version__
 from becket.actions.runs import EventPost
-from becket.adapters.git.effects import UpdateRefEffect
+from becket.adapters.git.effects import ProposeEffect, UpdateRefEffect
+from becket.adapters.git.promote_effect import PromoteEffect
+from becket.adapters.git.promote_intent import IntentFile
+from becket.adapters.git.remote_effect import PushEffect
 from becket.adapters.git.repository import GitRepository, discover
 from becket.adapters.http import Endpoint, HttpPost
 from becket.adapters.notify import ConsoleNotice, FileNotice
 from becket.adapters.process import ContainedProcesses, choose
+from becket.adapters.process.service import ContainedSmokes
+from becket.adapters.service import ReleaseEffect, WatchdogLine
+from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
+from becket.adapters.store.verdicts import FileVerdicts
+from becket.app.agents import ConfiguredAgents
 from becket.app.plugins import built_in_loops, load_registry
+from becket.app.project import CommittedProjects
 from becket.app.state import State
 from becket.contract.action import Registry
+from becket.contract.agent import Agents
 from becket.contract.base import new_id
+from becket.contract.candidate import Candidates
 from becket.contract.config import Config, PersonConfig
 from becket.contract.effect import EffectAdapter
 from becket.contract.errors import UsageError
+from becket.contract.gate import Verdicts
 from becket.contract.git import Git
-from becket.contract.process import Processes, SandboxKind
+from becket.contract.loop import Places
+from becket.contract.process import Holds, Processes, SandboxKind
+from becket.contract.project import Projects
 from becket.contract.run import Run
+from becket.contract.service import ReleaseDesk, Smokes
+from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy, Budget, LoopSpec
 from becket.contract.store import AlertState, Store, WorkerInfo
 from becket.engine.advance import Engine
@@ -115,9 +131,10 @@ class App:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows the daemon's own secrets by value."""
+        """Knows by value the daemon's own secrets, and those in the files that gates and services are given."""
         secrets = [(f"alarms.{number}.secret", target.secret) for number, target in enumerate(self.config.alarms)]
-        return Redactor(secret_variables(os.environ) | {name: value for name, value in secrets if value})
+        given = secret_variables(_variables(self.state.root / name for name in _env_files(self.config)))
+        return Redactor(secret_variables(os.environ) | given | {name: value for name, value in secrets if value})
 
     @cached_property
     def effects(self) -> dict[str, EffectAdapter]:
@@ -130,8 +147,17 @@ class App:
             FileNotice([self.state.outbox]),
             HttpPost(endpoints, self.redactor.text),
             UpdateRefEffect(self.git),
+            ProposeEffect(self.git),
+            PromoteEffect(self.git, self.promotions),
+            PushEffect(self.git),
+            ReleaseEffect(self.state.watchdog_socket),
         ]
         return {adapter.name: adapter for adapter in adapters}
+
+    @cached_property
+    def promotions(self) -> IntentFile:
+        """What a killed promotion left is in here; `recover` puts it in order at every start."""
+        return IntentFile(self.state.make().folder / "promotion")
 
     @cached_property
     def registry(self) -> Registry:
@@ -139,7 +165,10 @@ class App:
 
     @cached_property
     def loops(self) -> LoopBook:
-        return LoopBook(self.state.loops, built_in_loops(), self.registry)
+        return LoopBook(self.state.loops, built_in_loops(), self.registry, self._has)
+
+    def _has(self, section: str) -> bool:
+        return bool(getattr(self.config, section))
 
     @cached_property
     def door(self) -> Door:
@@ -160,8 +189,37 @@ class App:
         return Scheduler(self.store, self.loops, self.intake)
 
     @cached_property
+    def projects(self) -> CommittedProjects:
+        return CommittedProjects(self.git, lambda: self.config)
+
+    @cached_property
+    def verdicts(self) -> FileVerdicts:
+        return FileVerdicts(self.state.folder / "verdicts", self.artifacts.check)
+
+    @cached_property
+    def setups(self) -> CachedSetups:
+        return CachedSetups(self.state.folder / "setups", self.git, self.processes)
+
+    @cached_property
+    def agents(self) -> ConfiguredAgents:
+        return ConfiguredAgents(lambda: self.config, lambda: self.processes, self.hidden)
+
+    @cached_property
+    def smokes(self) -> ContainedSmokes:
+        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden(), readable=self.readable())
+
+    @cached_property
     def engine(self) -> Engine:
-        ports = {Git: self.git, EventPost: self.triggers, **self._ports}
+        ports: dict[type, object] = {
+            Git: self.git, EventPost: self.triggers, Places: self, Projects: self.projects, Verdicts: self.verdicts,
+            Candidates: self.git.candidates(), ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
+        }  # fmt: skip
+        later: dict[type, Callable[[], object]] = {
+            Processes: lambda: self.processes,
+            Setups: lambda: self.setups,
+            Agents: lambda: self.agents,
+            Smokes: lambda: self.smokes,
+        }
         return Engine(
             Surroundings(
                 store=self.store,
@@ -172,7 +230,7 @@ class App:
                 policy=self,
                 places=self,
                 registry=self.registry,
-                ports=_Lazily(ports, {Processes: lambda: self.processes}),
+                ports=_Lazily(ports | self._ports, later),
                 redact=self.redactor.text,
                 redact_value=self.redactor.value,
                 worker=self.worker_id,
@@ -218,6 +276,9 @@ class App:
     def of_run(self, run_id: str) -> Path:
         return self.state.runs / run_id
 
+    def resident(self) -> tuple[Path, Path]:
+        return self.state.folder / "worktrees" / "test", self.state.root / ".worktrees" / "test"
+
     def hidden(self) -> tuple[Path, ...]:
         return (self.state.folder, self.state.common, Path.home())
 
@@ -250,8 +311,30 @@ class _Lazily(dict[type, object]):
         return super().get(kind, default)
 
 
+def sandbox_here() -> Holds:
+    """What the best sandbox of this machine keeps apart."""
+    return choose("auto").holds()
+
+
 def _sandbox(config: Config) -> SandboxKind | Literal["auto"]:
     return "auto" if config.sandbox.use == "auto" else SandboxKind(config.sandbox.use)
+
+
+def _env_files(config: Config) -> set[str]:
+    of_steps = {step.env_file for gate in config.gates.values() for step in gate}
+    return {name for name in of_steps | {service.env_file for service in config.services.values()} if name}
+
+
+def _variables(files: Iterable[Path]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue  # whoever needs it says so
+        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.startswith("#"))
+        found |= {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
+    return found
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
@@ -17,12 +18,14 @@ from becket.contract.handoff import Approval, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy
 from becket.contract.store import Control
+from becket.contract.template import fields
 from becket.engine.intake import Ask
 from becket.spec import schema
 
 T = TypeVar("T")
 
 ALL = "all"
+_SHA = re.compile("[0-9a-f]{4,64}")
 SHORT_HASH = 8
 ROLES = ("member", "approver", "owner")
 
@@ -32,6 +35,7 @@ class Wish(Record):
 
     loop_id: str
     subject: str | None = None
+    sha: str | None = None  # instead of a subject, where the loop is about a commit; its beginning is enough
     inputs: dict[str, Json] = Field(default_factory=dict)
     dry_run: bool = False
     autonomy: Autonomy | None = None
@@ -41,9 +45,20 @@ async def start(app: App, wish: Wish) -> Started:
     """Start it, or find the run that answers."""
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
-        by=app.person()[0],
+        fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
     )  # fmt: skip
     return await _rung(app, app.intake.start(ask))
+
+
+async def _commit(app: App, loop_id: str, text: str) -> str:
+    """The commit that a person means."""
+    template = app.loops.get(loop_id).spec.subject
+    if "sha" not in {field.name for field in fields(template)}:
+        raise UsageError(f"{loop_id} is not about a commit (its subjects look like {template!r}); use --subject")
+    sha = await app.git.resolve(text.lower()) if _SHA.fullmatch(text.lower()) else None
+    if sha is None or not sha.startswith(text.lower()):
+        raise UsageError(f"there is no commit {text!r} here; give the beginning of its hash, at least 4 characters")
+    return sha
 
 
 async def retry(app: App, run_id: str) -> Started:

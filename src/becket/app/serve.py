@@ -11,10 +11,13 @@ from functools import partial
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.compose import App
+from becket.app.report.write import Reports
 from becket.app.state import Lock
 from becket.contract.crash import CrashPoint
+from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
 from becket.contract.run import ENDED, Status
+from becket.contract.store import RunFilter
 
 log = logging.getLogger("becket.serve")
 
@@ -46,7 +49,7 @@ async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.E
 
 async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
     daemon = role == "daemon"
-    chores: list[Chore] = [app.watch_config, app.triggers.follow, Deliveries(app).look]
+    chores: list[Chore] = [app.watch_config, Reports(app).look, app.triggers.follow, Deliveries(app).look]
     residents: list[Resident] = []
     if daemon:
         chores += [
@@ -54,7 +57,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
             app.scheduler.tick,
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
         ]
-        residents.append(partial(watch_branches, app))
+        residents += [partial(watch_branches, app), partial(follow_remote, app)]
         await app.scheduler.sync()
     staff = Staff(
         engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
@@ -75,6 +78,12 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
             stopper.cancel()
         await app.triggers.close()
         app.kick = lambda: None
+
+
+async def follow_remote(app: App) -> None:
+    from becket.app.remote import watch_remote  # it needs the composition, which this module serves
+
+    await watch_remote(app)
 
 
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
@@ -114,6 +123,7 @@ async def recover(app: App) -> None:
         app.processes.sweep(children)
         for child in children:
             await app.store.child_ended(child)
+    await app.git.promoter().recover(app.promotions)
     await app.store.requeue_lost()
     await sweep_folders(app)
     recovered()
@@ -156,6 +166,24 @@ async def retain(app: App) -> None:
     referred = await app.store.referred()
     orphans = [digest for digest in app.artifacts.digests() - referred if app.artifacts.older_than(digest, now - 86400)]
     app.artifacts.remove(orphans)
+    await _forget_work(app)
+
+
+async def _forget_work(app: App) -> None:
+    """Candidates of runs that are forgotten, crossings of runs that are over, and set-ups that nobody uses."""
+    candidates = app.git.candidates()
+    for name in await candidates.kept():
+        kind, run_id = name.split("/")[:2]
+        try:
+            over = (await app.store.get_run(run_id)).status in ENDED
+        except NotFound:
+            await candidates.forget(name)
+            continue
+        if kind == "crossing" and over:
+            await candidates.forget(name)
+    if (app.state.folder / "setups").is_dir():
+        still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(Status) - ENDED), limit=None))
+        await app.setups.sweep({run.run_id for run in still_open})
 
 
 async def watch_branches(app: App) -> None:

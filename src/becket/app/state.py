@@ -73,6 +73,23 @@ class State:
         return self.folder / "watchdog.db"
 
     @property
+    def watchdog_socket(self) -> Path:
+        return self.folder / "watchdog.sock"
+
+    @property
+    def services_database(self) -> Path:
+        return self.folder / "services.db"
+
+    @property
+    def services_wanted(self) -> Path:
+        """Exists while the watchdog has services to care for, whether or not the daemon is supposed to be up."""
+        return self.folder / "services.wanted"
+
+    @property
+    def releases(self) -> Path:
+        return self.folder / "releases"
+
+    @property
     def wanted(self) -> Path:
         """Exists while the daemon is supposed to be up; `becket down` removes it."""
         return self.folder / "wanted"

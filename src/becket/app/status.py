@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+from becket.app.services_now import ServiceNow, read_services
 from becket.app.state import State, holder
 from becket.contract.errors import StoreUnavailable
 
@@ -136,6 +137,7 @@ class Snapshot:
     paused: tuple[PauseNow, ...] = ()
     fires: tuple[FireNow, ...] = ()
     alerts: tuple[AlertNow, ...] = ()
+    services: tuple[ServiceNow, ...] = ()
     trouble: str = ""  # what kept the rest from being read
 
 
@@ -170,6 +172,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         watchdog=holder(state.watchdog_lock),
         wanted=state.wanted.exists(),
         now=now,
+        services=read_services(state),
         trouble=trouble,
     )
 

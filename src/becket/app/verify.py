@@ -10,28 +10,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import shutil
-import tempfile
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
+from becket.app.again import left_out, repeat
 from becket.app.compose import App
+from becket.app.proofs import check_proofs
 from becket.app.replay import Replay, as_it_stands
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect, EffectState
 from becket.contract.errors import NotFound, UsageError
 from becket.contract.events import Event, event_digest, row_name
 from becket.contract.handoff import Approval, Handoff
-from becket.contract.process import ChildSpec, Network
 from becket.contract.receipt import StoredReceipt
 from becket.contract.run import ENDED, Run, Step
 
 T = TypeVar("T")
-
-REPEATABLE = ("command", "verifier")
-"""Kinds of receipts whose command may be run again: effects never are."""
 
 PAGE = 5000
 LOOKS = 40
@@ -100,6 +95,7 @@ async def verified(app: App, run_id: str, rerun: bool, head: str | None = None) 
         *_conditions(rows, told),
         *_receipts(rows, told),
     ]
+    checks += await _proofs(app, rows)
     provable = all(item.ok for item in checks)
     checks += [*_artifacts(app, rows, told), *_effects(rows, told), *_people(rows, told), *_rest(rows, told)]
     if head is not None:
@@ -311,40 +307,26 @@ def _rest(rows: _Rows, told: Replay) -> Iterable[Checked]:
     return [*_troubles(rows, told, "fact"), *_troubles(rows, told, "carried")]
 
 
+async def _proofs(app: App, rows: _Rows) -> list[Checked]:
+    """Verdicts, crossings and proofs, each against the records that it names."""
+
+    async def elsewhere(run_id: str) -> tuple[StoredReceipt, ...] | None:
+        try:
+            return await app.store.receipts((await app.store.get_run(run_id)).run_id)
+        except (NotFound, ValueError, TypeError):
+            return None
+
+    found = await check_proofs(rows.receipts, rows.steps, elsewhere)
+    return [_line(f"{one.kind} {one.digest[:12]}", one.about, "; ".join(one.troubles)) for one in found]
+
+
 async def _repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Checked]:
-    """The commands again, in their order, in a fresh checkout; only exit codes are compared: logs hold times."""
-    folder = Path(tempfile.mkdtemp(prefix="verify-", dir=app.state.folder))
-    try:
-        repeated = [item for item in receipts if item.receipt.kind in REPEATABLE]
-        return [await _again(app, run, item, folder) for item in repeated]
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _again(app: App, run: Run, item: StoredReceipt, folder: Path) -> Checked:
-    body = item.receipt.body
-    result = await app.processes.run(
-        ChildSpec(
-            argv=item.receipt.command,
-            tree=await _place(app, run, folder, str(body.get("cwd"))),
-            env=body.get("env", {}),
-            network=Network(body.get("network", "none")),
-            output=folder / "again.log",
-            readable=app.readable(),
-            hidden=app.hidden(),
-        )
-    )
-    same = result.exit_code == item.receipt.exit_code
-    detail = f"{item.phase}.{item.action_id}: exit code {item.receipt.exit_code} then, {result.exit_code} now"
-    return Checked(same, f"again {item.digest[:12]}", detail)
-
-
-async def _place(app: App, run: Run, folder: Path, name: str) -> Path:
-    if name == "scratch":
-        (folder / "scratch").mkdir(exist_ok=True)
-        return folder / "scratch"
-    found = await app.git.find_workspace(folder)
-    if found is None:
-        fields = run.subject.fields
-        found = await app.git.open_workspace(folder, str(fields.get("sha") or f"refs/heads/{fields['branch']}"))
-    return found.tree
+    checks = []
+    for one in await repeat(app, run, receipts):
+        item = one.item
+        now = f"not repeated: {one.trouble}" if one.trouble else f"{one.now} now"
+        detail = f"{item.phase}.{item.action_id}: exit code {item.receipt.exit_code} then, {now}"
+        checks.append(Checked(one.same, f"again {item.digest[:12]}", detail))
+    if count := left_out(receipts):
+        checks.append(Checked(True, "again", f"{count} runs of chosen tests alone are not repeated"))
+    return checks

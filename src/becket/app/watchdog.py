@@ -17,6 +17,7 @@ from becket.adapters.notify import FileNotice
 from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.daemon import log_to, spawn
+from becket.app.services import ServiceThread, about_service, raise_incidents
 from becket.app.state import Lock, State, holder
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
@@ -37,7 +38,7 @@ LONGEST_PAUSE = 300.0
 
 
 def run_watchdog(state: State) -> int:
-    """Watch until SIGTERM, or until nobody wants the daemon any more."""
+    """Watch until SIGTERM, or until nobody wants the daemon or a service any more."""
     with Lock(state.make().watchdog_lock) as lock:
         if not lock.acquire():
             return 0  # another one watches
@@ -54,10 +55,13 @@ async def _watch(state: State) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     own = open_sqlite(state.watchdog_database)
     watchdog = Watchdog(state, own)
+    services = ServiceThread(state)
+    services.start()
     switch = DeadMan(watchdog.read, own, watchdog.tell)
     try:
-        while not stop.is_set() and state.wanted.exists():
+        while not stop.is_set() and (state.wanted.exists() or state.services_wanted.exists()):
             try:
+                await raise_incidents(state, own)
                 await switch.tick()
                 await watchdog.tell_alerts()
             except Exception:
@@ -68,6 +72,7 @@ async def _watch(state: State) -> None:
             except TimeoutError:
                 continue
     finally:
+        await asyncio.to_thread(services.stop)
         await own.close()
         await watchdog.close()
 
@@ -105,7 +110,8 @@ class Watchdog:
 
     async def read(self) -> SignsOfLife:
         view = await signs_of_life(self.app.store, self.app.loops)
-        return view.model_copy(update={"daemon_gone": holder(self._state.daemon_lock) is None})
+        gone = holder(self._state.daemon_lock) is None
+        return view.model_copy(update={"daemon_gone": gone, "daemon_expected": self._state.wanted.exists()})
 
     async def tell(self, alert: Alert) -> bool:
         """Deliver an alarm everywhere it should go; delivered means that every target has it."""
@@ -113,14 +119,19 @@ class Watchdog:
         return all([await self._send(alert, call) for call in self._calls(alert)])
 
     async def tell_alerts(self) -> None:
-        """The journal's own alerts (a loop that could not be started, a chain cut off) go the same way."""
-        now = await self._own.now()
+        """Incidents of services, and the journal's own alerts (a loop that could not be started), go the same way."""
+        for alert in await self._own.alerts((AlertState.open,)):
+            if about_service(alert):
+                await self._tell_from(self._own, alert)
         for alert in await self.app.store.alerts((AlertState.open,)):
-            tries, at = self._tried.get(alert.key, (0, 0.0))
-            if now < at:
-                continue
+            await self._tell_from(self.app.store, alert)
+
+    async def _tell_from(self, store: Store, alert: Alert) -> None:
+        now = await self._own.now()
+        tries, at = self._tried.get(alert.key, (0, 0.0))
+        if now >= at:
             delivered = await self.tell(alert)
-            await self.app.store.alert_told(alert.key, delivered)
+            await store.alert_told(alert.key, delivered)
             self._tried[alert.key] = (0, 0.0) if delivered else (tries + 1, now + min(5.0 * 2**tries, LONGEST_PAUSE))
 
     def _calls(self, alert: Alert) -> list[EffectCall]:

@@ -15,6 +15,7 @@ from becket.contract.condition import Condition, ConditionGroup, Conditions
 from becket.contract.effect import EffectCall
 from becket.contract.git import Workspace
 from becket.contract.handoff import Approval
+from becket.contract.process import ChildEnd, ChildWatcher, SandboxKind
 from becket.contract.receipt import Receipt
 from becket.contract.run import Decision, Run
 from becket.contract.spec import Autonomy, EffectClass, LoopSpec, Phase
@@ -73,6 +74,10 @@ class ActionContext(Protocol):
         """The run's own empty folder, made at the first call."""
         ...
 
+    def folder(self, name: str) -> Path:
+        """A place of this run for one kind of thing, such as a second checkout; removed with the run."""
+        ...
+
     async def perform(self, call: EffectCall) -> EffectReport:
         """Ask the door. Raises EffectRefused or EffectFailed; returns `unknown` for an outcome nobody can know."""
         ...
@@ -81,12 +86,32 @@ class ActionContext(Protocol):
         """Store an artifact; returns its digest. The step's record refers to it."""
         ...
 
+    def redact(self, text: str) -> str:
+        """The text without secrets (L25): for what programs said, before it is kept as bytes or told to anybody."""
+        ...
+
+    async def read(self, digest: str, limit: int | None = None) -> bytes:
+        """An artifact of this run, by its digest. Raises NotFound."""
+        ...
+
+    async def known(self, fact: str, subject: str) -> bool:
+        """Was this fact recorded about a subject, by whatever run?"""
+        ...
+
     async def receipt(self, receipt: Receipt, started_at: float, ended_at: float) -> str:
         """Attach a receipt to the step; returns its digest."""
         ...
 
     async def command(self, command: RunCommand) -> CommandEnd:
         """Run one contained command; its log is kept and a receipt is attached."""
+        ...
+
+    async def execute(self, command: RunCommand) -> Executed:
+        """Run one contained command and keep its log; what it proves, the caller says in a receipt of its own."""
+        ...
+
+    def watcher(self) -> ChildWatcher:
+        """Who must be told about a child that an adapter starts for this action."""
         ...
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
@@ -125,6 +150,24 @@ class RunCommand(Record):
     tree: str | None = None
     input: bytes = b""
     kind: str = "command"
+    label: str = ""  # tells apart several commands of one action, in its logs
+    readable: tuple[Path, ...] = ()  # besides what a checkout needs
+
+
+class Executed(Record):
+    """How a command ended, before anybody says what that means. The files live as long as the run's folder."""
+
+    end: ChildEnd
+    exit_code: int | None
+    seconds: float
+    log: str  # artifact digest of the whole log, without secrets
+    log_path: Path
+    stdout_path: Path
+    left_running: int
+    sandbox: SandboxKind
+    message: str
+    started_at: float
+    ended_at: float
 
 
 class CommandEnd(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.contract.base import Json, Record
+from becket.contract.process import ChildWatcher
 
 
 class AgentOutcome(StrEnum):
@@ -59,10 +61,27 @@ class AgentReport(Record):
     transcript: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What one call has besides its workspace: who is told of its processes, what it may read, where its log goes."""
+
+    watcher: ChildWatcher | None = None
+    readable: tuple[Path, ...] = ()
+    log: Path | None = None
+
+
 class Agent(Protocol):
     """One configured agent, such as `fixer`."""
 
-    async def run(self, brief: str, workspace: Path, limits: Limits, session: str | None = None) -> AgentReport:
+    async def run(
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        around: Around | None = None,
+    ) -> AgentReport:
         """Work in the workspace, contained, until done or a limit. Called once per attempt; never raises for what
         the agent does. On cancellation everything it started is gone before CancelledError leaves.
         """

@@ -78,6 +78,7 @@ class AgentLimits(Record):
 class AgentConfig(Record):
     driver: Literal["command", "codex", "claude", "acp"]
     run: str | None = None
+    network: Network = Network.full  # an agent talks to its model; a scripted one needs nothing
     model: str | None = None
     limits: AgentLimits = AgentLimits()
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = "auto"
@@ -87,6 +88,14 @@ class AgentConfig(Record):
         if self.driver == "command" and not self.run:
             raise KeyProblem("an agent with `driver: command` needs `run`: the program to start", "driver")
         return self
+
+
+class HealConfig(Record):
+    """How the heal loop repairs. `attempts` agents work at once and are proven one after another."""
+
+    agent: Name | None = None  # without it: `fixer`, or the only one there is
+    attempts: int = Field(default=1, ge=1, le=8)
+    on_exhausted: Literal["handoff", "revert"] = "handoff"
 
 
 class SandboxConfig(Record):
@@ -147,6 +156,7 @@ class Config(Record):
     guard: GuardConfig = GuardConfig()
     services: dict[Name, ServiceConfig] = Field(default_factory=dict)
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
+    heal: HealConfig = HealConfig()
     sandbox: SandboxConfig = SandboxConfig()
     people: dict[Name, PersonConfig] = Field(default_factory=dict)
     handoff_to: Name | None = None

@@ -60,11 +60,19 @@ class Policy(Protocol):
         ...
 
 
+WORK = "work"
+"""Below a run's folder: one checkout for each piece of work that must be saved before the folder is removed (L7)."""
+
+
 class Places(Protocol):
     """Where runs keep their files."""
 
     def of_run(self, run_id: str) -> Path:
         """The run's own folder below the state folder; made by whoever writes there first."""
+        ...
+
+    def resident(self) -> tuple[Path, Path]:
+        """The resident test tree: where the runtime keeps its own part of it, and the tree itself."""
         ...
 
     def hidden(self) -> tuple[Path, ...]:

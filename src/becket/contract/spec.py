@@ -323,6 +323,7 @@ class LoopSpec(Record):
     trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)]
     subject: Text = "{loop_id}/{start}"
     state_refs: tuple[str, ...] = ()
+    needs: tuple[Literal["gates", "services", "agents", "remote"], ...] = ()  # sections of becket.yaml; else it sleeps
     concurrency: Concurrency | None = None
     inputs: dict[Name, InputSpec] = Field(default_factory=dict)
     max_iterations: int = Field(ge=1, le=1000)

@@ -1,5 +1,7 @@
 """Templates in specs: `{subject}`, `{id.output}`, `{branch}@{sha}`. `{{` and `}}` stand for the braces themselves.
 
+`{id.output?}` is empty where that action was left out, instead of an error.
+
 In shell text (`run:`, `look_up:`) other braces are the shell's own, and a field never becomes part of the command:
 it turns into a variable, so that no output, message or file name can choose what is executed.
 """
@@ -62,7 +64,7 @@ class ShellText:
 
 
 _NAME = r"[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*"
-_PIECE = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME})\}}|[{{}}]")
+_PIECE = re.compile(rf"\{{\{{|\}}\}}|\{{({_NAME})(\?)?\}}|[{{}}]")
 # A `$` before the brace makes it the shell's; a doubled brace around a name makes it text.
 _SHELL_FIELD = re.compile(rf"\{{\{{({_NAME})\}}\}}|(?<![${{])\{{({_NAME})\}}(?!\}})")
 # In the order in which a shell reads: an escaped character, a comment, a text in double quotes, one in single quotes.
@@ -89,10 +91,24 @@ def is_field(text: str) -> bool:
     return match is not None and bool(match[1])
 
 
-def fill(text: str, look_up: Callable[[str], str]) -> str:
-    """The text with every field replaced; what `look_up` returns is never read as a template again."""
+def fill(text: str, look_up: Callable[[str], str], known: Callable[[str], bool] = lambda name: True) -> str:
+    """The text with every field replaced; what `look_up` returns is never read as a template again.
+
+    `known` tells which names there are: a field with a question mark is empty where there is none.
+    """
     fields(text)
-    return _PIECE.sub(lambda match: look_up(match[1]) if match[1] else match[0][0], text)
+
+    def replaced(match: re.Match[str]) -> str:
+        if not match[1]:
+            return match[0][0]
+        return "" if match[2] and not known(match[1]) else look_up(match[1])
+
+    return _PIECE.sub(replaced, text)
+
+
+def name_of(field: str) -> str:
+    """The name in a text that is one field."""
+    return field[1:-1].removesuffix("?")
 
 
 def read_back(text: str, template: str, patterns: Mapping[str, str]) -> dict[str, str] | None:

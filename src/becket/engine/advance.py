@@ -12,6 +12,7 @@ from functools import partial
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import Fenced, GitFailed, InvalidDocument, NotFound, StoreUnavailable, WorkerDeclaredDead
 from becket.contract.git import Git
+from becket.contract.loop import WORK
 from becket.contract.run import ENDED, Move
 from becket.contract.store import End
 from becket.engine.context import Surroundings
@@ -83,7 +84,8 @@ class Engine:
                 return
             except Fenced:
                 return
-            except Exception:
+            except Exception as error:
+                log.warning("%s; nothing is lost, trying again in %.1f s", error, delay)
                 await asyncio.sleep(delay)
                 delay = min(delay * 2, 30.0)
 
@@ -97,10 +99,12 @@ class Engine:
             return
         git = self.house.port(Git)
         try:
-            if (workspace := await git.find_workspace(folder)) is not None:
-                await git.rescue(workspace, run_id, f"becket: what {run_id} left")
-                rescued()
-                await git.close_workspace(folder)
+            work = [(each, f"{run_id}-{each.name}") for each in folder.glob(f"{WORK}/*")]
+            for place, name in ((folder, run_id), *work):
+                if (workspace := await git.find_workspace(place)) is not None:
+                    await git.rescue(workspace, name, f"becket: what {name} left")
+                    rescued()
+                    await git.close_workspace(place)
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)
             return

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from becket.contract.action import CommandEnd, EffectReport, Registry, RunCommand
+from becket.contract.action import CommandEnd, EffectReport, Executed, Registry, RunCommand
 from becket.contract.base import Json, digest_of
 from becket.contract.condition import Conditions
 from becket.contract.crash import CrashPoint
@@ -18,7 +18,7 @@ from becket.contract.errors import ActionFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import Loops, Places, Policy
-from becket.contract.process import ChildRef, ChildSpec, Network, Processes
+from becket.contract.process import ChildRef, ChildSpec, ChildWatcher, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Decision, Run
 from becket.contract.spec import Autonomy, LoopSpec, Phase
@@ -115,7 +115,7 @@ class StepContext:
                 raise ActionFailed(f"{{{name}}} is not known here; its action made no such output", kind="no_output")
             return text_of(known[name])
 
-        return fill(template, look_up)
+        return fill(template, look_up, known.__contains__)
 
     async def workspace(self) -> Path:
         git, folder = self.port(Git), self.house.places.of_run(self.run.run_id)
@@ -140,6 +140,9 @@ class StepContext:
         folder = self.house.places.of_run(self.run.run_id) / "scratch"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def folder(self, name: str) -> Path:
+        return self.house.places.of_run(self.run.run_id) / name
 
     async def perform(self, call: EffectCall) -> EffectReport:
         return await self.perform_by(call, None)
@@ -166,6 +169,8 @@ class StepContext:
             self.timer.reschedule((self.timer.when() or 0.0) + in_flight)
 
     async def keep(self, content: bytes | Path, name: str) -> str:
+        if isinstance(content, Path):  # what a program wrote, such as an agent's log: secrets stay out (L25)
+            content = await asyncio.to_thread(self._redacted, content)
         digest, size = self.house.artifacts.put(content)
         ref = ArtifactRef(
             digest=digest, name=name, size=size, run_id=self.run.run_id, iteration=self.run.iteration,
@@ -174,6 +179,15 @@ class StepContext:
         await self.house.store.refer(ref, self.run.epoch)
         self.artifacts.append(digest)
         return digest
+
+    def redact(self, text: str) -> str:
+        return self.house.redact(text)
+
+    async def read(self, digest: str, limit: int | None = None) -> bytes:
+        return await asyncio.to_thread(self.house.artifacts.read, digest, limit)
+
+    async def known(self, fact: str, subject: str) -> bool:
+        return await self.house.store.recorded_by(fact, subject) is not None
 
     async def receipt(self, receipt: Receipt, started_at: float, ended_at: float) -> str:
         self.receipts.append(
@@ -190,16 +204,16 @@ class StepContext:
         )
         return receipt.digest
 
-    async def command(self, command: RunCommand) -> CommandEnd:
+    async def execute(self, command: RunCommand) -> Executed:
         started = await self.now()
         folder = self.house.places.of_run(self.run.run_id) / "logs"
         folder.mkdir(parents=True, exist_ok=True)
-        name = f"{self.run.iteration}-{self.phase}-{self.step_id}"
+        label = f"{self.step_id}-{command.label}" if command.label else self.step_id
+        name = f"{self.run.iteration}-{self.phase}-{label}"
         log, stdout = folder / f"{name}.log", folder / f"{name}.out"
-        argv = ("sh", "-euc", command.text)
         result = await self.port(Processes).run(
             ChildSpec(
-                argv=argv,
+                argv=shell(command.text),
                 tree=command.cwd,
                 env=command.env,
                 network=Network(command.network),
@@ -207,40 +221,59 @@ class StepContext:
                 stdout=stdout,
                 timeout=min(command.timeout, self.seconds_left),
                 stdin=command.input,
-                readable=self.house.places.readable(),
+                readable=(*self.house.places.readable(), *command.readable),
                 hidden=self.house.places.hidden(),
             ),
-            _Children(self),
+            self.watcher(),
         )
         command_ended()
-        kept = await self.keep(await asyncio.to_thread(self._redacted, log), f"{self.step_id}.log")
+        kept = await self.keep(log, f"{label}.log")
         log_kept()
+        return Executed(
+            end=result.end,
+            exit_code=result.exit_code,
+            seconds=result.seconds,
+            log=kept,
+            log_path=log,
+            stdout_path=stdout,
+            left_running=result.left_running,
+            sandbox=result.sandbox,
+            message=result.message,
+            started_at=started,
+            ended_at=await self.now(),
+        )
+
+    async def command(self, command: RunCommand) -> CommandEnd:
+        done = await self.execute(command)
         env = {name: self.house.redact(value) for name, value in command.env.items()}
         receipt = Receipt(
             kind=command.kind,
-            command=tuple(self.house.redact(word) for word in argv),
+            command=tuple(self.house.redact(word) for word in shell(command.text)),
             tree=command.tree,
-            exit_code=result.exit_code,
-            log=kept,
-            environment=digest_of({"env": env, "network": command.network, "sandbox": result.sandbox}),
+            exit_code=done.exit_code,
+            log=done.log,
+            environment=digest_of({"env": env, "network": command.network, "sandbox": done.sandbox}),
             body={
-                "end": result.end,
+                "end": done.end,
                 "cwd": command.cwd.name,
                 "env": env,
                 "network": command.network,
-                "left_running": result.left_running,
+                "left_running": done.left_running,
             },
         )
         return CommandEnd(
-            exit_code=result.exit_code,
-            end=result.end,
-            stdout=_head(stdout),
-            tail=_tail(log),
-            log=kept,
-            receipt=await self.receipt(receipt, started, await self.now()),
-            left_running=result.left_running,
-            message=result.message,
+            exit_code=done.exit_code,
+            end=done.end,
+            stdout=_head(done.stdout_path),
+            tail=_tail(done.log_path),
+            log=done.log,
+            receipt=await self.receipt(receipt, done.started_at, done.ended_at),
+            left_running=done.left_running,
+            message=done.message,
         )
+
+    def watcher(self) -> ChildWatcher:
+        return _Children(self)
 
     def _redacted(self, log: Path) -> bytes | Path:
         """The log without secrets (L25); the file itself where there is none."""
@@ -334,6 +367,10 @@ class _Children:
 
     async def ended(self, child: ChildRef) -> None:
         await self._context.house.store.child_ended(child)
+
+
+def shell(text: str) -> tuple[str, ...]:
+    return ("sh", "-euc", text)
 
 
 def text_of(value: Json) -> str:

@@ -68,7 +68,7 @@ class Patience:
     def delay(self, attempts: int, deferred: bool) -> float:
         """The pause after so many attempts."""
         if not deferred:
-            return self.delays[min(attempts, len(self.delays)) - 1]
+            return self.delays[min(attempts, len(self.delays)) - 1] if self.delays else 0.0
         return min(self.deferred_first * self.deferred_growth ** min(attempts - 1, 50), self.deferred_longest)
 
 

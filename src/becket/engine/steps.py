@@ -27,7 +27,7 @@ from becket.contract.errors import (
 from becket.contract.receipt import StoredReceipt
 from becket.contract.run import Step, StepState
 from becket.contract.spec import ActionSpec, VerifierSpec
-from becket.contract.template import is_field
+from becket.contract.template import is_field, name_of
 from becket.engine.commands import run_command, verify_by_command
 from becket.engine.context import StepContext
 
@@ -161,7 +161,7 @@ def _params(definition: ActionDef | VerifierDef, given: dict[str, Json], context
 def _filled(value: Json, context: StepContext) -> Json:
     if isinstance(value, str):
         # A value that is nothing but one field keeps the type of what it stands for.
-        return context.names().get(value[1:-1], context.fill(value)) if is_field(value) else context.fill(value)
+        return context.names().get(name_of(value), context.fill(value)) if is_field(value) else context.fill(value)
     if isinstance(value, list):
         return [_filled(item, context) for item in value]
     if isinstance(value, dict):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -62,6 +62,9 @@ class Walk:
         self._decision: Decision | None = None
         self._budget = Budget()
         self._seconds_left = 0.0
+        self._spent: Mapping[str, float] | None = (
+            None  # as of the last step that was done; a skipped one spends nothing
+        )
         self._at_work: asyncio.Task[object] | None = None
         self._interrupting = False
 
@@ -140,6 +143,7 @@ class Walk:
             if known.state is StepState.skipped:
                 self._unwritten.append(done)
             else:
+                self._spent = None
                 await self._record(done)
         self._remember(known)
         return known
@@ -210,10 +214,12 @@ class Walk:
                 self._raise(name, {"over_by_seconds": round(-seconds, 3)}, now)
         limits = {"agent_time": budget.agent_time, "tokens": budget.tokens, "usd": budget.usd}
         if any(limit is not None for limit in limits.values()):
-            spent = await self._house.store.spent(run_id=self._run.run_id)
+            if self._spent is None:
+                self._spent = await self._house.store.spent(run_id=self._run.run_id)
             for kind, limit in limits.items():
-                if limit is not None and spent.get(kind, 0.0) >= limit:
-                    self._raise("budget_exhausted", {"kind": kind, "used": spent[kind], "limit": limit}, now)
+                used = self._spent.get(kind, 0.0)
+                if limit is not None and used >= limit:
+                    self._raise("budget_exhausted", {"kind": kind, "used": used, "limit": limit}, now)
         return "deadline_passed" in self._conditions or "budget_exhausted" in self._conditions
 
     def _raise(self, name: str, evidence: dict[str, Json], at: float) -> None:

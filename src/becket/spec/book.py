@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,8 +26,16 @@ Found = Loop | tuple[Finding, ...]
 class LoopBook:
     """Reads a file again when it changed. A broken file hides only itself, and says why when asked for."""
 
-    def __init__(self, folder: Path, built_in: Mapping[str, str], registry: Registry) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        built_in: Mapping[str, str],
+        registry: Registry,
+        has: Callable[[str], bool] = lambda section: True,
+    ) -> None:
+        """`has` tells whether becket.yaml has a section: a loop that needs one it lacks is left out."""
         self._folder = folder
+        self._has = has
         self._built_in = {name: _loop(text.encode(), BUILT_IN) for name, text in built_in.items()}
         self._registry = registry
         self._read: dict[Path, tuple[tuple[int, int], Found]] = {}
@@ -40,13 +48,19 @@ class LoopBook:
         found = found or self._built_in.get(loop_id)
         if found is None:
             raise self._missing(loop_id, files)
+        if lacking := self._lacking(found.spec):
+            sections = " and ".join(f"`{section}:`" for section in lacking)
+            raise UsageError(f"{loop_id} needs {sections} in becket.yaml; `becket init` proposes what fits here")
         if findings := self._proof(found):
             raise InvalidDocument(list(findings))
         return found
 
     def all(self) -> tuple[Loop, ...]:
         own = {loop.spec.loop_id: loop for loop in self._files().values() if isinstance(loop, Loop)}
-        return tuple((self._built_in | own).values())
+        return tuple(loop for loop in (self._built_in | own).values() if not self._lacking(loop.spec))
+
+    def _lacking(self, spec: LoopSpec) -> tuple[str, ...]:
+        return tuple(section for section in spec.needs if not self._has(section))
 
     def broken(self) -> dict[str, tuple[Finding, ...]]:
         return {

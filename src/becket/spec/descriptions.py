@@ -22,6 +22,7 @@ _SPEC = {
         "trigger": "What starts a run: manual, schedule, commit, event or after.",
         "subject": "What one run is about; a template such as `{branch}@{sha}`.",
         "state_refs": "Where the loop's state lives, such as `git:main` and `journal`.",
+        "needs": "Sections of becket.yaml without which the loop sleeps.",
         "concurrency": "Which runs must not be at work at the same time.",
         "inputs": "Typed parameters of a run: `becket run LOOP --with name=value`.",
         "max_iterations": "After so many iterations the run is handed to a person.",
@@ -124,6 +125,7 @@ _CONFIG = {
         "guard": "What a change must satisfy before it may be proven.",
         "services": "What is released, and how.",
         "agents": "The agents that loops may call.",
+        "heal": "How the heal loop repairs.",
         "sandbox": "How programs are contained.",
         "people": "Who may decide what.",
         "handoff_to": "Who gets handoffs.",
@@ -161,6 +163,11 @@ _CONFIG = {
         "network": "What the command may reach.",
         "timeout": "It is ended after this time.",
     },
+    "HealConfig": {
+        "agent": "The agent that repairs; without it `fixer`, or the only one.",
+        "attempts": "So many agents work at once; they are proven one after another.",
+        "on_exhausted": "What becomes of the proven revert when no repair succeeds: a handoff, or main moves to it.",
+    },
     "GuardConfig": {
         "protected": "Globs that no candidate may touch.",
         "max_deleted_share": "The largest share of the tree that a candidate may delete.",
@@ -184,6 +191,7 @@ _CONFIG = {
     "AgentConfig": {
         "driver": "command, codex, claude or acp.",
         "run": "The program, for `driver: command`.",
+        "network": "What the agent may reach.",
         "model": "The model to ask for.",
         "limits": "What one call may use.",
         "sandbox": "How the agent is contained.",

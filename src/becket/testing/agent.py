@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome, AgentReport, Limits, Usage
+from becket.contract.agent import AgentOutcome, AgentReport, Around, Limits, Usage
 
 Deed = Callable[[Path], None]
 """What it does to the work tree."""
@@ -48,7 +48,9 @@ class ScriptedAgent:
     acts: Sequence[Act]
     briefs: list[str] = field(default_factory=list)
 
-    async def run(self, brief: str, workspace: Path, limits: Limits, session: str | None = None) -> AgentReport:
+    async def run(
+        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+    ) -> AgentReport:
         if len(self.briefs) >= len(self.acts):
             raise AssertionError(f"the agent was called {len(self.briefs) + 1} times, the script has {len(self.acts)}")
         act = self.acts[len(self.briefs)]

@@ -34,19 +34,23 @@ IDENTITY = {
 
 
 class World:
-    """Make one per test: `World(tmp_path)`. Methods that move time or runs are async; the rest is plain."""
+    """Make one per test: `World(tmp_path)`. Methods that move time or runs are async; the rest is plain.
+
+    Without `agents`, those of the repository's becket.yaml count.
+    """
 
     def __init__(self, folder: Path, *, store: str = "memory", agents: Mapping[str, Agent] | None = None) -> None:
         self.root = folder / "repo"
         self.clock = ManualClock()
         self.console = io.StringIO()
-        self._agents = AgentsByName(agents or {})
+        self._ports: dict[type, object] = {} if agents is None else {Agents: AgentsByName(agents)}
         self._outside: list[EffectAdapter] = []
         self._actions: list[ActionDef] = []
         self._verifiers: list[VerifierDef] = []
         self._joined: str | None = None
         self._kind = store
-        make_repository(self.root)
+        if not (self.root / ".git").exists():  # else it goes on with what is there
+            make_repository(self.root)
         self.state: State = find_state(self.root).make()
         self.store: Store = self._open_store()
         self.app = self._open_app()
@@ -55,7 +59,7 @@ class World:
         return open_memory(self.clock) if self._kind == "memory" else open_sqlite(self.state.database, self.clock)
 
     def _open_app(self) -> App:
-        app = App(self.state, self.store, self.console, {Agents: self._agents})
+        app = App(self.state, self.store, self.console, self._ports)
         app.effects.update({adapter.name: adapter for adapter in self._outside})
         app.registry = replace(
             app.registry,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from becket.contract.action import ActionContext, Say, Verdict, VerifierDef
 from becket.contract.base import Record, digest_of
 from becket.contract.git import Git
+from becket.contract.process import Processes
 
 MOST_REFS = 500
 
@@ -44,6 +45,30 @@ async def refs_untouched(context: ActionContext, params: OfBase) -> Verdict:
     return _verdict(before == after, {"moved": [name for name in names if before.get(name) != after.get(name)]})
 
 
+async def refs_moved_by_nobody(context: ActionContext, params: OfBase) -> Verdict:
+    """No contained program moved a ref (L1). People may: where files are held apart, a move is theirs.
+
+    Where nothing holds files apart, a branch that only went forward is taken for a person's commit, and anything else
+    (a branch that went back, vanished, or HEAD on another one) for an escape.
+    """
+    before = context.outputs.get(params.base, {}).get("refs")
+    if before is None:
+        return Verdict(Say.undecided, {"error": f"no action {params.base} read the refs"})
+    git = context.port(Git)
+    after = refs_shown(dict(await git.refs()))
+    moved = sorted(name for name in set(before) | set(after) if before.get(name) != after.get(name))
+    contained = context.port(Processes).holds().files
+    suspect = [] if contained else [name for name in moved if not await _went_on(git, before, after, name)]
+    return _verdict(not suspect, {"contained": contained, "moved": moved[:20], "suspect": suspect[:20]})
+
+
+async def _went_on(git: Git, before: dict[str, str], after: dict[str, str], name: str) -> bool:
+    old, new = before.get(name), after.get(name)
+    if new is None or name in {"HEAD", "every ref"}:
+        return False
+    return old is None or await git.contains(new, old)
+
+
 def refs_shown(refs: dict[str, str]) -> dict[str, str]:
     """Every ref by name, or one digest where there are very many."""
     return refs if len(refs) <= MOST_REFS else {"every ref": digest_of(refs)}
@@ -57,4 +82,5 @@ VERIFIERS = (
     VerifierDef("head_is_base", "The checkout stands at the commit that was read.", head_is_base, OfBase),
     VerifierDef("tree_clean", "The checkout has no changed or untracked file.", tree_clean),
     VerifierDef("refs_untouched", "No ref of the repository moved.", refs_untouched, OfBase),
+    VerifierDef("refs_moved_by_nobody", "No contained program moved a ref.", refs_moved_by_nobody, OfBase),
 )

@@ -186,6 +186,15 @@ def test_a_pause_is_stretched_by_chance() -> None:
     assert 1.0 <= house.slept[0] <= 1.5
 
 
+def test_without_patience_there_is_one_attempt() -> None:
+    """So the watchdog tells an alarm: it has rounds of its own."""
+    house = House(K, *["busy"] * 9)
+    house.patience = Patience(delays=())
+    with pytest.raises(EffectFailed, match="given up after 1 attempts: busy"):
+        house.perform()
+    assert house.slept == []
+
+
 def test_the_outside_may_ask_for_a_longer_pause_but_not_for_any() -> None:
     class Strict(Outside):
         pauses = (30.0, 61.0)

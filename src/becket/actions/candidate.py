@@ -1,0 +1,168 @@
+"""The commit that a loop wants to promote: where it is, on top of what, and what becomes of it.
+
+`candidate.exists` carries it through the run: the evidence is the candidate, so no two steps can mean another one.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Json, Record
+from becket.contract.candidate import Candidates, Conflict, Made
+from becket.contract.condition import Condition, ConditionGroup, Life
+from becket.contract.errors import ActionFailed
+
+OBJECT = "candidate"
+NAMES = ("exists", "none")
+GROUP = ConditionGroup(object=OBJECT, names=NAMES, life=Life.run)
+REPAIR, REVERT = "repair", "revert"
+
+
+class Candidate(Record):
+    """What is in the evidence of `candidate.exists`."""
+
+    sha: str
+    parent: str
+    tree: str
+    kind: str = REPAIR
+    waiting: tuple[str, ...] = ()  # further candidates of the same attempt, to be tried if this one is not proven
+
+
+def exists(candidate: Candidate) -> Condition:
+    evidence = candidate.model_dump(mode="json")
+    return Condition(object=OBJECT, name="exists", group=NAMES, life=Life.run, evidence=evidence)
+
+
+def none(why: str, waiting: tuple[str, ...] = ()) -> Condition:
+    evidence: dict[str, Json] = {"why": why, "waiting": list(waiting)}
+    return Condition(object=OBJECT, name="none", group=NAMES, life=Life.run, evidence=evidence)
+
+
+def current(context: ActionContext) -> Candidate:
+    found = context.conditions.get("candidate.exists")
+    if found is None:
+        raise ActionFailed("there is no candidate", kind="no_candidate")
+    return Candidate.model_validate({k: v for k, v in found.evidence.items() if k in Candidate.model_fields})
+
+
+def made_as(made: Made, kind: str, waiting: tuple[str, ...] = ()) -> Candidate:
+    return Candidate(sha=made.sha, parent=made.parent, tree=made.tree, kind=kind, waiting=waiting)
+
+
+class OntoParams(Record):
+    onto: str
+
+
+class RevertParams(Record):
+    culprit: str
+    onto: str
+    subject: str = ""
+
+
+class DropParams(Record):
+    why: str = "it was not proven"
+
+
+class CurrentParams(Record):
+    limit: int = Field(default=2_000_000, ge=1)
+
+
+async def show(context: ActionContext, params: CurrentParams) -> Result:
+    """Name the candidate for the steps that judge it, and keep its patch."""
+    candidate = current(context)
+    patch = await context.port(Candidates).patch(candidate.parent, candidate.sha, params.limit)
+    outputs: dict[str, Json] = {
+        "sha": candidate.sha,
+        "parent": candidate.parent,
+        "tree": candidate.tree,
+        "kind": candidate.kind,
+        "patch": await context.keep(patch, "candidate.patch"),
+    }
+    return Result(outputs=outputs)
+
+
+async def rebase(context: ActionContext, params: OntoParams) -> Result:
+    """Carry the candidate over where its base has moved (L2); one that does not fit any more is dropped."""
+    candidate = current(context)
+    if candidate.parent == params.onto:
+        return Result(outputs={"sha": candidate.sha}, note="its base has not moved")
+    candidates = context.port(Candidates)
+    moved = await candidates.carry_over(
+        candidate.sha,
+        params.onto,
+        context.folder("rebase"),
+        await candidates.message(candidate.sha),
+        f"candidate/{context.run.run_id}/moved-{params.onto[:12]}",
+    )
+    if isinstance(moved, Conflict):
+        why = f"it does not fit on {params.onto[:12]}: {moved.message}"
+        return Result(outputs={"sha": ""}, conditions=(none(why, candidate.waiting),), note=why)
+    return Result(outputs={"sha": moved.sha}, conditions=(exists(made_as(moved, candidate.kind, candidate.waiting)),))
+
+
+async def following(context: ActionContext, params: OntoParams) -> Result:
+    """The next candidate of the same attempt, if one still waits."""
+    before = context.conditions.get("candidate.none")
+    waiting = [str(sha) for sha in before.evidence.get("waiting", ())] if before is not None else []
+    if not waiting:
+        return Result(nothing_to_do="no other candidate waits")
+    candidates = context.port(Candidates)
+    sha, rest = waiting[0], tuple(waiting[1:])
+    moved = await candidates.carry_over(
+        sha,
+        params.onto,
+        context.folder("rebase"),
+        await candidates.message(sha),
+        f"candidate/{context.run.run_id}/next-{sha[:12]}",
+    )
+    if isinstance(moved, Conflict):
+        return Result(nothing_to_do=moved.message, conditions=(none(moved.message, rest),))
+    return Result(outputs={"sha": moved.sha}, conditions=(exists(made_as(moved, REPAIR, rest)),))
+
+
+async def revert(context: ActionContext, params: RevertParams) -> Result:
+    """The culprit's change undone, as a candidate that must be proven like any other."""
+    message = f"Revert {params.culprit[:12]}: it broke {params.subject or params.onto[:12]}\n\nBecket-Run: "
+    undone = await context.port(Candidates).undo(
+        params.culprit,
+        params.onto,
+        context.folder("rebase"),
+        message + context.run.run_id,
+        f"candidate/{context.run.run_id}/revert",
+    )
+    if isinstance(undone, Conflict):
+        return Result(nothing_to_do=f"{params.culprit[:12]} cannot be undone: {undone.message}")
+    return Result(
+        outputs={"sha": undone.sha}, conditions=(exists(made_as(undone, REVERT)),), progress=f"revert {undone.tree}"
+    )
+
+
+async def drop(context: ActionContext, params: DropParams) -> Result:
+    """Not proven: the next iteration begins without it. Its ref stays, so nothing is lost (L7)."""
+    candidate = current(context)
+    return Result(outputs={"sha": candidate.sha}, conditions=(none(params.why, candidate.waiting),), note=params.why)
+
+
+ACTIONS = (
+    ActionDef(
+        name="candidate.current", summary="Name the candidate and keep its patch.", run=show, params=CurrentParams,
+        outputs=("sha", "parent", "tree", "kind", "patch"),
+    ),
+    ActionDef(
+        name="candidate.rebase", summary="Carry the candidate over onto a base that moved.", run=rebase,
+        params=OntoParams, raises=(GROUP,), outputs=("sha",),
+    ),
+    ActionDef(
+        name="candidate.next", summary="Take the next candidate of the same attempt.", run=following,
+        params=OntoParams, raises=(GROUP,), outputs=("sha",),
+    ),
+    ActionDef(
+        name="candidate.revert", summary="Make a candidate that undoes the culprit.", run=revert,
+        params=RevertParams, raises=(GROUP,), outputs=("sha",),
+    ),
+    ActionDef(
+        name="candidate.drop", summary="Go on without the candidate.", run=drop, params=DropParams, raises=(GROUP,),
+        outputs=("sha",),
+    ),
+)  # fmt: skip

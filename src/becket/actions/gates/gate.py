@@ -1,0 +1,220 @@
+"""A whole gate on one commit: every step has a result; what is red is looked at until its kind is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from becket.actions.gates.keys import cache_key, environment_digest
+from becket.actions.gates.step import StepRun, env_file_of, has_selection, run_step
+from becket.actions.gates.tree import ProofTree, open_tree, still_clean
+from becket.contract.action import ActionContext
+from becket.contract.config import GateStep
+from becket.contract.crash import CrashPoint
+from becket.contract.gate import GateColor, GateVerdict, RedClass, StepVerdict, Verdicts
+from becket.contract.git import Git
+from becket.contract.process import Processes
+from becket.contract.report import TestReport
+from becket.contract.setup import SetupFailed
+
+step_judged = CrashPoint("gate.step_judged", "a step has run and is judged; its receipt is not written")
+green_remembered = CrashPoint("gate.green_remembered", "a green is remembered; its receipt is not written")
+
+Control = Callable[[GateStep], Awaitable[bool]]
+"""The control experiment: does this step pass on this machine where it is known to pass?"""
+
+RERUNS = 2
+"""So often the failing tests run alone, each time in a fresh process (L14)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """A step's verdict as it counts, and how it came about."""
+
+    verdict: StepVerdict
+    kind: RedClass | None = None
+    flaky: tuple[str, ...] = ()
+    runs: tuple[StepRun, ...] = ()
+
+    @property
+    def report(self) -> TestReport | None:
+        return self.runs[0].report if self.runs else None
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    verdict: GateVerdict
+    steps: tuple[StepResult, ...] = field(default=())
+
+    @property
+    def kinds(self) -> frozenset[RedClass]:
+        return frozenset(step.kind for step in self.steps if step.kind is not None)
+
+    @property
+    def flaky(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.flaky))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """To be recorded with the receipts: only then may a remembered green speak for another run of the step."""
+        new = [step.verdict for step in self.steps if step.verdict.green and not step.verdict.reused_from]
+        return {_proven_by(verdict): verdict.receipt for verdict in new}
+
+
+def _proven_by(verdict: StepVerdict) -> str:
+    return f"green.{verdict.gate}.{verdict.step}"
+
+
+async def run_gate(
+    context: ActionContext,
+    gate: str,
+    proof: ProofTree,
+    *,
+    defined_by: str,
+    ttl: float,
+    only: Iterable[str] = (),
+    control: Control | None = None,
+) -> GateResult:
+    """Every step in its order; neighbours that are `parallel` together. A red step does not hide the ones after it."""
+    chosen = set(only)
+    steps = [step for step in proof.config.gates.get(gate, ()) if not chosen or step.name in chosen]
+    listing = await context.port(Git).listing(proof.workspace.sha) if any(step.inputs for step in steps) else {}
+    runner = _Runner(context, gate, proof, defined_by, ttl, listing, control)
+    results: list[StepResult] = []
+    for batch in _batches(steps):
+        if len(batch) == 1:
+            results.append(await runner.result(batch[0]))
+        else:
+            results += await asyncio.gather(*(runner.result(step) for step in batch))
+    color = _color(result.verdict.color for result in results)
+    verdict = GateVerdict(
+        gate=gate,
+        commit=proof.workspace.sha,
+        tree=proof.tree_hash,
+        defined_by=defined_by,
+        color=color,
+        steps=tuple(result.verdict for result in results),
+    )
+    return GateResult(verdict, tuple(results))
+
+
+async def remembered(
+    context: ActionContext, gate: str, proof: ProofTree, *, defined_by: str, ttl: float
+) -> list[StepVerdict]:
+    """The steps of the gate that are known to be green on this tree, without running any."""
+    listing = await context.port(Git).listing(proof.workspace.sha)
+    runner = _Runner(context, gate, proof, defined_by, ttl, listing, None)
+    found = [await runner.remembered(step) for step in proof.config.gates.get(gate, ())]
+    return [verdict for verdict in found if verdict is not None]
+
+
+def _batches(steps: Sequence[GateStep]) -> list[list[GateStep]]:
+    batches: list[list[GateStep]] = []
+    for step in steps:
+        if batches and _in_company(step) and _in_company(batches[-1][-1]):
+            batches[-1].append(step)
+        else:
+            batches.append([step])
+    return batches
+
+
+def _in_company(step: GateStep) -> bool:
+    """A step with an env_file runs by itself: its neighbours did not ask for what is in the tree then (L12)."""
+    return step.parallel and step.env_file is None
+
+
+def _color(colors: Iterable[GateColor]) -> GateColor:
+    seen = set(colors)
+    if GateColor.red in seen:
+        return GateColor.red
+    return GateColor.undecided if GateColor.undecided in seen or not seen else GateColor.green
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    context: ActionContext
+    gate: str
+    proof: ProofTree
+    defined_by: str
+    ttl: float
+    listing: Mapping[str, str]
+    control: Control | None
+
+    async def result(self, step: GateStep) -> StepResult:
+        key = self._key(step)  # of the environment as it is before the run: one that changes meanwhile is not proven
+        if (known := await self._found(key)) is not None:
+            return StepResult(known)
+        first = await self._run(step, "first")
+        if first.verdict.green:
+            await self.context.port(Verdicts).put(key, first.verdict, self.context.run.run_id, await self.context.now())
+            green_remembered()
+            return StepResult(first.verdict, runs=(first,))
+        return await self._why_red(step, first)
+
+    def _key(self, step: GateStep) -> str:
+        sandbox = self.context.port(Processes).holds().kind
+        env_file = env_file_of(self.context, step, self.proof)
+        environment = environment_digest(step, self.proof, sandbox, env_file)
+        return cache_key(step, self.gate, self.proof, environment, self.listing)
+
+    async def remembered(self, step: GateStep) -> StepVerdict | None:
+        return await self._found(self._key(step))
+
+    async def _found(self, key: str) -> StepVerdict | None:
+        found = await self.context.port(Verdicts).find(key, await self.context.now() - self.ttl)
+        if found is None:
+            return None
+        verdict, run_id = found
+        if not await self.context.known(_proven_by(verdict), verdict.receipt):
+            return None  # a kill came between the memory and the row that holds its receipt
+        return verdict.model_copy(update={"reused_from": run_id})
+
+    async def _run(
+        self, step: GateStep, label: str, tests: tuple[str, ...] = (), proof: ProofTree | None = None
+    ) -> StepRun:
+        proof = proof or self.proof
+        done = await run_step(self.context, self.gate, step, proof, label=label, tests=tests)
+        step_judged()
+        if changed := await still_clean(self.context, proof):
+            reason = f"the step changed tracked files: {', '.join(changed[:5])}"
+            spoiled = done.verdict.model_copy(
+                update={"color": GateColor.red, "reasons": (*done.verdict.reasons, reason)}
+            )
+            return replace(done, verdict=spoiled)
+        return done
+
+    async def _machine_is_fine(self, step: GateStep) -> bool:
+        """Is the same step green, here and now, on a commit that was proven before? Then the code is to blame."""
+        return self.control is not None and await self.control(step)
+
+    async def _from_scratch(self, step: GateStep) -> StepRun | None:
+        """The whole step in a clean tree: what passes only where an earlier run left its files is not green (L5)."""
+        place = f"again-{self.gate}-{step.name}"
+        proof = await open_tree(self.context, self.proof.workspace.sha, self.defined_by, place)
+        return None if isinstance(proof, SetupFailed) else await self._run(step, "whole", proof=proof)
+
+    async def _why_red(self, step: GateStep, first: StepRun) -> StepResult:
+        """Environment, flaky or code (L13, L14). Only code goes to a fixer."""
+        if first.verdict.problem and not await self._machine_is_fine(step):
+            return StepResult(first.verdict, RedClass.environment, runs=(first,))
+        tests = first.verdict.failing
+        alone = tests if has_selection(step, self.proof, tests) else ()
+        again = [await self._run(step, f"again{number}", alone) for number in range(1, RERUNS + 1)]
+        runs = (first, *again)
+        if not any(run.verdict.green for run in again):
+            return StepResult(first.verdict, RedClass.code, runs=runs)
+        if all(run.verdict.green for run in again):
+            whole = await self._from_scratch(step)
+            if whole is not None and whole.verdict.green:
+                calm = whole.verdict.model_copy(
+                    update={"reasons": (f"flaky: failed once and passed {RERUNS + 1} times: {', '.join(tests[:5])}",)}
+                )
+                return StepResult(calm, flaky=tests, runs=(*runs, whole))
+        torn = first.verdict.model_copy(
+            update={
+                "color": GateColor.undecided,
+                "reasons": (*first.verdict.reasons, "runs of the same tests on the same tree disagree"),
+            }
+        )
+        return StepResult(torn, RedClass.flaky, flaky=tests, runs=runs)

@@ -1,0 +1,44 @@
+"""Which tests must run: those that ran on the last proven commit, where the parent itself cannot tell (DESIGN 6)."""
+
+from __future__ import annotations
+
+from becket.actions.gates.gate import remembered
+from becket.actions.gates.history import since_proven
+from becket.actions.gates.tree import open_tree
+from becket.contract.action import ActionContext
+from becket.contract.gate import StepVerdict
+from becket.contract.git import Git
+from becket.contract.process import ChildEnd
+from becket.contract.report import TestReport
+from becket.contract.setup import SetupFailed
+
+KEPT = 7 * 86400.0
+"""So long a green speaks for itself; an older one is not run again only to be a reference."""
+
+
+def tells_all(verdict: StepVerdict, report: TestReport) -> bool:
+    """Did the step come to run every test it has? Not where a file could not be collected, or it did not end."""
+    return verdict.end == ChildEnd.exited and not report.problems and not any(case.group for case in report.failing)
+
+
+async def ran_when_proven(context: ActionContext, branch: str, base: str, gate: str) -> dict[str, frozenset[str]]:
+    """By step: the tests that ran on the last proven commit and whose files nobody has changed since.
+
+    From what is remembered: a reference that would have to be run first is none.
+    """
+    found = await since_proven(context, branch, base)
+    if found is None:
+        return {}
+    proof = await open_tree(context, found[0], base, "reference")
+    if isinstance(proof, SetupFailed):
+        return {}
+    git = context.port(Git)
+    then, now = await git.listing(found[0]), await git.listing(base)
+    same = {path for path, entry in then.items() if now.get(path) == entry}
+    ran: dict[str, frozenset[str]] = {}
+    for verdict in await remembered(context, gate, proof, defined_by=base, ttl=KEPT):
+        report = TestReport.model_validate_json(await context.read(verdict.report))
+        ran[verdict.step] = frozenset(
+            case.id for case in report.executed if not case.group and case.file is not None and case.file in same
+        )
+    return ran

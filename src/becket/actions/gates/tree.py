@@ -1,0 +1,88 @@
+"""A proof tree: a clean checkout of one commit with its set-up, where steps run contained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from becket.contract.action import ActionContext
+from becket.contract.config import Config, SetupConfig
+from becket.contract.errors import ActionFailed
+from becket.contract.git import Git, Workspace
+from becket.contract.loop import Places
+from becket.contract.project import Projects
+from becket.contract.setup import SetupFailed, SetupReady, Setups
+
+
+@dataclass(frozen=True, slots=True)
+class ProofTree:
+    """`config` is base's: the gate's definition never comes from the tree that is judged."""
+
+    workspace: Workspace
+    tree_hash: str
+    config: Config
+    setup: SetupReady | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.workspace.tree
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        return () if self.setup is None else (self.setup.folder,)
+
+    @property
+    def setup_key(self) -> str:
+        return "" if self.setup is None else self.setup.key
+
+    def has(self, path: str) -> bool:
+        """Is there such a file in the tree? Names come from reports: nothing outside the tree exists."""
+        try:
+            target = (self.root / path).resolve()
+        except (OSError, ValueError):
+            return False
+        return target.is_relative_to(self.root.resolve()) and target.is_file()
+
+
+async def open_tree(
+    context: ActionContext, sha: str, defined_by: str, place: str, *, resident: bool = False
+) -> ProofTree | SetupFailed:
+    """Check out `sha` at a place of its own, clean of everything that is not committed (L5), and provide its set-up."""
+    git = context.port(Git)
+    config = await context.port(Projects).committed(defined_by)
+    if resident:
+        folder, tree = context.port(Places).resident()
+        workspace = await git.open_workspace(folder, sha, tree)
+    else:
+        workspace = await git.open_workspace(context.folder(place), sha)
+    proof = ProofTree(workspace, await git.tree_of(sha), config)
+    if config.setup is None:
+        return proof
+    ready = await set_up(context, sha, config.setup, workspace)
+    return ready if isinstance(ready, SetupFailed) else ProofTree(workspace, proof.tree_hash, config, ready)
+
+
+async def set_up(
+    context: ActionContext, sha: str, setup: SetupConfig, workspace: Workspace
+) -> SetupReady | SetupFailed:
+    """Base's command with this commit's lock files; its links are in the tree when this returns."""
+    setups, places = context.port(Setups), context.port(Places)
+    ready = await setups.ensure(
+        sha,
+        setup,
+        context.run.run_id,
+        watcher=context.watcher(),
+        hidden=places.hidden(),
+        readable=places.readable(),
+    )
+    if isinstance(ready, SetupReady):
+        setups.provide(workspace, ready)
+    return ready
+
+
+async def still_clean(context: ActionContext, proof: ProofTree) -> tuple[str, ...]:
+    """Tracked files that a step changed (L17): its result is not about the commit any more."""
+    state = await context.port(Git).status(proof.workspace)
+    if state.head != proof.workspace.sha:
+        raise ActionFailed(f"{proof.root} left {proof.workspace.sha} for {state.head}", kind="head_moved")
+    return state.changed

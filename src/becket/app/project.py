@@ -1,0 +1,46 @@
+"""becket.yaml as committed and as it stands, for the actions that judge by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from becket.contract.config import Config
+from becket.contract.errors import ActionFailed, UsageError
+from becket.contract.git import Git
+from becket.spec.load import load_config
+
+FILE = "becket.yaml"
+MOST_REMEMBERED = 32
+
+
+class CommittedProjects:
+    """A commit never changes, so neither does what it says; `current` is asked anew each time."""
+
+    def __init__(self, git: Git, current: Callable[[], Config]) -> None:
+        self._git = git
+        self._current = current
+        self._known: dict[str, Config] = {}
+
+    def current(self) -> Config:
+        return self._current()
+
+    async def committed(self, sha: str) -> Config:
+        if sha not in self._known:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[sha] = await self._read(sha)
+        return self._known[sha]
+
+    async def _read(self, sha: str) -> Config:
+        text = await self._git.read_file(sha, FILE)
+        if text is None:
+            raise ActionFailed(
+                f"{FILE} is not committed in {sha[:12]}: gates, guard and services count as committed; "
+                f"`becket init` writes one, then `git add {FILE}` and commit",
+                kind="not_configured",
+            )
+        try:
+            return load_config(text, f"{FILE} of {sha[:12]}", os.environ)  # gates are never expanded
+        except UsageError as error:
+            raise ActionFailed(str(error), kind="not_configured") from error

@@ -1,0 +1,1 @@
+"""Reports of runs, made of records only."""

@@ -1,0 +1,252 @@
+"""What a report holds: facts of the journal, and what an agent claimed, kept apart from them (L22).
+
+The field names are the keys of `becket runs report --json`. They are stable: a later version may add keys; it raises
+`format` when one goes or changes its meaning. Times are seconds since 1970, durations seconds, digests hexadecimal.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from becket.contract.base import Json, Record
+
+FORMAT = 1
+
+
+class RunFacts(Record):
+    """The run itself. `chain_head` is what `becket verify RUN --head` takes."""
+
+    run_id: str
+    loop_id: str
+    goal: str
+    subject: str
+    status: str
+    reason: str
+    detail: dict[str, Json]
+    trigger: str
+    by: str
+    dry_run: bool
+    autonomy: str | None  # only where a person asked for less
+    iterations: int
+    began_at: float
+    ended_at: float | None
+    seconds: float
+    worked: float  # without waiting
+    retry_of: str | None
+    spec_digest: str
+    chain_head: str
+
+
+class StepFacts(Record):
+    """One action or verifier. `raised` are the conditions it raised."""
+
+    id: str
+    state: str
+    seconds: float
+    attempts: int
+    raised: tuple[str, ...]
+    note: str
+    error: str
+
+
+class PhaseFacts(Record):
+    iteration: int
+    phase: str
+    objective: str
+    seconds: float
+    steps: tuple[StepFacts, ...]
+    decision: str  # what the runtime decided at its end; empty elsewhere
+
+
+class ConditionFacts(Record):
+    """A fact as it stood at the end, with what it rests on."""
+
+    name: str
+    at: float
+    evidence: dict[str, Json]
+
+
+class GateStepFacts(Record):
+    """One step of a gate. `reused_from` is the run that proved exactly this before, and has the receipt."""
+
+    step: str
+    color: str
+    tests_run: int
+    seconds: float
+    exit_code: int | None
+    end: str
+    failing: tuple[str, ...]
+    reasons: tuple[str, ...]
+    receipt: str
+    log: str
+    reused_from: str
+
+
+class GateFacts(Record):
+    """A gate's verdict on one commit. `summary` is why it is not green, in the steps' own words."""
+
+    iteration: int
+    action: str
+    of: str
+    gate: str
+    commit: str
+    defined_by: str
+    color: str
+    receipt: str
+    steps: tuple[GateStepFacts, ...]
+    summary: str
+
+
+class CrossedTest(Record):
+    """One test, or a step as a whole, that failed on the parent; receipts of both sides."""
+
+    gate: str
+    step: str
+    test: str
+    parent: str
+    child: str
+    against: tuple[str, ...]
+
+
+class CrossingFacts(Record):
+    """`tried` is the candidate with the parent's tests; the candidate itself where it left the tests alone."""
+
+    iteration: int
+    base: str
+    candidate: str
+    tried: str
+    says: str
+    receipt: str
+    tests: tuple[CrossedTest, ...]
+
+
+class ProofFacts(Record):
+    iteration: int
+    base: str
+    candidate: str
+    says: str
+    receipt: str
+    gates: dict[str, Json]
+    parts: dict[str, Json]
+    reused: dict[str, Json]
+    against: tuple[str, ...]
+
+
+class FileFacts(Record):
+    path: str
+    added: int
+    removed: int
+
+
+class ChangeFacts(Record):
+    """A candidate's change. `diff` is cut to what people read; `patch` is the artifact with all of it."""
+
+    iteration: int
+    action: str
+    kind: str
+    commit: str
+    parent: str
+    patch: str
+    files: tuple[FileFacts, ...]
+    diff: str
+    left_out: int  # lines
+
+
+class CulpritFacts(Record):
+    iteration: int
+    commit: str
+    subject: str
+    why: str
+    confidence: float
+    runs: int
+
+
+class RemarkFacts(Record):
+    """A refusal or a note of the guard."""
+
+    rule: str
+    path: str
+    line: int
+    message: str
+    more: str  # a refusal's way out, a note's line
+
+
+class GuardFacts(Record):
+    iteration: int
+    says: str
+    refusals: tuple[RemarkFacts, ...]
+    notes: tuple[RemarkFacts, ...]
+
+
+class Claim(Record):
+    """What an agent said. `judged` is what the runtime found; `said` is a claim and proves nothing."""
+
+    iteration: int
+    action: str
+    agent: str
+    judged: str
+    said: str
+
+
+class ReceiptFacts(Record):
+    digest: str
+    iteration: int
+    phase: str
+    action: str
+    kind: str
+    command: tuple[str, ...]
+    tree: str | None
+    exit_code: int | None
+    log: str | None
+    seconds: float
+
+
+class EffectFacts(Record):
+    key: str
+    name: str
+    target: str
+    state: str
+    reason: str
+    attempts: int
+    at: float
+
+
+class HandoffFacts(Record):
+    handoff_id: str
+    owner: str
+    reason: str
+    next_step: str
+    state: str
+    taken_by: str | None
+    commands: tuple[str, ...]
+
+
+class ApprovalFacts(Record):
+    approval_id: str
+    question: str
+    bound_to: str
+    state: str
+    decided_by: str | None
+
+
+class Report(Record):
+    """Everything that is told about one run."""
+
+    format: int = FORMAT
+    made_at: float
+    run: RunFacts
+    phases: tuple[PhaseFacts, ...] = ()
+    conditions: tuple[ConditionFacts, ...] = ()
+    gates: tuple[GateFacts, ...] = ()
+    crossings: tuple[CrossingFacts, ...] = ()
+    proofs: tuple[ProofFacts, ...] = ()
+    changes: tuple[ChangeFacts, ...] = ()
+    culprits: tuple[CulpritFacts, ...] = ()
+    guards: tuple[GuardFacts, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    receipts: tuple[ReceiptFacts, ...] = ()
+    effects: tuple[EffectFacts, ...] = ()
+    handoffs: tuple[HandoffFacts, ...] = ()
+    approvals: tuple[ApprovalFacts, ...] = ()
+    spend: dict[str, float] = Field(default_factory=dict)
+    lost: tuple[str, ...] = ()  # evidence that is gone or was changed, so that nothing is told from it

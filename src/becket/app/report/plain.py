@@ -1,0 +1,103 @@
+"""How values look in a report, whatever it is written in. Text of steps, agents and commits is untrusted (L24)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+
+from becket.app.report import model as told
+from becket.contract.base import Json
+
+SHORT = 12
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_DIGEST = re.compile("[0-9a-f]{40,64}")
+
+HEADLINES = {
+    "completed": "Done, and proven",
+    "completed_dry_run": "Dry run completed: nothing left this machine",
+    "ready_for_handoff": "Handed to a person",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "waiting": "Waiting",
+    "running": "At work",
+    "queued": "Queued",
+}
+CLAIM = "A claim: it was not believed and proves nothing. What counts is what the runtime found."
+
+
+def harmless(text: object) -> str:
+    """Without what steers a terminal, or shows something else than is written."""
+    shown = str(text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
+    return _CONTROLS.sub("", _ESCAPES.sub("", shown))
+
+
+def one_line(text: object, most: int = 300) -> str:
+    shown = " ".join(harmless(text).split())
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def short(digest: str | None) -> str:
+    return harmless(digest or "")[:SHORT]
+
+
+def short_if_digest(text: object) -> str:
+    shown = one_line(text)
+    return short(shown) if _DIGEST.fullmatch(shown) else shown
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def spaced(code: str) -> str:
+    return harmless(code).replace("_", " ")
+
+
+def took(seconds: float) -> str:
+    if seconds < 59.95:
+        return f"{max(seconds, 0.0):.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def moment(at: float | None) -> str:
+    """In UTC: a report is read elsewhere."""
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+
+
+def headline(report: told.Report) -> str:
+    said = HEADLINES.get(report.run.status, report.run.status)
+    owners = {item.owner for item in report.handoffs}
+    return f"Handed to {one_line(owners.pop(), 60)}" if report.run.status == "ready_for_handoff" and owners else said
+
+
+def pairs(found: Mapping[str, Json]) -> list[tuple[str, str]]:
+    """A condition's evidence, without what is empty."""
+    return [
+        (spaced(name), one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 400))
+        for name, value in found.items()
+        if value not in (None, "", [], {})
+    ]
+
+
+def spend_words(spend: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [(spaced(kind), _amount(kind, amount)) for kind, amount in spend.items()]
+
+
+def _amount(kind: str, amount: float) -> str:
+    if kind in ("agent_time", "wall"):
+        return took(amount)
+    return f"{amount:.4f}" if kind == "usd" else f"{amount:,.0f}" if kind == "tokens" else f"{amount:g}"
+
+
+def tests_words(step: told.GateStepFacts) -> str:
+    failing = f", {len(step.failing)} failing" if step.failing else ""
+    return f"{step.tests_run}{failing}"
+
+
+def place(remark: told.RemarkFacts) -> str:
+    return harmless(f"{remark.path}:{remark.line}" if remark.line else remark.path)

@@ -1,0 +1,170 @@
+"""The resident test tree `.worktrees/test`: the branch at an exact commit, for people and for gates that stay warm."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from becket.app.compose import App
+from becket.app.project import CommittedProjects
+from becket.app.state import Lock, holder
+from becket.contract.base import Record
+from becket.contract.errors import ActionFailed, BecketError, UsageError
+from becket.contract.git import Workspace
+from becket.contract.run import Status
+
+ENV = ".env"
+NOT_DECLARED = "no gate step and no service of the committed becket.yaml declares env_file"
+_SPECIAL = re.compile(r"([\\*?\[\]!# ])")
+
+
+class TreeInUse(BecketError):
+    """Somebody else is at work in the resident tree."""
+
+
+class EnvFile(Record):
+    """A file of the person's work tree that the committed becket.yaml asks for, or why it was left out."""
+
+    name: str
+    copied: bool
+    why: str = ""
+
+
+class TreeReady(Record):
+    """The tree stands at `sha`. `saved` names the rescue of what somebody had left in it."""
+
+    tree: Path
+    branch: str
+    sha: str
+    made: bool  # else it was there and was reset
+    saved: str = ""
+    env: tuple[EnvFile, ...] = ()
+
+
+class TreeSeen(Record):
+    """What is there now. `sha` is empty where there is no tree."""
+
+    tree: Path
+    branch: str
+    sha: str = ""
+    branch_sha: str = ""
+    clean: bool = True
+    changed: tuple[str, ...] = ()
+
+
+async def ensure(app: App, at: str | None = None) -> TreeReady:
+    """Make the tree, or reset it to the branch or to a commit of it. What somebody left there is saved first (L7)."""
+    branch = app.config.branch
+    sha = await _commit(app, branch, at)
+    folder, tree = app.resident()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with Lock(folder.parent / "test.lock") as lock:
+        if not lock.acquire():
+            raise TreeInUse(f"another becket is at work on {tree}; try again when it is done")
+        await _nobody_works(app, tree)
+        names, why = await _declared(app, sha)
+        before = await app.git.find_workspace(folder)
+        saved = await _saved(app, before, names) if before else ""
+        workspace = await app.git.open_workspace(folder, sha, tree)
+        env = await _env_files(app, workspace, names, why)
+    return TreeReady(tree=tree, branch=branch, sha=sha, made=before is None, saved=saved, env=env)
+
+
+async def look(app: App) -> TreeSeen:
+    branch = app.config.branch
+    folder, tree = app.resident()
+    head = await app.git.resolve(f"refs/heads/{branch}") or ""
+    workspace = await app.git.find_workspace(folder)
+    if workspace is None:
+        return TreeSeen(tree=tree, branch=branch, branch_sha=head)
+    state = await app.git.status(workspace)
+    changed = (*state.changed, *state.untracked)
+    return TreeSeen(
+        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, clean=state.clean, changed=changed
+    )  # fmt: skip
+
+
+async def _commit(app: App, branch: str, at: str | None) -> str:
+    head = await app.git.resolve(f"refs/heads/{branch}")
+    if head is None:
+        raise UsageError(f"there is no branch {branch} with a commit; `branch:` in becket.yaml names it")
+    if at is None:
+        return head
+    sha = await app.git.resolve(at)
+    if sha is None:
+        raise UsageError(f"--at {at}: there is no such commit")
+    if not await app.git.contains(head, sha):
+        raise UsageError(f"--at {at}: {sha[:12]} is not on {branch}; the tree holds only what {branch} has or had")
+    return sha
+
+
+async def _nobody_works(app: App, tree: Path) -> None:
+    """A gate may run in there: its verdict would be about two commits at once."""
+    pid = holder(app.state.engine_lock)
+    if pid not in (None, os.getpid()) and (await app.store.count_runs()).get(Status.running):
+        raise TreeInUse(f"runs are at work (pid {pid}) and may be using {tree}; wait for them: `becket status`")
+
+
+async def _saved(app: App, workspace: Workspace, names: Sequence[str]) -> str:
+    """Named after what it is, so that the same leftovers are saved once."""
+    _hide(workspace, names)
+    candidates, message = app.git.candidates(), f"becket: what was left in {workspace.tree.name}"
+    left = await candidates.commit_work(workspace, message, "worktree/test")
+    if left is None:
+        return ""
+    name = f"test-{left.tree[:12]}"
+    await app.git.rescue(workspace, name, message)
+    await candidates.forget("worktree/test")
+    return name
+
+
+async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:
+    """The env files that count as committed, or why there is none (L12)."""
+    try:
+        config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
+    except ActionFailed as error:
+        return (), str(error)
+    steps = [step.env_file for gate in config.gates.values() for step in gate]
+    services = [service.env_file for service in config.services.values()]
+    return tuple(dict.fromkeys(name for name in (*steps, *services) if name)), NOT_DECLARED
+
+
+async def _env_files(app: App, workspace: Workspace, names: Sequence[str], why: str) -> tuple[EnvFile, ...]:
+    if not names:
+        there = (app.state.root / ENV).is_file()
+        return (EnvFile(name=ENV, copied=False, why=why),) if there else ()
+    _hide(workspace, names)
+    committed = await app.git.listing(workspace.sha)
+    return tuple(_copied(app.state.root, workspace.tree, name, name in committed) for name in names)
+
+
+def _copied(root: Path, tree: Path, name: str, committed: bool) -> EnvFile:
+    source, target = root / name, tree / name
+    if not _inside(root, source) or not _inside(tree, target):
+        return EnvFile(name=name, copied=False, why="it leads out of the work tree")
+    if committed:
+        return EnvFile(name=name, copied=False, why="the commit has a file of that name")
+    if not source.is_file():
+        return EnvFile(name=name, copied=False, why=f"{source} is not there")
+    try:
+        content = source.read_bytes()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "wb") as opened:
+            opened.write(content)
+    except OSError as error:
+        return EnvFile(name=name, copied=False, why=str(error))
+    return EnvFile(name=name, copied=True)
+
+
+def _inside(top: Path, path: Path) -> bool:
+    """Below `top`, links and dots of its folder followed: a commit must not choose a file of the machine to be read."""
+    return path.name not in ("", "..") and path.parent.resolve().is_relative_to(top.resolve())
+
+
+def _hide(workspace: Workspace, names: Sequence[str]) -> None:
+    """From the runtime's own view of the tree: a secret is never part of a commit or a rescue, ignored or not (L25)."""
+    lines = ["/" + _SPECIAL.sub(r"\\\1", name.removeprefix("./")) for name in dict.fromkeys((ENV, *names))]
+    (workspace.git_dir / "info" / "exclude").write_text("\n".join([*lines, ""]), encoding="utf-8")

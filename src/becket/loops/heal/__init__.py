@@ -1,0 +1,1 @@
+"""From a red commit to a proven, running main."""

@@ -1,0 +1,184 @@
+"""What only the heal loop decides: how to repair, whether to promote or propose, and how the run stands in the end."""
+
+from __future__ import annotations
+
+from becket.actions.candidate import REVERT, current
+from becket.actions.fix import fixer_of
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Json, Record
+from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.gate import GateVerdict
+from becket.contract.git import Git
+from becket.contract.guard import Note, NoteRule
+from becket.contract.project import Projects
+from becket.contract.setup import Setups
+from becket.contract.spec import Autonomy
+from becket.loops.heal.brief import BRIEF
+
+PLANS = ("fix", "revert", "nothing", "observe")
+WAYS = ("promote", "propose")
+ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
+VAIN = frozenset({"nothing_done", "refused", "limit_reached", "auth_missing"})
+"""What an agent's answer is when asking it the same again is vain."""
+MOST_VAIN = 2
+FAULTS = {
+    "No space left on device": "make room on that disk, then retry",
+    "Disk quota exceeded": "make room within the quota, then retry",
+    "Read-only file system": "make the repository writable again, then retry",
+}
+"""What the system says when nothing can be written, and what a person does about it."""
+SUSPICIOUS = frozenset(
+    {
+        NoteRule.suspect_special_case,
+        NoteRule.nan_returned,
+        NoteRule.error_swallowed,
+        NoteRule.check_silenced,
+        NoteRule.test_aware,
+        NoteRule.module_patched,
+    }
+)
+"""Notes with which a proven repair is proposed to a person instead of promoted."""
+
+
+class PlanParams(Record):
+    culprit: str = ""
+
+
+async def plan(context: ActionContext, params: PlanParams) -> Result:
+    """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
+    made = context.outputs.get(context.step_id, {})
+    last = context.conditions.get("candidate.none")
+    vain = int(made.get("vain", 0))
+    if last is not None and str(last.evidence.get("why", "")).startswith("the agent: "):
+        vain += 1
+    name, why = _choice(context, params, vain)
+    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
+    failing = _evidence(context, "base.code_red").get("failing", [])
+    return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+
+
+def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
+    if not context.autonomy.allows(Autonomy.propose):
+        return "observe", f"autonomy is {context.autonomy}: what is red is only told"
+    agent = fixer_of(context.port(Projects).current())
+    last_try = context.run.counted >= context.spec.max_iterations > 1
+    tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
+    if agent is not None and not last_try and vain < MOST_VAIN:
+        return "fix", f"{agent} repairs it"
+    why = "no agent is configured" if agent is None else "the agent could not repair it"
+    if params.culprit and not tried_revert:
+        return "revert", f"{why}; what broke it is undone instead"
+    return "nothing", why
+
+
+class WayParams(Record):
+    branch: str
+
+
+async def way(context: ActionContext, params: WayParams) -> Result:
+    """What a proven candidate may do, by the configuration as it stands now (L18)."""
+    config = context.port(Projects).current()
+    candidate = current(context)
+    allowed = context.autonomy.allows(Autonomy.merge)
+    name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
+    if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
+        name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    look_at = _to_look_at(context)
+    if look_at and candidate.kind != REVERT:
+        name, why = "propose", "proven, but a person should look at: " + "; ".join(map(str, look_at[:5]))
+    evidence: dict[str, Json] = {"why": why, "look_at": [note.model_dump(mode="json") for note in look_at]}
+    said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
+    # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
+    promotes = name == "promote" and not context.run.dry_run
+    proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
+    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
+
+
+def _to_look_at(context: ActionContext) -> list[Note]:
+    """The guard's notes of the kinds that tests cannot judge: they may be a repair that only looks like one (L21)."""
+    found = context.conditions.get("candidate.guard_ok")
+    notes = [Note.model_validate(told) for told in found.evidence.get("notes", ())] if found is not None else []
+    return [note for note in notes if note.rule in SUSPICIOUS]
+
+
+def _below(autonomy: Autonomy) -> str:
+    return f"autonomy is {autonomy}: main moves only at merge or release"
+
+
+class SettleParams(Record):
+    """`verdicts` are the base's verdicts as artifacts; `candidate` and `proof` count only where it was promoted."""
+
+    base: str
+    branch: str
+    verdicts: tuple[str, ...] = ()
+    candidate: str = ""
+    proof: str = ""
+
+
+async def settle(context: ActionContext, params: SettleParams) -> Result:
+    """Say how the run stands: main is proven, nobody can tell, the machine is broken, or the repair is exhausted."""
+    has = context.conditions.has
+    if has("promoted"):
+        return await _proven(context, params, params.candidate, {"proof": params.proof, "repaired": params.base})
+    if has("base.fast_green") and has("base.slow_green"):
+        return await _proven(context, params, params.base, {"repaired": ""})
+    outputs: dict[str, Json] = {"sha": "", "proof": ""}
+    if machine := _evidence(context, "base.environment_red") or _could_not_write(context):
+        return _ends(outputs, "environment_broken", machine)
+    if has("base.fast_undecided") or has("base.slow_undecided"):
+        return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
+    if has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
+        return _ends(outputs, "fix_exhausted", _evidence(context, "plan.nothing") or _evidence(context, "plan.revert"))
+    return Result(outputs=outputs, note="not settled yet")
+
+
+def _could_not_write(context: ActionContext) -> dict[str, Json]:
+    """Where the runtime itself could not write, trying again is vain, and an agent is not to blame (L13)."""
+    said = str(_evidence(context, "action_error").get("error", ""))
+    problems: list[Json] = [f"{said}; {advice}" for sign, advice in FAULTS.items() if sign in said]
+    return {"problems": problems} if problems else {}
+
+
+async def _proven(context: ActionContext, params: SettleParams, sha: str, more: dict[str, Json]) -> Result:
+    verdicts = [GateVerdict.model_validate_json(await context.read(digest)) for digest in params.verdicts if digest]
+    verdicts = [verdict for verdict in verdicts if verdict.commit == sha]
+    gates: dict[str, Json] = {verdict.gate: verdict.digest for verdict in verdicts}
+    head = await context.port(Git).resolve(f"refs/heads/{params.branch}")
+    if head is None or not await context.port(Git).contains(head, sha):
+        why = f"{sha[:12]} is proven, and is not in {params.branch} any more: what is there now is looked at instead"
+        return Result(outputs={"sha": "", "proof": ""}, note=why)
+    for key in {step.setup for verdict in verdicts for step in verdict.steps if step.setup}:
+        await context.port(Setups).trust(key, context.run.run_id)
+    proof = params.proof if more.get("proof") else next((str(digest) for digest in gates.values()), "")
+    evidence: dict[str, Json] = {"sha": sha, "gates": gates, "head": head, **more}
+    said = Condition(name="main_proven", group=ENDS, evidence=evidence)
+    outputs: dict[str, Json] = {"sha": sha, "proof": proof}
+    # A dry run releases nothing: the run that would must still be started.
+    facts = {} if context.run.dry_run else {"proven": f"{params.branch}@{sha}"}
+    return Result(outputs=outputs, conditions=(said,), facts=facts)
+
+
+def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Result:
+    return Result(outputs=outputs, conditions=(Condition(name=name, group=ENDS, evidence=evidence),))
+
+
+def _evidence(context: ActionContext, ref: str) -> dict[str, Json]:
+    found = context.conditions.get(ref)
+    return dict(found.evidence) if found is not None else {}
+
+
+ACTIONS = (
+    ActionDef(
+        name="heal.plan", summary="Choose between a repair, a revert and a person.", run=plan, params=PlanParams,
+        raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
+    ),
+    BRIEF,
+    ActionDef(
+        name="heal.way", summary="Promote or propose, by the autonomy as it stands.", run=way, params=WayParams,
+        raises=(ConditionGroup(object="way", names=WAYS),), outputs=("way", "why"),
+    ),
+    ActionDef(
+        name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
+        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),
+    ),
+)  # fmt: skip

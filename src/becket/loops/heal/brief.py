@@ -1,0 +1,100 @@
+"""The brief for the agent: the failing evidence first, bounded and fenced (L24), then the rules of the guard."""
+
+from __future__ import annotations
+
+import secrets
+from importlib.resources import files
+
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.base import Json, Record
+from becket.contract.project import Projects
+from becket.contract.report import cap_text
+from becket.contract.template import fill
+from becket.verifiers.guard.briefing import rules_in_words
+
+SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
+
+
+class BriefParams(Record):
+    """All but `base` are artifacts or short texts; empty where there is nothing.
+
+    `commits` says for each summary what it is about: one of an earlier base would lead the agent astray.
+    """
+
+    base: str
+    summaries: tuple[str, ...]
+    commits: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    culprit: str = ""
+    culprit_subject: str = ""
+    diff: str = ""
+
+
+async def brief(context: ActionContext, params: BriefParams) -> Result:
+    config = await context.port(Projects).committed(params.base)
+    fence = secrets.token_hex(6)
+    about = params.commits or (params.base,) * len(params.summaries)
+    digests = [digest for digest, sha in zip(params.summaries, about, strict=True) if digest and sha == params.base]
+    evidence = "\n\n".join([await _text(context, digest) for digest in digests])
+    steps = [f"- {gate}: `{step.run}`" for gate, steps in config.gates.items() for step in steps]
+    known = {
+        "base": params.base[:12],
+        "evidence": _fenced(evidence, fence, SUMMARY_LIMIT),
+        "culprit": await _culprit(context, params, fence),
+        "before": await _before(context, fence),
+        "gates": "\n".join(steps),
+        "rules": rules_in_words(config),
+    }
+    template = (files(__package__) / "prompts" / "fix.md").read_text("utf-8")
+    text = fill(template, known.__getitem__)
+    outputs: dict[str, Json] = {
+        "text": await context.keep(text.encode(), "brief.md"),
+        "subject": _subject(params.failing),
+    }
+    return Result(outputs=outputs)
+
+
+def _subject(failing: tuple[str, ...]) -> str:
+    """What a reader of the history wants to know: which tests it repairs."""
+    if not failing:
+        return "Repair the gate"
+    names = [name.rpartition("::")[2].rpartition(": ")[2] for name in failing]
+    return f"Repair {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+async def _text(context: ActionContext, digest: str) -> str:
+    return (await context.read(digest)).decode(errors="replace") if digest else ""
+
+
+async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> str:
+    if not params.culprit:
+        return "Which commit broke it is not known."
+    shown = _fenced(await _text(context, params.diff), fence, DIFF_LIMIT)
+    return f"It broke with the commit {params.culprit[:12]}. Its change:\n{shown}"
+
+
+async def _before(context: ActionContext, fence: str) -> str:
+    """Why the last try did not count: the guard's refusals, the crossing, the candidate's own gates."""
+    told = context.outputs
+    parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
+    digests = [str(told.get(step, {}).get("summary") or "") for step in ("cf", "cs")]
+    parts += [await _text(context, digest) for digest in digests]
+    text = "\n".join(part for part in parts if part.strip())
+    if not text:
+        return ""
+    return "An earlier try was not proven. Why:\n" + _fenced(text, fence, FEEDBACK_LIMIT)
+
+
+def _fenced(text: str, fence: str, limit: int) -> str:
+    """What programs and other people wrote: material, marked as such, that cannot end its own fence."""
+    inside = cap_text(text, limit).replace(fence, "")
+    return f"<material-{fence}>\n{inside}\n</material-{fence}>"
+
+
+BRIEF = ActionDef(
+    name="heal.brief",
+    summary="Write the agent's brief from the failing evidence.",
+    run=brief,
+    params=BriefParams,
+    outputs=("text", "subject"),
+)
