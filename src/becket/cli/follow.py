@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from becket.app.compose import App
+    from becket.app.report.model import Report
     from becket.app.story import Story
     from becket.cli.story import Marks
 
@@ -139,17 +140,17 @@ def viewing(as_json: bool) -> Iterator[tuple[View, TextIO]]:
         yield Lines(sys.stdout), sys.stdout
 
 
-def print_story(story: Story) -> None:
+def print_story(story: Story, report: Report | None = None) -> None:
     from becket.cli.story import told
 
     console = paper()
-    console.print(told(story, marks_for(console)))
+    console.print(told(story, marks_for(console), report))
 
 
-def print_end(story: Story) -> None:
+def print_end(story: Story, report: Report | None = None) -> None:
     """After the view: on a terminal the whole story; in a pipe the run's name, its end and what to do now."""
     if sys.stdout.isatty():
-        print_story(story)
+        print_story(story, report)
         return
     from becket.cli.story import boxes, status_words
 

@@ -30,9 +30,8 @@ def glance(as_json: bool) -> None:
 def told(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from _house(now, paint)
     yield from _alerts(now, paint)
-    yield from _section("at work", now.running, lambda run: _at_work(run, now.now), paint)
-    yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
-    yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now), paint)
+    yield from _services(now, paint)
+    yield from queue_words(now, paint)
     yield from _approvals(now, paint)
     yield from _handoffs(now, paint)
     yield from _paused(now, paint)
@@ -45,9 +44,15 @@ def told(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield from ("", paint.yellow(words.STATUS_QUEUE))
 
 
+def queue_words(now: Snapshot, paint: Paint) -> Iterator[str]:
+    yield from _section("at work", now.running, lambda run: _at_work(run, now.now), paint)
+    yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
+    yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now), paint)
+
+
 def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield f"{paint.dim('repository')}  {now.root}"
-    yield f"{paint.dim('daemon')}      {_daemon(now, paint)}"
+    yield f"{paint.dim('daemon')}      {daemon_words(now, paint)}"
     if now.daemon is not None or now.watchdog is not None:
         up = paint.green(words.STATUS_UP.format(pid=now.watchdog)) if now.watchdog else paint.red(words.STATUS_DOWN)
         yield f"{paint.dim('watchdog')}    {up}"
@@ -62,7 +67,7 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield paint.red(safe(now.trouble))
 
 
-def _daemon(now: Snapshot, paint: Paint) -> str:
+def daemon_words(now: Snapshot, paint: Paint) -> str:
     if now.daemon is not None:
         return paint.green(words.STATUS_UP.format(pid=now.daemon))
     if now.wanted:
@@ -78,6 +83,17 @@ def _alerts(now: Snapshot, paint: Paint) -> Iterator[str]:
     for alert in now.alerts:
         times = f" ({alert.count} times)" if alert.count > 1 else ""
         yield paint.red(f"  ! {line(alert.text, 400)}{times}, since {clock(alert.since, now.now)}")
+
+
+def _services(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.services:
+        yield from ("", paint.bold("services"))
+    for item in now.services:
+        state = paint.green(item.state) if item.state == "up" else paint.yellow(item.state)
+        release = f"  {short(item.sha)}" if item.sha else ""
+        unwatched = f"  {words.SERVICE_ALONE}" if item.wanted and not item.supervised else ""
+        detail = f"  {line(item.detail)}" if item.detail else ""
+        yield f"  {item.name}  {state}{paint.dim(release + detail)}{paint.red(unwatched)}"
 
 
 def _section(title: str, runs: tuple[RunNow, ...], tell: Callable[[RunNow], str], paint: Paint) -> Iterator[str]:

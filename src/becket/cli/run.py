@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import emit, note
 from becket.cli.shape import AsJson, With, end, in_app, pairs
+from becket.contract.errors import UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -28,6 +30,10 @@ def run(
         str | None, typer.Option("--subject", help="What the run is about; else the loop's own.")
     ] = None,
     with_: With = None,
+    base_sha: Annotated[
+        str | None,
+        typer.Option("--base-sha", metavar="SHA", help="The commit the run is about; its beginning is enough."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Do all that is local; call no agent, let nothing out.")
     ] = False,
@@ -41,8 +47,10 @@ def run(
 
     if autonomy is not None and autonomy not in list(Autonomy):
         raise typer.BadParameter(f"{autonomy!r} is not one of {', '.join(Autonomy)}", param_hint="--autonomy")
+    if base_sha is not None and subject is not None:
+        raise UsageError(words.TWO_SUBJECTS)
     wish = Wish(
-        loop_id=loop, subject=subject, inputs=pairs(with_), dry_run=dry_run,
+        loop_id=loop, subject=subject, sha=base_sha, inputs=pairs(with_), dry_run=dry_run,
         autonomy=Autonomy(autonomy) if autonomy else None,
     )  # fmt: skip
 
@@ -69,6 +77,7 @@ def see(started: Started, follow: bool | None, as_json: bool) -> None:
 
 
 def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = False) -> None:
+    from becket.app.report.collect import read_report
     from becket.cli.follow import code_of, print_end, viewing
     from becket.cli.follow import follow as follow_run
 
@@ -80,7 +89,7 @@ def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = Fal
     if as_json:
         emit(document(story, created))
     else:
-        print_end(story)
+        print_end(story, in_app(lambda app: read_report(app, run_id)) if sys.stdout.isatty() else None)
         _say_why_it_rests(story)
     end(code_of(story.run))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from becket.contract.events import Event
     from becket.contract.run import Run, Started
 
-runs = group("Look at runs; cancel, retry or migrate them.")
+runs = group("Look at runs and their reports; cancel, retry or migrate them.")
 
 
 @runs.command("list")
@@ -74,6 +75,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Tell a run's story."""
+    from becket.app.report.collect import read_report
     from becket.app.story import read_story
     from becket.cli.follow import print_story
 
@@ -87,7 +89,46 @@ def show(
     elif as_json:
         emit(_whole(story))
     else:
-        print_story(story)
+        print_story(story, in_app(lambda app: read_report(app, story.run.run_id)))
+        _say_where_reports_are(story.run.run_id)
+
+
+def _say_where_reports_are(run_id: str) -> None:
+    from becket.app.report.write import written
+    from becket.app.state import find_state
+
+    for path in written(find_state(), run_id)[:1]:
+        note(words.REPORT_IS.format(path=path))
+
+
+@runs.command("report")
+def report(
+    run_id: RunId,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML file.")] = None,
+    md: Annotated[Path | None, typer.Option("--md", metavar="FILE", help="Write Markdown.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report a run from its records: Markdown, unless told otherwise."""
+    from becket.app.report.collect import read_report
+    from becket.app.report.html import html_of
+    from becket.app.report.markdown import markdown_of
+
+    found = in_app(lambda app: read_report(app, run_id))
+    for path, text in ((html, html_of), (md, markdown_of)):
+        if path is not None:
+            _write(path, text(found))
+    if as_json:
+        emit(found.model_dump(mode="json"))
+    elif html is None and md is None:
+        say(markdown_of(found).rstrip("\n"))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(words.cannot_write(str(path), error.strerror or str(error))) from None
+    note(words.REPORT_WROTE.format(path=path))
 
 
 def _output(story: Story, wanted: str) -> str:

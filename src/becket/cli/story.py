@@ -14,12 +14,14 @@ from rich.text import Text
 
 from becket.cli import words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
+from becket.cli.proof import proof_sections
 from becket.cli.timeline import Mark, Passage, Row, condition_words, passages
 from becket.contract.effect import Effect, EffectState
 from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Status, StepState
 
 if TYPE_CHECKING:
+    from becket.app.report.model import Report
     from becket.app.story import Story
 
 
@@ -65,12 +67,14 @@ EFFECT_STYLES = {
 NAME_WIDTH, WIDEST_NAME = 10, 20
 
 
-def told(story: Story, marks: Marks = UNICODE) -> RenderableType:
-    """The whole story."""
+def told(story: Story, marks: Marks = UNICODE, report: Report | None = None) -> RenderableType:
+    """The whole story; with its report also what was proven, and how."""
     found = passages(story)
     parts: list[RenderableType] = [head(story)]
     for passage in found:
         parts += [Text(), _passage(passage, marks, numbered=len(found) > 1)]
+    if report is not None:
+        parts += proof_sections(report)
     parts += _sections(story)
     parts += [part for box_ in boxes(story, marks) for part in (Text(), box_)]
     return Group(*parts)
@@ -225,6 +229,8 @@ def why(run: Run) -> Iterator[str]:
     """The reason of an end that is not success, with what is behind it."""
     yield words.reason(run.reason)
     for key, value in run.detail.items():
+        if value in (None, "", {}):
+            continue
         for item in value if isinstance(value, list) else [value]:
             yield digests_shortened(line(f"{key.replace('_', ' ')}: {item}", 240))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.plain import evidence, line, took
+from becket.contract.base import Json
 from becket.contract.condition import Condition, Conditions
 from becket.contract.run import ENDED, Status, Step, StepState
 from becket.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
@@ -147,8 +148,15 @@ def _with_log(condition: Condition, logs: Sequence[str]) -> Condition:
 
 def condition_words(condition: Condition, name: str | None = None) -> str:
     """`base.fast_red  (exit code 1, log 3fa2c91a)`."""
-    shown = evidence(condition.evidence)
+    shown = evidence({key: _told_value(value) for key, value in condition.evidence.items()})
     return f"{name or condition.ref}  ({shown})" if shown else name or condition.ref
+
+
+def _told_value(value: Json) -> Json:
+    """What is nested says too little in one line: reports and --json have it."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value)):
+        return None
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _outcome(decision: Step) -> str:

@@ -73,6 +73,12 @@ def no_output(run_id: str, name: str, known: str) -> str:
     return f"{run_id} has no output {name!r}; it has {known or 'none yet'}"
 
 
+def cannot_write(path: str, why: str) -> str:
+    return f"{path} cannot be written: {why}"
+
+
+TWO_SUBJECTS = "--base-sha and --subject both say what the run is about; give one of them"
+
 # Runs
 
 QUEUED_BEHIND_DAEMON = "The daemon works on it; follow it with `becket runs show {run_id} --follow`."
@@ -92,6 +98,9 @@ NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
+DIFF_CUT = "... {count} lines more; `becket runs report {run_id}` has them"
+REPORT_IS = "Its report: {path}"
+REPORT_WROTE = "Wrote {path}"
 STARTED = "{run_id}  {loop_id}  {subject}"
 
 STATUS = {
@@ -153,6 +162,14 @@ def scope(name: str) -> str:
     return "everything" if name == "all" else name.removeprefix("loop:")
 
 
+NO_RESCUES = "Nothing was rescued: no run left work behind."
+RESCUE_APPLIED = """\
+{name} is in {root}: {count}, staged and not committed.
+See it with `git diff --cached`; it is kept until `becket rescue drop {name}`."""
+RESCUE_DROPPED = """\
+{name} is dropped. Until git collects it, this brings it back:
+  git update-ref refs/becket/rescue/{name} {sha}"""
+
 # Loops
 
 NO_LOOPS = "No loops yet. Write one in .becket/loops/NAME.yaml; `becket init` brings an example."
@@ -188,6 +205,19 @@ UP_UNWATCHED = "The daemon is up (pid {pid}), but its watchdog did not start; se
 DOWN_DONE = "Stopped: {what}."
 DOWN_NOTHING = "Nothing was running."
 
+TREE_MADE = "Made {tree} at {branch}@{sha}."
+TREE_RESET = "Reset {tree} to {branch}@{sha}."
+TREE_SAVED = "What was left in it is saved: `becket rescue show {name}`."
+TREE_ENV = "Copied {name}."
+TREE_NO_ENV = "Did not copy {name}: {why}."
+TREE_NONE = "There is no {tree} yet: `becket worktree ensure` makes it."
+TREE_AT = "{tree} is at {branch}@{sha}{behind}."
+TREE_BEHIND = "; {branch} is at {sha}"
+TREE_CHANGED = "It holds more than its commit: {paths}"
+
+WATCH_NOTHING = "None: no loop of this repository has a commit trigger."
+WATCH_NO_LOG = "There is no log yet: {path}"
+
 STATUS_UP = "up (pid {pid})"
 STATUS_DOWN = "down"
 STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"
@@ -196,18 +226,50 @@ STATUS_QUEUE = "Nothing runs what is queued: `becket up --detach`."
 STATUS_NO_CONFIG = "There is no becket.yaml here yet: `becket init` writes one."
 STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the loops."
 
+# Services
+
+SERVICE_WHAT = "what about {name}? becket service {name} {verbs}"
+SERVICE_NONE = "becket.yaml has no services."
+SERVICE_NEXT = "next start at {at}"
+SERVICE_UNPROVEN = "NOT proven: no gate has passed this commit"
+SERVICE_RELEASING = "{sha} is being put into service"
+SERVICE_ASKED = "asked for: {what}"
+SERVICE_ALONE = "nobody watches over it: `becket up --detach`"
+SERVICE_FOLLOW_JSON = "--follow has no end, and --json is one document; use one of them"
+SERVICE_FAILED = "{name}: {verb} failed."
+SERVICE_DONE = {
+    "start": "{name} serves {sha}, healthy.",
+    "restart": "{name} serves {sha} again, healthy.",
+    "stop": "{name} is stopped.",
+    "build": "{name} is built at {sha} and answered on a free port; it is not in service.",
+}
+
 # Demo
 
-DEMO_REPO = "A scratch repository with a real fault: a page moved, and the links to it lead nowhere."
+DEMO_REPO = "A scratch repository with a small service, its tests, and an agent that is not to be trusted."
 DEMO_SANDBOX = "Sandbox: {kind} (holds {held})."
-DEMO_RUN = "Its loop {loop} is {lines} lines of YAML. Running it:"
-DEMO_PATCH = "The proven patch, kept as an output of the run:"
-DEMO_MAIN = "main is untouched at {sha}: this loop may only propose."
+DEMO_WITHOUT = "This sandbox does not hold {missing}; the demo's becket.yaml accepts that in so many words."
+DEMO_SERVES = "main@{sha} is proven and in service on port {port}."
+DEMO_BUG = "Somebody commits a bug: main@{sha}. Nothing more is done by hand."
+DEMO_MAIN = "main now:\n{log}"
+DEMO_HEALED = "main@{sha} is proven and in service on port {port}; water boils at 212 degrees Fahrenheit again."
+DEMO_REPORT = "The report: {path}"
 DEMO_VERIFY = "Everything the verdict rests on, checked again from the record:"
 DEMO_FAILED = "The demo did not end as it should: {why}."
 DEMO_KEPT = """\
 Kept in {folder}. Look around:
   becket -C {folder} runs show {run_id}
-  becket -C {folder} runs show {run_id} --output patch.diff
+  becket -C {folder} runs report {run_id}
   becket -C {folder} status"""
 DEMO_END = "Done in {took}. Your own repository: `becket init`."
+
+BENCH_FIGURES = {
+    "cheat": "caught:               {right} of {total} cheats that can be caught",
+    "unprovable": "shown to a person:    {right} of {total} that no proof can tell from honest work",
+    "honest": "promoted by itself:   {right} of {total} honest repairs",
+}
+BENCH_MISSED = "(below the bar)"
+BENCH_NOT_CONTAINED = (
+    "No sandbox holds files, processes and network here, so what the agents did outside their checkouts was not "
+    "judged. Install bubblewrap, then run it again."
+)

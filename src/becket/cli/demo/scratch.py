@@ -1,54 +1,82 @@
-"""The demo's repository: documents of which one moved, so that the links to it are dead."""
+"""The demo's repository: a small service with tests, first sound, then with a bug that somebody commits."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import socket
 import subprocess
+import sys
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from becket.contract.errors import UsageError
 
-LOOP_FILE = ".becket/loops/links.yaml"
-
+BUG = ("celsius * 9 / 5 + 32", "celsius * 2 + 30")
+BUG_MESSAGE = "Convert without slow divisions"
+PLACES = {
+    "kettle.py": "kettle.py",
+    "temperature.py": "temperature.py",
+    "test_temperature.py": "tests/test_temperature.py",
+    "run_tests.py": "tests/run_tests.py",
+    "apprentice.py": "tools/apprentice.py",
+}
 CONFIG = """\
 version: 1
 branch: main
-autonomy: propose
-sandbox: auto
+autonomy: release
+gates:
+  fast:
+    - {{name: unit, run: "{python} tests/run_tests.py", report: "junit:report.xml", min_tests: 4, timeout: 1m}}
+  slow:
+    - {{name: compiles, run: "{python} -m compileall -q kettle.py temperature.py", timeout: 1m}}
+test_side: ["tests/**"]
+services:
+  kettle: {{start: "exec {python} kettle.py", port: {port}, health: {{url: /health, samples: 3, soak: 1s}}}}
+agents:
+  fixer: {{driver: command, run: "{python} tools/apprentice.py", network: none, limits: {{time: 1m}}}}
+sandbox: {sandbox}
 """
 
-DOCUMENTS = {
-    "README.md": "# Kettle\n\nBoils water, on time.\n\nStart with [installing](docs/install.md) it, then read the\n"
-    "[guide](docs/guide.md).\n",
-    "docs/guide.md": "# Guide\n\n1. Do what [installing](install.md) says.\n2. Fill in water.\n3. Wait.\n4. Pour.\n\n"
-    "Back to the [start](../README.md).\n",
-    "docs/install.md": "# Installing\n\nPlug it in. The [guide](guide.md) has the rest.\n",
-}
 
-
-def make(folder: Path) -> None:
-    """Two commits: all is well; then a document moves and nobody mends what points at it."""
+def make(folder: Path, missing: Sequence[str]) -> int:
+    """One commit, all sound. `missing` is what the sandbox cannot hold: given up here in so many words."""
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty; give a new folder with --keep")
     folder.mkdir(parents=True, exist_ok=True)
     _git(folder, "init", "--quiet", "--initial-branch=main")
-    package = files("becket.cli.demo")
-    _write(folder / "becket.yaml", CONFIG)
-    _write(folder / LOOP_FILE, (package / "links.yaml").read_text("utf-8"))
-    _write(folder / "tools/check-links.sh", (package / "check-links.sh").read_text("utf-8"))
-    for name, text in DOCUMENTS.items():
-        _write(folder / name, text)
-    _commit(folder, "A kettle with documents")
-    moved = folder / "docs/setup/install.md"
-    moved.parent.mkdir()
-    (folder / "docs/install.md").rename(moved)
-    _write(moved, moved.read_text(encoding="utf-8").replace("(guide.md)", "(../guide.md)"))
-    _commit(folder, "Move the installation page")
+    port = _free_port()
+    sandbox = f"{{use: auto, without: [{', '.join(missing)}]}}" if missing else "auto"
+    python = shlex.quote(sys.executable)
+    _write(folder / "becket.yaml", CONFIG.format(python=python, port=port, sandbox=sandbox))
+    _write(folder / ".gitignore", "__pycache__/\nreport.xml\n")
+    package = files("becket.cli.demo") / "kettle"
+    for name, place in PLACES.items():
+        _write(folder / place, (package / name).read_text("utf-8"))
+    _commit(folder, "A kettle that knows when water boils")
+    return port
+
+
+def commit_the_bug(folder: Path) -> str:
+    source = folder / "temperature.py"
+    source.write_text(source.read_text(encoding="utf-8").replace(*BUG), encoding="utf-8")
+    _commit(folder, BUG_MESSAGE)
+    return head(folder)
 
 
 def head(folder: Path) -> str:
     return _git(folder, "rev-parse", "refs/heads/main").strip()
+
+
+def log(folder: Path) -> list[str]:
+    return _git(folder, "log", "--oneline", "--no-decorate", "-3", "main").splitlines()
+
+
+def _free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,77 @@
+"""`becket bench`: measure the loops against scripted agents."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import Paint, line
+from becket.cli.shape import AsJson, end, group
+
+if TYPE_CHECKING:
+    from becket.app.bench import BenchCase, Benched, BenchFigure
+
+bench = group("Measure the loops against scripted agents.")
+
+
+@bench.callback()
+def _group() -> None:
+    """Measure the loops against scripted agents."""
+
+
+@bench.command("cheats")
+def cheats(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="One case; may be repeated. All without it.")
+    ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="After every case, see that the next commit is proven too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let agents cheat, and others work honestly, in scratch repositories; count what the heal loop makes of it."""
+    from becket.app.bench import bench_cheats
+
+    found = bench_cheats(tuple(only or ()), thorough, lambda case: None if as_json else _progress(case))
+    if as_json:
+        emit(_document(found))
+    else:
+        _print(found)
+    end(int(not found.ok))
+
+
+def _progress(case: BenchCase) -> None:
+    note(f"  {'ok ' if case.ok else 'BAD'} {case.name} ({case.seconds:.1f} s)")
+
+
+def _document(found: Benched) -> dict[str, object]:
+    figures = {
+        figure.name: {"right": figure.right, "total": figure.total, "bar": figure.bar, "ok": figure.ok}
+        for figure in found.figures
+    }
+    cases = [dataclasses.asdict(case) for case in found.cases]
+    return {"ok": found.ok, "contained": found.contained, "figures": figures, "cases": cases}
+
+
+def _print(found: Benched) -> None:
+    rows = [[case.kind, case.name, case.ended, _why(case)] for case in found.cases]
+    columns(["kind", "case", "ended", "why"], rows)
+    say()
+    for figure in found.figures:
+        say(_figure(figure))
+    if not found.contained:
+        say(words.BENCH_NOT_CONTAINED)
+
+
+def _why(case: BenchCase) -> str:
+    return line("; ".join(case.problems or case.against or case.shown[:1]) or "-")
+
+
+def _figure(figure: BenchFigure) -> str:
+    paint = Paint()
+    text = words.BENCH_FIGURES[figure.name].format(right=figure.right, total=figure.total)
+    return text if figure.ok else paint.red(f"{text} {words.BENCH_MISSED}")

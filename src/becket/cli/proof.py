@@ -1,0 +1,118 @@
+"""What a run's proof rests on, as something Rich can print: gates, crossing, culprit, guard, change.
+
+By what the run left, not by the loop's name: a run without gates has none of these sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from becket.app.report.diff import lines_of
+from becket.cli import words
+from becket.cli.plain import line, safe, short, took
+
+if TYPE_CHECKING:
+    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, Report
+
+MOST_DIFF_LINES = 120
+MOST_SUMMARY_LINES = 40
+MOST_TESTS = 20
+
+COLORS = {"green": "green", "red": "bold red", "undecided": "bold yellow"}
+DIFF_STYLES = {"add": "green", "remove": "red", "hunk": "cyan", "file": "bold", "about": "dim", "same": ""}
+
+
+def proof_sections(report: Report) -> Iterator[RenderableType]:
+    if report.gates:
+        yield from _titled("gates")
+        for gate in report.gates:
+            yield from _gate(gate)
+    for found in report.culprits:
+        if found.commit:
+            yield from _titled("culprit")
+            who = Text.assemble("  ", (short(found.commit), "cyan"), "  ", line(found.subject, 100))
+            yield who.append(f"  {line(found.why)}", "dim")
+    for guard in report.guards:
+        if guard.refusals or guard.notes:
+            yield from _guard(guard)
+    for crossing in report.crossings:
+        yield from _crossing(crossing)
+    for change in report.changes:
+        yield from _change(change, report.run.run_id)
+    for lost in report.lost:
+        yield Text(line(lost), "bold red")
+
+
+def _titled(title: str, more: str = "", style: str = "") -> Iterator[Text]:
+    yield Text()
+    yield Text.assemble((title, "bold"), "  " if more else "", (more, style))
+
+
+def _gate(gate: GateFacts) -> Iterator[RenderableType]:
+    color = COLORS.get(gate.color, "")
+    yield Text.assemble("  ", f"{line(gate.of)} {line(gate.gate)} ", (gate.color, color), f"  at {short(gate.commit)}")
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    for step in gate.steps:
+        failing = f", {len(step.failing)} failing" if step.failing else ""
+        reused = f" of {line(step.reused_from)}" if step.reused_from else ""
+        grid.add_row(
+            "   ",
+            Text(line(step.step, 40)),
+            Text(step.color, COLORS.get(step.color, "")),
+            Text(f"{step.tests_run} tests{failing}"),
+            Text(took(step.seconds), "dim"),
+            Text(f"receipt {short(step.receipt)}{reused}", "dim"),
+        )
+    yield grid
+    if gate.color != "green" and gate.summary.strip():
+        yield from _capped(safe(gate.summary).rstrip().split("\n"), MOST_SUMMARY_LINES)
+
+
+def _capped(lines: list[str], most: int) -> Iterator[Text]:
+    for text in lines[:most]:
+        yield Text(f"      {text}", "dim" if text.startswith("---") else "")
+    if len(lines) > most:
+        yield Text(f"      ... {len(lines) - most} lines more", "dim")
+
+
+def _guard(guard: GuardFacts) -> Iterator[RenderableType]:
+    yield from _titled("guard", line(guard.says), "bold red" if guard.refusals else "")
+    for one in guard.refusals:
+        where = f"{one.path}:{one.line}" if one.line else one.path
+        yield Text.assemble(
+            "  ", (f"{line(where)} {one.rule}", "red"), f": {line(one.message)}", (f" ({one.more})", "dim")
+        )
+    for one in guard.notes:
+        yield Text.assemble("  ", (f"{line(one.path)}:{one.line} {one.rule}", "yellow"), f": {line(one.message)}")
+
+
+def _crossing(crossing: CrossingFacts) -> Iterator[RenderableType]:
+    good = crossing.says == "crossed"
+    yield from _titled("crossing", crossing.says.replace("_", " "), "green" if good else "bold yellow")
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    for test in crossing.tests[:MOST_TESTS]:
+        grid.add_row(
+            " ",
+            Text(line(test.test, 100)),
+            Text(f"failed on parent {short(test.parent)}", "dim"),
+            Text(f"{'passed on' if good else 'on'} child {short(test.child)}", "dim"),
+        )
+    yield grid
+    if (more := len(crossing.tests) - MOST_TESTS) > 0:
+        yield Text(f"  ... {more} more", "dim")
+    for why in dict.fromkeys(why for test in crossing.tests for why in test.against):
+        yield Text(f"  {line(why)}", "yellow")
+
+
+def _change(change: ChangeFacts, run_id: str) -> Iterator[RenderableType]:
+    yield from _titled("change", f"{change.kind or 'commit'} {short(change.commit)} on {short(change.parent)}", "dim")
+    lines = list(lines_of(change.diff))
+    for item in lines[:MOST_DIFF_LINES]:
+        yield Text(f"  {safe(item.text)}", DIFF_STYLES[item.kind])
+    if (more := len(lines) - MOST_DIFF_LINES + change.left_out) > 0:
+        yield Text(f"  {words.DIFF_CUT.format(count=more, run_id=run_id)}", "dim")

@@ -1,0 +1,104 @@
+"""`becket rescue`: work in progress that was saved when something ended."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from becket.cli import words
+from becket.cli.paper import columns, emit, note, say
+from becket.cli.plain import clock, safe, short
+from becket.cli.shape import AsJson, group, in_app
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
+    from becket.app.rescue import Saved
+    from becket.contract.base import Json
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="See `becket rescue list`; its beginning is enough.")]
+
+rescue = group("See, bring back or drop work that was saved when a run ended.")
+
+
+@rescue.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List what was saved, newest first, with the paths it changes."""
+    from becket.app.rescue import saved
+
+    found = in_app(saved)
+    if as_json:
+        emit([_document(item) for item in found])
+    elif not found:
+        note(words.NO_RESCUES)
+    else:
+        columns(("rescue", "saved", "on", "subject", "paths"), [_listed(item) for item in found])
+
+
+def _document(item: Saved) -> dict[str, Json]:
+    return {**item.rescue.model_dump(mode="json"), "paths": list(item.paths)}
+
+
+def _listed(item: Saved) -> tuple[str, ...]:
+    kept = item.rescue
+    return (kept.name, clock(kept.at), short(kept.parent), kept.subject, ", ".join(item.paths))
+
+
+@rescue.command("show")
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Print the patch, as `git apply` takes it."""
+
+    async def read(app: App) -> tuple[Saved, bytes]:
+        from becket.app.rescue import find, patch
+
+        found = await find(app, name)
+        return found, await patch(app, found)
+
+    found, text = in_app(read)
+    if as_json:
+        emit(_document(found) | {"patch": text.decode("utf-8", "replace")})
+    elif sys.stdout.isatty():
+        say(safe(text.decode("utf-8", "replace")))
+    else:
+        sys.stdout.buffer.write(text)
+
+
+@rescue.command("apply")
+def apply(
+    name: Name,
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Another work tree of this repository.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put it into your work tree, whole or not at all; nothing is committed."""
+
+    async def work(app: App) -> tuple[Saved, Path]:
+        from becket.app.rescue import apply
+
+        return await apply(app, name, to)
+
+    found, root = in_app(work)
+    if as_json:
+        emit(_document(found) | {"applied_to": str(root)})
+        return
+    count = f"{len(found.paths)} path{'' if len(found.paths) == 1 else 's'}"
+    say(words.RESCUE_APPLIED.format(name=found.rescue.name, root=root, count=count))
+
+
+@rescue.command("drop")
+def drop(name: Name, as_json: AsJson = False) -> None:
+    """Let it go."""
+
+    async def work(app: App) -> Saved:
+        from becket.app.rescue import drop
+
+        return await drop(app, name)
+
+    found = in_app(work)
+    if as_json:
+        emit(_document(found))
+    else:
+        say(words.RESCUE_DROPPED.format(name=found.rescue.name, sha=found.rescue.sha))
