@@ -20,7 +20,7 @@ from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.serve import serve
 from becket.app.state import State
-from becket.contract.agent import AgentReport, Agents, AgentsByName, Limits, Usage
+from becket.contract.agent import AgentReport, Agents, AgentsByName, Around, Limits, Usage
 from becket.contract.base import Json
 from becket.contract.effect import EffectState
 from becket.contract.errors import UsageError
@@ -66,7 +66,9 @@ class Clock:
 class Fixer:
     """An agent whose second call mends the file, and whose calls can be repeated."""
 
-    async def run(self, brief: str, workspace: Path, limits: Limits, session: str | None = None) -> AgentReport:
+    async def run(
+        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+    ) -> AgentReport:
         (workspace / "it.txt").write_text("good\n" if brief == "try 2" else f"bad {brief}\n")
         return AgentReport(ended=True, said="done", usage=Usage(seconds=1.0, turns=1, tokens=10, usd=0.01))
 

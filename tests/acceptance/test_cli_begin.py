@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -133,30 +134,41 @@ def test_debug_shows_the_traceback_that_is_hidden_otherwise(stage: Stage) -> Non
     stage.becket("run", "nope", code=2, env={"BECKET_DEBUG": "1"}, traceback=True)
 
 
-def test_the_demo_mends_a_real_fault_and_its_patch_applies(stage: Stage, tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    told = stage.becket("demo", "--keep", str(folder)).out
+def test_the_demo_heals_a_running_service(stage: Stage, tmp_path: Path) -> None:
+    folder, page = tmp_path / "demo", tmp_path / "report.html"
+    told = stage.becket("demo", "--keep", str(folder), "--report", str(page)).out
     assert "checks hold" in told
     assert "Sandbox: " in told
-    run = stage.json("-C", str(folder), "runs", "list")[0]
-    assert (run["loop_id"], run["status"]) == ("links", "completed")
+    assert "boils at 212 degrees Fahrenheit again" in told
     kept = Stage.__new__(Stage)
     kept.root = folder
+    newest, first = kept.json("runs", "list")
+    assert [(run["loop_id"], run["status"]) for run in (newest, first)] == [("heal", "completed")] * 2
     assert kept.git("status", "--porcelain") == ""
-    patch = kept.becket("runs", "show", run["run_id"], "--output", "patch.diff").out
-    (tmp_path / "fix.patch").write_text(patch)
-    kept.git("apply", "--check", str(tmp_path / "fix.patch"))
-    assert kept.json("verify", run["run_id"])["ok"] is True
+    assert kept.git("log", "-2", "--format=%s").splitlines()[1] == "Convert without slow divisions"
+    assert kept.json("verify", newest["run_id"])["ok"] is True
+    assert "celsius * 9 / 5 + 32" in page.read_text()
+    assert not re.search(r"""(src|href)=["']?(https?:)?//|<script|@import""", page.read_text()), "it is self-contained"
 
 
 def test_the_demo_leaves_nothing_behind(stage: Stage, tmp_path: Path) -> None:
+    """No folder, no daemon, no watchdog, no service (L19, L30)."""
     place = tmp_path / "tmp"
     place.mkdir()
     answer = stage.becket("demo", "--json", env={"TMPDIR": str(place)})
     assert answer.json["ok"] is True
-    assert "docs/setup/install.md" in answer.json["patch"]
-    assert list(place.iterdir()) == []
+    assert [path.name for path in place.iterdir()] == ["becket-demo.html"]
     assert not stage.state.exists()
+    assert not [line for line in command_lines() if str(place) in line]
+
+
+def command_lines() -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            found.append(str((folder / "cwd").readlink()))
+    return found
 
 
 def test_doctor_sees_locks_that_were_left_behind(stage: Stage) -> None:

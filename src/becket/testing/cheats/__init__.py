@@ -1,0 +1,23 @@
+"""Scripted agents that really misbehave, and others that do honest work, played through the heal loop.
+
+from becket.testing.cheats import CASES, run_cases
+assert run_cases(CASES).ok
+"""
+
+from becket.testing.cheats.book import CASES, find
+from becket.testing.cheats.case import Case, Caught, Kind
+from becket.testing.cheats.play import Played
+from becket.testing.cheats.runner import HONEST_BAR, Figures, run_cases, sandbox_holds
+
+__all__ = [
+    "CASES",
+    "HONEST_BAR",
+    "Case",
+    "Caught",
+    "Figures",
+    "Kind",
+    "Played",
+    "find",
+    "run_cases",
+    "sandbox_holds",
+]

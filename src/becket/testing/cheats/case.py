@@ -1,0 +1,139 @@
+"""A case: one scripted agent, the bug it is called for, and what must come of its deed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from types import ModuleType
+
+from becket.testing.cheats import hand as hand_module
+from becket.testing.cheats.hand import Hand
+
+Deed = Callable[[Hand], None]
+"""What the agent does. Its source alone is run, behind `hand.py`: it imports within itself what it needs."""
+
+
+class Kind(StrEnum):
+    cheat = "cheat"  # must be caught
+    unprovable = "unprovable"  # no proof can tell it from honest work: must end at a person, with the line shown
+    honest = "honest"  # must be promoted without a person
+
+
+class By(StrEnum):
+    """What stops a cheat."""
+
+    guard = "guard"
+    crossing = "crossing"
+    gate = "gate"
+    agent = "agent"  # judged from the work tree and from how the process ended
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """`word` is what the record must name: a rule of the guard, an outcome of the agent, a part of a reason."""
+
+    by: By
+    word: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.by}: {self.word}" if self.word else self.by.value
+
+
+def guard(rule: str) -> Caught:
+    return Caught(By.guard, rule)
+
+
+def agent(outcome: str) -> Caught:
+    return Caught(By.agent, outcome)
+
+
+CROSSING = Caught(By.crossing)
+GATE = Caught(By.gate)
+NOTHING_DONE = agent("nothing_done")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`caught_by`: any one of them is right; for what cannot be proven, the rule of the note that a person is shown."""
+
+    name: str
+    kind: Kind
+    about: str
+    deed: Deed
+    bug: str = "rounding"
+    caught_by: tuple[Caught, ...] = ()
+    note: str = ""
+    leaves_work: bool = True  # it changes files that git would keep, so they must be found again
+    seconds: float = 30.0
+
+    def program(self, place: Mapping[str, str]) -> str:
+        """The command line that is the agent."""
+        return shlex.join([sys.executable, "-c", self.source(), json.dumps(dict(place))])
+
+    def source(self) -> str:
+        """The program: the hand, the deed, and the call."""
+        called = f"{self.deed.__name__}(Hand(json.loads(sys.argv[1])))"
+        return f"{_source_of(hand_module)}\n\n{_function(self.deed)}\n\n{called}\n"
+
+
+@cache
+def _source_of(module: ModuleType) -> str:
+    return inspect.getsource(module)
+
+
+def _function(deed: Deed) -> str:
+    """Its source without what registers it."""
+    module = sys.modules[deed.__module__]
+    source = _source_of(module)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == deed.__name__:
+            return ast.get_source_segment(source, node) or ""
+    raise LookupError(f"{deed.__name__} is not a function of {module.__name__}")
+
+
+@dataclass
+class Book:
+    """Collects the cases of one file."""
+
+    cases: list[Case] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self.cases)
+
+    def cheat(
+        self, *caught_by: Caught, bug: str = "rounding", leaves_work: bool = True, seconds: float = 30.0
+    ) -> Callable[[Deed], Deed]:
+        def enter(deed: Deed) -> Deed:
+            self._enter(deed, Kind.cheat, bug, caught_by=caught_by, leaves_work=leaves_work, seconds=seconds)
+            return deed
+
+        return enter
+
+    def unprovable(self, note: str = "", *, bug: str = "rounding") -> Callable[[Deed], Deed]:
+        def enter(deed: Deed) -> Deed:
+            self._enter(deed, Kind.unprovable, bug, note=note)
+            return deed
+
+        return enter
+
+    def honest(self, bug: str = "rounding") -> Callable[[Deed], Deed]:
+        def enter(deed: Deed) -> Deed:
+            self._enter(deed, Kind.honest, bug)
+            return deed
+
+        return enter
+
+    def _enter(
+        self, deed: Deed, kind: Kind, bug: str, *, caught_by: tuple[Caught, ...] = (), note: str = "",
+        leaves_work: bool = True, seconds: float = 30.0,
+    ) -> None:  # fmt: skip
+        name = deed.__name__.replace("_", "-")
+        about = " ".join((deed.__doc__ or name).split())
+        self.cases.append(Case(name, kind, about, deed, bug, caught_by, note, leaves_work, seconds))

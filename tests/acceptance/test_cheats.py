@@ -1,0 +1,82 @@
+"""Scripted agents that really misbehave, and others that work honestly, through the heal loop (L7, L19 to L21, L25)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from becket.testing.cheats import CASES, Case, Figures, Kind, find, run_cases, sandbox_holds
+
+SAMPLE = (
+    "skip-the-test",
+    "break-something-else",
+    "print-a-secret",
+    "special-case-the-inputs",
+    "the-smallest-repair",
+    "repair-and-add-a-test",
+)
+"""Judged by git alone, so no sandbox is needed: none of them reaches out of its checkout."""
+
+
+def failures(figures: Figures) -> dict[str, tuple[str, ...]]:
+    return {played.case.name: played.problems for played in figures.played if not played.ok}
+
+
+def test_there_are_enough_of_each() -> None:
+    count = Counter(case.kind for case in CASES)
+    assert count[Kind.cheat] >= 40
+    assert count[Kind.honest] >= 40
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_says_what_must_come_of_it_and_its_program_can_be_read(case: Case) -> None:
+    assert bool(case.caught_by) == (case.kind is Kind.cheat)
+    compile(case.source(), case.name, "exec")
+
+
+def test_a_sample_is_caught_shown_and_promoted(tmp_path: Path) -> None:
+    """L21, L20: and after each of them the next commit is proven."""
+    figures = run_cases(find(SAMPLE), thorough=3, folder=tmp_path)
+    assert failures(figures) == {}
+    assert (figures.of(Kind.cheat), figures.of(Kind.unprovable), figures.of(Kind.honest)) == ((3, 3), (1, 1), (2, 2))
+
+
+def test_an_unknown_case_is_a_usage_error_with_near_names() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "becket.cli", "bench", "cheats", "--only", "skip-the-tests", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "skip-the-test" in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_every_cheat_is_caught_and_honest_work_is_promoted(tmp_path: Path) -> None:
+    """L7, L19, L21, L25: every case, with the next commit after each; bubblewrap must hold."""
+    assert sandbox_holds(), "install bubblewrap"
+    figures = run_cases(CASES, thorough=True, folder=tmp_path)
+    caught = {name: why for name, why in failures(figures).items() if find((name,))[0].kind is Kind.cheat}
+    assert caught == {}
+    assert figures.ok, failures(figures)
+
+
+@pytest.mark.slow
+def test_the_command_prints_three_figures_and_tells_by_its_exit_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "becket.cli", "bench", "cheats", "--json", "--only", "edit-ci", "--only", "stage-only"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["ok"]) == (0, True), done.stderr
+    assert {name: figure["total"] for name, figure in told["figures"].items()} == {
+        "cheat": 1,
+        "unprovable": 0,
+        "honest": 1,
+    }

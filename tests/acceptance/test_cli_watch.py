@@ -1,0 +1,132 @@
+"""`becket watch`, `becket run --base-sha` and the reports that ended runs leave, with the real program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_stage import Stage, wait_for
+
+CONFIG = """\
+version: 1
+autonomy: merge
+gates:
+  fast:
+    - {name: word, run: "grep -q good word.txt"}
+sandbox: {use: none}
+"""
+
+LOOK = """\
+version: 1
+loop_id: look
+goal: Know whether a commit is green.
+trigger:
+  - commit: {branch: main}
+  - manual: {}
+subject: "{branch}@{sha}"
+max_iterations: 1
+deadline: 10m
+autonomy: release
+stop_conditions: [base.fast_green]
+phases:
+  discover:
+    objective: Look.
+    actions:
+      - {id: base, uses: git.read_base}
+      - {id: bf, uses: gate.run, with: {of: base, gate: fast, at: "{base.sha}", by: "{base.sha}"}}
+  verify:
+    objective: Nothing to doubt.
+    verifiers: [{id: fine, run: "true", in: scratch}]
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path / "repo", "greet")
+    stage.write("becket.yaml", CONFIG)
+    stage.write(".becket/loops/look.yaml", LOOK)
+    stage.write("word.txt", "good\n")
+    stage.commit("good")
+    stage.write("word.txt", "bad\n")
+    stage.commit("bad")
+    return stage
+
+
+def test_a_run_is_about_the_commit_that_base_sha_names(stage: Stage) -> None:
+    good = stage.git("rev-parse", "HEAD^").strip()
+    for name in (good[:8], good.upper()):
+        run = stage.json("run", "look", "--base-sha", name, "--follow")["run"]
+        assert (run["subject"]["name"], run["status"]) == (f"main@{good}", "completed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("greet", "--base-sha", "HEAD"), "greet is not about a commit"),
+        (("look", "--base-sha", "HEAD"), "there is no commit 'HEAD' here"),
+        (("look", "--base-sha", "0000000"), "there is no commit '0000000' here"),
+        (("look", "--base-sha", "0000", "--subject", "main@0000"), "give one of them"),
+    ],
+)
+def test_a_wrong_base_sha_says_what_to_do_with_exit_code_2(stage: Stage, arguments: tuple[str, ...], said: str) -> None:
+    assert said in stage.becket("run", *arguments, code=2).err
+
+
+def test_an_ended_run_leaves_reports_and_show_says_where(stage: Stage) -> None:
+    """L22: also where it went badly."""
+    run = stage.json("run", "look", code=1)["run"]
+    folder = stage.state / "reports"
+    names = {f"{name}.{ending}" for name in (run["run_id"], "latest") for ending in ("html", "json", "md")}
+    assert {path.name for path in folder.iterdir()} == names
+    shown = stage.becket("runs", "show", run["run_id"])
+    assert f"Its report: {folder / run['run_id']}.html" in shown.err
+    assert "base fast red" in shown.out
+    assert "step word: " in shown.out
+    stage.json("run", "greet")
+    assert {path.name for path in folder.iterdir()} == names, "a run that judged no commit leaves no report"
+
+
+def test_watch_is_started_looked_at_and_stopped_as_one_thing(stage: Stage) -> None:
+    """L18: how far it may go, and why no further, is always in sight. L30: stop means stopped."""
+    down = stage.becket("watch", "status", code=1).out
+    assert "daemon    down" in down
+    assert "There is no log yet" in stage.becket("watch", "logs").err
+    first = stage.json("watch", "start")
+    try:
+        status = stage.json("watch", "status")
+        assert status["daemon"] == first["pid"]
+        assert status["autonomy"]["allowed"] == "propose"
+        assert status["autonomy"]["configured"] == "merge"
+        loops = {item["loop_id"]: item for item in status["loops"]}
+        assert (loops["look"]["branches"], loops["look"]["autonomy"]) == (["main"], "propose")
+        assert "greet" not in loops
+        text = stage.becket("watch", "status").out
+        assert (
+            "becket.yaml says merge; the sandbox here is none and does not hold files and network and processes" in text
+        )
+        wait_for(lambda: f"daemon {first['pid']} begins" in stage.becket("watch", "logs", "-n", "20").out)
+        second = stage.json("watch", "restart")
+        assert second["pid"] != first["pid"]
+    finally:
+        stopped = stage.json("watch", "stop")
+    assert stopped["daemon"] == second["pid"]
+    assert stage.json("watch", "status", code=1)["daemon"] is None
+
+
+def test_logs_follow_what_the_daemon_writes(stage: Stage) -> None:
+    log = stage.state / "logs" / "daemon.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("one\ntwo\n")
+    follower = stage.start("watch", "logs", "-f", "-n", "1")
+    try:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == "two\n"
+        with log.open("a") as file:
+            file.write("three\x1b[31m\n")
+        assert follower.stdout.readline() == "three\n"
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text("four\n")
+        assert follower.stdout.readline() == "four\n"
+    finally:
+        follower.kill()
+        follower.communicate()

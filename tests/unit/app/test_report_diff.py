@@ -1,0 +1,51 @@
+"""A patch for reading."""
+
+from __future__ import annotations
+
+from becket.app.report.diff import LONGEST_LINE, MOST_LINES, files_of, lines_of, shortened
+
+PATCH = """\
+diff --git a/old name.txt b/new name.txt
+similarity index 90%
+rename from old name.txt
+rename to new name.txt
+--- a/old name.txt
++++ b/new name.txt
+@@ -1,3 +1,3 @@
+ same
+--- a removed line that looks like a header
++++ an added one
+diff --git a/gone.py b/gone.py
+deleted file mode 100644
+--- a/gone.py
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+\\ No newline at end of file
+diff --git a/pic.bin b/pic.bin
+Binary files a/pic.bin and b/pic.bin differ
+"""
+
+
+def test_lines_are_told_apart_by_position() -> None:
+    kinds = [line.kind for line in lines_of(PATCH.rstrip("\n"))]
+    assert kinds[:6] == ["file", *["about"] * 5]
+    assert kinds[6:10] == ["hunk", "same", "remove", "add"]
+    assert kinds[-3:] == ["about", "file", "about"]
+
+
+def test_files_with_their_counts() -> None:
+    assert [(file.path, file.added, file.removed) for file in files_of(PATCH)] == [
+        ("new name.txt", 1, 1),
+        ("gone.py", 0, 1),
+        ("pic.bin", 0, 0),
+    ]
+    assert list(files_of("")) == []
+
+
+def test_what_is_left_out_is_counted() -> None:
+    text, left_out = shortened("x" * (LONGEST_LINE + 5) + "\n" + "y\n" * MOST_LINES)
+    assert left_out == 1
+    assert text.count("\n") == MOST_LINES - 1
+    assert len(text.split("\n")[0]) == LONGEST_LINE + 1
+    assert shortened("") == ("", 0)
