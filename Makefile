@@ -9,7 +9,7 @@ DOCS := .cache/docs
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test test-slow check format bench docs lock clean bubblewrap
+.PHONY: help demo test test-slow check format bench docs lock clean bubblewrap languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -21,7 +21,7 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 test: $(STAMP) ## everything that needs only Python, git and make
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
 
-test-slow: $(STAMP) bubblewrap ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
+test-slow: $(STAMP) bubblewrap languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 check: $(STAMP) ## formatting, lint, types and the walls between the rooms
@@ -34,8 +34,9 @@ format: $(STAMP) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(BENCH)/.installed ## what the engine costs, beside the physical limit and its peers
+bench: $(BENCH)/.installed ## what the engine and the heal loop cost, beside the physical limit, their peers and a shell script
 	$(BENCH)/bin/python bench/engine.py $(BENCH_ARGS)
+	$(BENCH)/bin/python bench/heal.py $(BENCH_ARGS)
 
 docs: $(DOCS)/.installed $(STAMP) ## build the documentation, strictly
 	$(BIN)/python docs/_generate.py --check
@@ -51,6 +52,11 @@ clean: ## remove everything that make has made
 
 bubblewrap:
 	@command -v bwrap >/dev/null || { echo "installing bubblewrap"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq bubblewrap >/dev/null; }
+
+# In /usr/bin: a tool below HOME is not seen by what runs contained.
+languages:
+	@want=""; for need in node:nodejs go:golang-go cargo:cargo; do [ -x /usr/bin/$${need%%:*} ] || want="$$want $${need##*:}"; done; \
+	[ -z "$$want" ] || { echo "installing$$want"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq $$want >/dev/null; }
 
 $(STAMP): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
