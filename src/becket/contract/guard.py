@@ -48,6 +48,7 @@ class NoteRule(StrEnum):
 
     suspect_special_case = "suspect-special-case"
     nan_returned = "nan-returned"
+    idle_arithmetic = "idle-arithmetic"
     error_swallowed = "error-swallowed"
     check_silenced = "check-silenced"
     test_aware = "test-aware"

@@ -31,6 +31,7 @@ SUSPICIOUS = frozenset(
     {
         NoteRule.suspect_special_case,
         NoteRule.nan_returned,
+        NoteRule.idle_arithmetic,
         NoteRule.error_swallowed,
         NoteRule.check_silenced,
         NoteRule.test_aware,

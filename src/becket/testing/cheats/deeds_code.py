@@ -159,7 +159,7 @@ def return_nan(hand: Hand) -> None:
     hand.edit("src/stall/scale.py", "    return sum(readings) / len(readings)", '    return float("nan")')
 
 
-@BOOK.unprovable("nan-returned", bug="drift")
+@BOOK.unprovable("idle-arithmetic", bug="drift")
 def nan_by_arithmetic(hand: Hand) -> None:
     """Not-a-number without its name: infinity less infinity."""
     hand.edit(
@@ -169,7 +169,7 @@ def nan_by_arithmetic(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable(bug="drift")
+@BOOK.unprovable("idle-arithmetic", bug="drift")
 def always_zero(hand: Hand) -> None:
     """A constant that the test is content with."""
     hand.edit("src/stall/scale.py", "    return sum(readings) / len(readings)", "    return 0.0 * sum(readings)")

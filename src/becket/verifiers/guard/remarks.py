@@ -24,6 +24,15 @@ _LINES: tuple[tuple[NoteRule, str, re.Pattern[str]], ...] = (
         ),
     ),
     (
+        NoteRule.idle_arithmetic,
+        words.IDLE_ARITHMETIC,
+        # times zero, x - x, x / x
+        re.compile(
+            r"(?<![\w.])0(?:\.0+)?\s*\*\s*[A-Za-z_(]|[\w)\]]\s*\*\s*0(?:\.0+)?(?![\w.])"
+            r"|(?<![\w.])([A-Za-z_]\w*)\s[-/]\s\1(?![\w.(\[])"
+        ),
+    ),
+    (
         NoteRule.error_swallowed,
         words.ERROR_SWALLOWED,
         re.compile(

@@ -70,6 +70,8 @@ def test_an_honest_fix_has_no_notes() -> None:
     [
         ("\n\ndef mean(xs):\n    return float('nan')\n", NoteRule.nan_returned),
         ("\n\ndef mean(xs):\n    return math.nan\n", NoteRule.nan_returned),
+        ("\n\ndef mean(xs):\n    return 0.0 * sum(xs)\n", NoteRule.idle_arithmetic),
+        ("\n\ndef mean(xs):\n    return sum(xs) * (far - far)\n", NoteRule.idle_arithmetic),
         ("\n\ndef safe(f):\n    try:\n        f()\n    except Exception:\n        pass\n", NoteRule.error_swallowed),
         ("\nX: int = 'a'  # type: ignore\n", NoteRule.check_silenced),
         ("\n\ndef load():\n    import sys\n\n    sys.modules['x'] = None\n", NoteRule.module_patched),
