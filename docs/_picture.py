@@ -21,7 +21,7 @@ from rich.text import Text
 
 TARGET = Path(__file__).parent / "assets" / "story.svg"
 WIDTH = 100
-LEFT_OUT = "outputs"
+LEFT_OUT = "gates|effects|outputs"
 """The picture ends where the tables of details begin."""
 
 
@@ -63,7 +63,7 @@ def story() -> str:
 
 def draw(said: str) -> str:
     shown = Text.from_ansi(said)
-    end = re.search(rf"^{LEFT_OUT}$", shown.plain, re.MULTILINE)
+    end = re.search(rf"^(?:{LEFT_OUT})\b", shown.plain, re.MULTILINE)
     console = Console(record=True, width=WIDTH, file=io.StringIO())
     console.print(shown[: end.start()] if end else shown, end="")
     # Nothing from outside: no font to fetch, no address at all.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from becket.cli.story import Marks
 
 WIDEST, PIPE_WIDTH = 110, 100
-NOISE = frozenset({Kind.child_started, Kind.child_ended})
-"""Events that tell of processes; `becket runs events` has them."""
+NOISE = frozenset({Kind.child_started, Kind.child_ended, Kind.step_skipped})
+"""Events that tell of processes and of what was left out; `becket runs events` has them."""
 
 
 class View(Protocol):
