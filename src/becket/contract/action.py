@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from becket.contract.base import Json, Record
+from becket.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.contract.condition import Condition, ConditionGroup, Conditions
 from becket.contract.effect import EffectCall
 from becket.contract.git import Workspace
@@ -132,6 +133,21 @@ class ActionContext(Protocol):
 
     async def spend(self, kind: str, amount: float) -> None:
         """Book tokens, usd or agent_time on the run, the loop and the day."""
+        ...
+
+    async def begin_call(self, wish: CallWish) -> CallGrant:
+        """Ask for leave to call an agent: what it may use is booked on the run, the loop, the day and the month.
+
+        Raises BudgetSpent if nothing is left. Unsettled calls of earlier lives of this step keep their booking.
+        """
+        ...
+
+    async def end_call(self, grant: CallGrant, end: CallEnd) -> None:
+        """Say how it ended; its booking becomes what it used. Called once for each grant, cancelled calls included."""
+        ...
+
+    async def open_calls(self) -> tuple[AgentCall, ...]:
+        """Calls of this very step that no earlier life of it saw end."""
         ...
 
     async def now(self) -> float:

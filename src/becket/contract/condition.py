@@ -109,7 +109,7 @@ RUNTIME_CONDITIONS: dict[str, str] = {
 RUNTIME_HANDOFFS: dict[str, str] = {
     "iterations_exhausted": "max_iterations passed without the stop conditions",
     "deadline_passed": "the run's deadline passed",
-    "budget_exhausted": "a budget of the run, the loop or the day is used up",
+    "budget_exhausted": "a budget of the run, the loop, the day or the month is used up",
     "no_progress": "an iteration brought nothing new, or the same failure came a third time",
     "wait_expired": "what the run waited for did not come in time",
     "effect_unknown": "whether an effect happened cannot be known; a person must look",

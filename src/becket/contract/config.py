@@ -7,12 +7,15 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, Record, Size
+from becket.contract.naming import endpoint_problem, is_below, is_host, is_model, is_variable
 from becket.contract.process import Network, SandboxKind
 from becket.contract.spec import Autonomy, Name, Text
 
 ReportFormat = Annotated[
     str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$")
 ]  # junit:FILE, or the format of the step's own output
+
+SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 
 
 class RemoteConfig(Record):
@@ -69,25 +72,127 @@ class ServiceConfig(Record):
 
 
 class AgentLimits(Record):
-    time: Duration = 1800.0
+    time: Annotated[Duration, Field(gt=0)] = 1800.0
     turns: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)
 
 
-class AgentConfig(Record):
-    driver: Literal["command", "codex", "claude", "acp"]
-    run: str | None = None
-    network: Network = Network.full  # an agent talks to its model; a scripted one needs nothing
-    model: str | None = None
-    limits: AgentLimits = AgentLimits()
-    sandbox: Literal["auto", "bwrap", "landlock", "none"] = "auto"
+class Credential(Record):
+    """A file of the user that an agent may have in its private HOME: a copy, at the same place below HOME, or `as`."""
+
+    file: Text
+    as_: str | None = Field(default=None, alias="as")
+    write_back: bool = False  # the agent's new version replaces the user's: for logins that renew themselves
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Json) -> Json:
+        return {"file": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _command_has_run(self) -> Self:
-        if self.driver == "command" and not self.run:
-            raise KeyProblem("an agent with `driver: command` needs `run`: the program to start", "driver")
+    def _is_put_below_home(self) -> Self:
+        if self.as_ is not None and not is_below(self.as_):
+            raise KeyProblem("`as` is a place below the agent's HOME, such as .codex/auth.json", "as")
+        if self.as_ is None and ".." in self.file.split("/"):
+            raise KeyProblem("`file` leads out of its folder; write its real path, and with `as` where it goes", "file")
         return self
+
+
+class AgentConfig(Record):
+    """One agent. `run` is the command line of an `acp` or `command` agent; `program` another path of codex or claude.
+
+    It sees nothing of the daemon's environment but what `env` names, and nothing of HOME but `credentials`.
+    """
+
+    driver: Literal["command", "codex", "claude", "acp"]
+    run: str | None = None
+    program: str | None = None
+    model: str | None = None
+    endpoint: str | None = None  # where its model is, if not where the vendor has it: a gateway, a local server
+    key: str | None = None  # the variable that holds the model's API key
+    args: tuple[str, ...] = ()  # more arguments for codex or claude
+    env: tuple[str, ...] = ()  # names of variables that it is given as they are
+    set: dict[str, str] = Field(default_factory=dict)  # variables with their values
+    credentials: tuple[Credential, ...] = ()
+    network: Network | None = None  # without it: the model and `hosts` only; for `command` without hosts: full
+    hosts: tuple[str, ...] = ()  # `host` or `host:port` that it may reach, besides its model
+    skills: tuple[SkillName, ...] | None = None  # without it: all of them
+    limits: AgentLimits = AgentLimits()
+    sandbox: Literal["auto", "bwrap", "landlock", "none"] = "auto"
+    fallback: tuple[Name, ...] = ()  # who is called instead when this one has no quota, no login or no working model
+
+    @model_validator(mode="after")
+    def _has_what_its_driver_needs(self) -> Self:
+        if self.driver in ("command", "acp") and not (self.run and self.run.strip()):
+            where = "driver" if self.run is None else "run"
+            raise KeyProblem(f"an agent with `driver: {self.driver}` needs `run`: the program to start", where)
+        if self.driver in ("codex", "claude") and self.run:
+            raise KeyProblem(f"`driver: {self.driver}` knows how to start itself; use `program` and `args`", "run")
+        if self.driver in ("command", "acp"):
+            for name in ("program", "args", "endpoint", "key"):
+                if getattr(self, name):
+                    raise KeyProblem(f"`{name}` belongs to codex and claude; put it into `run`, `set` or `env`", name)
+        if self.network is not None and self.hosts:
+            raise KeyProblem("`hosts` names the only ways out; leave `network` away, or the hosts", "hosts")
+        return self
+
+    @model_validator(mode="after")
+    def _names_variables(self) -> Self:
+        """Nothing that was written here is repeated: it may be the secret itself (L25)."""
+        if self.key is not None and not is_variable(self.key):
+            raise KeyProblem("`key` is the name of a variable, such as OPENAI_API_KEY; never write the key here", "key")
+        if not all(map(is_variable, self.env)):
+            raise KeyProblem("`env` lists names of variables, such as GEMINI_API_KEY, without `$` and values", "env")
+        if not all(map(is_variable, self.set)) or any("\0" in value for value in self.set.values()):
+            raise KeyProblem("`set` has names of variables and their values, such as {LOG_LEVEL: debug}", "set")
+        if "HOME" in (*self.env, *self.set):
+            raise KeyProblem("HOME is the agent's own folder; `credentials` puts files there", "set")
+        return self
+
+    @model_validator(mode="after")
+    def _names_places(self) -> Self:
+        if self.model is not None and not is_model(self.model):
+            raise KeyProblem("`model` is a model's name, such as gpt-5.5", "model")
+        if self.endpoint is not None and (problem := endpoint_problem(self.endpoint)):
+            raise KeyProblem(f"{problem}; write it like https://gateway.example.org/v1", "endpoint")
+        for host in self.hosts:
+            if not is_host(host):
+                raise KeyProblem(
+                    f"`hosts` has {host[:80]!r}; write `host` or `host:port`, without wildcard, scheme and path",
+                    "hosts",
+                )
+        return self
+
+
+class BudgetConfig(Record):
+    """What agents may use within one period."""
+
+    agent_time: Duration | None = None
+    tokens: int | None = Field(default=None, ge=0, le=10**12)
+    usd: float | None = Field(default=None, ge=0, le=10**9)
+
+
+class PeriodBudgets(Record):
+    """By the calendar of this machine: a day begins at midnight, a month on its first."""
+
+    day: BudgetConfig = BudgetConfig()
+    month: BudgetConfig = BudgetConfig()
+
+
+class Budgets(PeriodBudgets):
+    """For all loops together, and for each loop; what one run may use stands in its loop."""
+
+    loops: dict[Name, PeriodBudgets] = Field(default_factory=dict)
+
+
+class Price(Record):
+    """US dollars for a million tokens. What is not said of cached tokens costs as much as any other input."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
 
 
 class HealConfig(Record):
@@ -156,6 +261,8 @@ class Config(Record):
     guard: GuardConfig = GuardConfig()
     services: dict[Name, ServiceConfig] = Field(default_factory=dict)
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
+    budgets: Budgets = Budgets()
+    prices: dict[str, Price] = Field(default_factory=dict)  # by model; wins over the built-in table
     heal: HealConfig = HealConfig()
     sandbox: SandboxConfig = SandboxConfig()
     people: dict[Name, PersonConfig] = Field(default_factory=dict)
@@ -175,6 +282,23 @@ class Config(Record):
     def _owner_is_known(self) -> Self:
         if self.handoff_to is not None and self.handoff_to not in self.people:
             raise KeyProblem(f"handoff_to names {self.handoff_to!r}, who is not in `people`", "handoff_to")
+        return self
+
+    @model_validator(mode="after")
+    def _fallbacks_are_known(self) -> Self:
+        for name, agent in self.agents.items():
+            for other in agent.fallback:
+                if other not in self.agents or other == name:
+                    raise KeyProblem(f"the fallback {other!r} of the agent {name!r} is no other agent", "agents")
+        return self
+
+    @model_validator(mode="after")
+    def _healer_is_known(self) -> Self:
+        if self.heal.agent is not None and self.heal.agent not in self.agents:
+            there = ", ".join(self.agents) or "none"
+            raise KeyProblem(
+                f"heal.agent names {self.heal.agent!r}, which is not in `agents`; there is: {there}", "heal"
+            )
         return self
 
     @model_validator(mode="after")

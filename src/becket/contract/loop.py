@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
+from becket.contract.config import Budgets
 from becket.contract.errors import Finding
 from becket.contract.run import Run
 from becket.contract.spec import Autonomy, Budget, LoopSpec
@@ -53,6 +54,10 @@ class Policy(Protocol):
 
     def budget(self, run: Run, stored: Budget) -> Budget:
         """The loop's current budget, or the stored one if the loop is gone."""
+        ...
+
+    def budgets(self) -> Budgets:
+        """What agents may use in a day and a month, for all loops and for each."""
         ...
 
     def owner(self) -> str:

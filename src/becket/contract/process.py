@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -49,6 +50,9 @@ class ChildSpec(Record):
 
     `tree` is its working directory and, with a private temporary folder, all it may write. `hidden` folders do not
     exist for it. `readable` is what it may read beside the system (an object store, a set-up cache).
+
+    With `reach`, a loopback entry (`127.0.0.1:11434`) is to be had inside at that very address; every other host
+    through the proxy that HTTPS_PROXY and HTTP_PROXY name inside, and through nothing else.
     """
 
     argv: tuple[str, ...]
@@ -63,6 +67,8 @@ class ChildSpec(Record):
     writable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     stdin: bytes = b""
+    home: Path | None = None  # its HOME, kept after it; without one, an empty folder that goes with the child
+    reach: tuple[str, ...] = ()  # `host:port`; only with network `none`: the ways out of its own network
 
 
 class ChildEnd(StrEnum):
@@ -82,6 +88,7 @@ class ChildResult(Record):
     output_capped: bool
     sandbox: SandboxKind
     left_running: int = 0  # processes that outlived the child and were killed
+    denied: tuple[str, ...] = ()  # `host:port` that it asked the proxy for and was not let reach
     message: str = ""
 
     @property
@@ -95,6 +102,29 @@ class ChildRef(Record):
     pid: int
     started: int  # clock ticks since boot, field 22 of /proc/PID/stat
     boot: str  # /proc/sys/kernel/random/boot_id
+
+
+class Rein:
+    """In the hand of whoever started a child: to say more to it on its standard input, and to end it early.
+
+    For one call of `run`, made and used in its event loop. With a rein, standard input stays open after
+    `ChildSpec.stdin` until `close`.
+    """
+
+    def __init__(self) -> None:
+        self.spoken: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.ended = asyncio.Event()
+
+    def say(self, data: bytes) -> None:
+        self.spoken.put_nowait(data)
+
+    def close(self) -> None:
+        """Nothing more is said: the child reads the end of its standard input."""
+        self.spoken.put_nowait(None)
+
+    def end(self) -> None:
+        """Kill the child and all it started; `run` then returns `killed`."""
+        self.ended.set()
 
 
 class ChildWatcher(Protocol):
@@ -116,7 +146,7 @@ class Processes(Protocol):
         """What the sandbox in use keeps apart. Called at start, by doctor and by the autonomy check."""
         ...
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None) -> ChildResult:
+    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
         """Run one child to its end.
 
         Never raises for what the child does: a missing program is `not_started`. On cancellation everything the

@@ -192,6 +192,10 @@ class Decision(Record):
     counts: bool = True  # whether the next iteration counts towards max_iterations
 
 
+USED = frozenset({"calls", "sessions"})
+"""Outputs that tell what a step used, never what it brought: times and session ids differ every time."""
+
+
 class StepState(StrEnum):
     done = "done"
     skipped = "skipped"  # its `when` was false

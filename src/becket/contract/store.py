@@ -15,6 +15,7 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.contract.base import Json, Record
+from becket.contract.calls import AgentCall, CallEnd
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect, EffectCall, EffectState, Origin
 from becket.contract.events import Event, NewEvent
@@ -321,6 +322,7 @@ class RecordStore(Protocol):
     async def forget(self, runs_before: float, artifacts_before: float) -> tuple[str, ...]:
         """Retention: drop ended runs and artifact references older than this. Returns artifact digests that nobody
         refers to any more. Never touches an open run, a run with an open or taken handoff, or an unsettled effect.
+        What a forgotten run spent counts until the month is over.
         """
         ...
 
@@ -456,6 +458,27 @@ class HouseStore(Protocol):
 
     async def settle_spend(self, key: str, amounts: dict[str, float]) -> None:
         """Replace what was reserved by what was used."""
+        ...
+
+    async def begin_call(
+        self, call: AgentCall, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
+    ) -> str | None:
+        """Record a call that is about to be made and book what it may use, or name the limit that forbids it.
+
+        One transaction. The same call_id begins once: then None, and nothing is booked again.
+        """
+        ...
+
+    async def end_call(self, call_id: str, end: CallEnd, amounts: dict[str, float]) -> None:
+        """Record how it ended and replace the booking by what was used. A second end of the same call changes nothing;
+        a run that was taken over in the meantime may still settle what it used. Raises NotFound.
+        """
+        ...
+
+    async def calls(
+        self, run_id: str | None = None, since: float = 0, limit: int | None = None
+    ) -> tuple[AgentCall, ...]:
+        """Calls that began at or after `since`, newest first."""
         ...
 
     async def spent(self, run_id: str | None = None, loop_id: str | None = None, since: float = 0) -> dict[str, float]:

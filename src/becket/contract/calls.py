@@ -1,0 +1,138 @@
+"""Calls of agents as the journal keeps them: allowed before they begin, booked at what they may use, settled after."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from becket.contract.agent import AgentOutcome, Agents, CallFiles, Limits, Usage
+from becket.contract.base import Record
+from becket.contract.errors import ActionFailed, UsageError
+
+KINDS = ("agent_time", "tokens", "usd")
+"""What a budget bounds. `agent_time` is seconds."""
+
+
+class CallWish(Record):
+    """A call that an action wants to make. `label` tells apart the calls of one attempt of one step."""
+
+    label: str = Field(max_length=100)
+    agent: str
+    driver: str
+    model: str = ""
+    limits: Limits
+    share: float = Field(default=1.0, gt=0, le=1)  # of what the budgets leave: calls at once must not take all
+
+
+class CallGrant(Record):
+    """Leave to call, with what the budgets really allow; it is booked at that until the call is settled."""
+
+    call_id: str
+    limits: Limits
+    cut_by: tuple[str, ...] = ()  # the budgets that allowed less than was wished, in words
+
+
+class CallEnd(Record):
+    """How a call ended, by our judgement."""
+
+    outcome: AgentOutcome
+    reason: str = ""
+    usage: Usage = Usage()
+    until: float | None = None
+    session: str | None = None
+    model: str = ""
+    version: str = ""
+    over: tuple[str, ...] = ()  # limits that were overshot, in words
+
+
+class AgentCall(Record):
+    """One call in the journal. Without an `end` it is at work, or nobody saw its end: then its booking stands."""
+
+    call_id: str
+    run_id: str
+    loop_id: str
+    iteration: int
+    phase: str = ""
+    step_id: str
+    agent: str
+    driver: str
+    model: str
+    limits: Limits
+    began_at: float
+    ended_at: float | None = None
+    end: CallEnd | None = None
+
+    @property
+    def grant(self) -> CallGrant:
+        """What it was begun with: for whoever settles a call that an earlier life left open."""
+        return CallGrant(call_id=self.call_id, limits=self.limits)
+
+
+CALLS = "calls"
+"""Below a run's folder: one folder for each of its calls."""
+
+
+def folder_of(run_id: str, call_id: str) -> str:
+    """The name that the folder of a call has below `CALLS`."""
+    return call_id.removeprefix(f"{run_id}:").replace(":", "-")
+
+
+def end_by_files(call: AgentCall, agents: Agents, files: CallFiles) -> CallEnd | None:
+    """The end of a call that nobody saw end, as far as its files tell; None: it may have used all that it may."""
+    used = _used(call, agents, files)
+    if used is None:
+        return None
+    why = "Becket was stopped while it was at work"
+    over = overshot(used, call.limits)
+    return CallEnd(outcome=AgentOutcome.cancelled, reason=why, usage=used, model=call.model, over=over)
+
+
+def _used(call: AgentCall, agents: Agents, files: CallFiles) -> Usage | None:
+    if not files.folder.exists():
+        return Usage()  # it is made right before the call: there was leave for one, and it never began
+    try:
+        return agents.get(call.agent).used(files)
+    except UsageError:
+        return None  # there is no such agent any more
+
+
+class BudgetSpent(ActionFailed):
+    """Nothing is left of a budget; the call was not made. Trying again is vain until the period ends."""
+
+    def __init__(self, budget: str, used: float, most: float) -> None:
+        super().__init__(f"{budget} is used up ({used:g} of {most:g})", kind="budget_exhausted")
+        self.budget, self.used, self.most = budget, used, most
+
+
+def booking(limits: Limits) -> dict[str, float]:
+    """The most that a call may use, by kind; a kind without a limit is not booked."""
+    most = {"agent_time": limits.seconds, "tokens": limits.tokens, "usd": limits.usd}
+    return {kind: float(amount) for kind, amount in most.items() if amount is not None}
+
+
+def amounts_used(usage: Usage, limits: Limits) -> dict[str, float]:
+    """What a call used, by kind. A figure that is no amount counts as all that was booked: NaN is never cheap (L21)."""
+    said = {"agent_time": usage.seconds, "tokens": float(usage.tokens), "usd": usage.usd}
+    booked = booking(limits)
+    return {
+        kind: amount if math.isfinite(amount) and amount >= 0 else booked.get(kind, 0.0)
+        for kind, amount in said.items()
+    }
+
+
+ENDING = 3.0
+"""Seconds that the end of a call may take after its time is over: they are no overshoot."""
+
+
+def overshot(usage: Usage, limits: Limits) -> tuple[str, ...]:
+    """The limits that a call passed before it could be stopped, in words."""
+    figures = (
+        ("seconds", usage.seconds, limits.seconds, ENDING),
+        ("turns", usage.turns, limits.turns, 0),
+        ("tokens", usage.tokens, limits.tokens, 0),
+        ("usd", usage.usd, limits.usd, 0),
+    )
+    return tuple(
+        f"{name}: {used:g} of {most:g}" for name, used, most, room in figures if most is not None and used > most + room
+    )
