@@ -6,20 +6,21 @@ import asyncio
 import json
 import os
 import shutil
-import socket
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import process_probes
 import pytest
+from process_table import ESCAPED, HELD, published
+from process_wire import DENIED, Wire
 
 from becket.adapters.process import ContainedProcesses, KeeperProgram, available
-from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Holds, Network, SandboxKind
-
-ESCAPED, HELD = "escaped", "held"
+from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Network, SandboxKind
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
 KINDS = [
@@ -47,11 +48,14 @@ class Ground:
     def run(self, *argv: str, watcher: ChildWatcher | None = None, **fields: object) -> ChildResult:
         return asyncio.run(self.processes.run(self.spec(*argv, **fields), watcher))
 
+    def python_spec(self, script: str, *arguments: str, **fields: object) -> ChildSpec:
+        return self.spec(sys.executable, "-I", "-c", script, *arguments, **fields)
+
     def shell(self, script: str, **fields: object) -> ChildResult:
         return self.run("sh", "-euc", script, **fields)
 
     def python(self, script: str, *arguments: str, **fields: object) -> ChildResult:
-        return self.run(sys.executable, "-I", "-c", script, *arguments, **fields)
+        return asyncio.run(self.processes.run(self.python_spec(script, *arguments, **fields)))
 
     @property
     def said(self) -> str:
@@ -91,14 +95,17 @@ class Stage:
         self.tree, self.state, self.home, self.outside, self.main = (
             base / name for name in ("tree", "state", "home", "outside", "main")
         )
-        for folder in (self.tree, self.state, self.home, self.outside):
+        self.child_home = base / "child-home"
+        for folder in (self.tree, self.state, self.home, self.outside, self.child_home):
             folder.mkdir()
-        self.secrets = {name: f"{name}-{os.urandom(8).hex()}" for name in ("journal", "token", "netrc", "env")}
+        self.secrets = {name: f"{name}-{os.urandom(8).hex()}" for name in ("journal", "token", "key", "netrc", "env")}
         (self.state / "journal").write_text(self.secrets["journal"])
         (self.state / "token").write_text(self.secrets["token"])
+        (self.state / "key").write_text(self.secrets["key"])
         (self.home / ".netrc").write_text(self.secrets["netrc"])
-        for name in ("precious", "deletable", "linkable"):
+        for name in ("precious", "deletable", "linkable", "modest"):
             (self.outside / name).write_text("kept")
+        (self.outside / "modest").chmod(0o600)
         self.commits = self._make_repository()
         self.secrets["arg"] = unique_sleep()
         self.decoy = subprocess.Popen(
@@ -106,12 +113,8 @@ class Stage:
             env={"PATH": os.environ["PATH"], "DECOY": self.secrets["env"]},
             start_new_session=True,
         )
-        self.tcp = socket.create_server(("127.0.0.1", 0))
-        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.udp.bind(("127.0.0.1", 0))
-        self.abstract_name = f"becket-decoy-{os.urandom(8).hex()}"
-        self.abstract = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.abstract.bind("\0" + self.abstract_name)
+        self.nap = unique_sleep()
+        self.wire = Wire()
 
     def _git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=decoy", "-c", "user.email=decoy@example.org"]
@@ -127,7 +130,7 @@ class Stage:
         self._git("commit", "-q", "--allow-empty", "-m", "two")
         return first, self._git("rev-parse", "HEAD")
 
-    def targets(self) -> str:
+    def targets(self, *, reach: bool, proxy: str) -> str:
         return json.dumps(
             {
                 "outside": str(self.outside),
@@ -136,9 +139,10 @@ class Stage:
                 "main": str(self.main),
                 "other_commit": self.commits[0],
                 "pid": self.decoy.pid,
-                "tcp": self.tcp.getsockname()[1],
-                "udp": self.udp.getsockname()[1],
-                "abstract": self.abstract_name,
+                "nap": self.nap,
+                "reach": reach,
+                "proxy": proxy,
+                **self.wire.targets(),
             }
         )
 
@@ -159,17 +163,19 @@ class Stage:
             "see_process": self.secrets["arg"] in said,
             "read_environment": self.secrets["env"] in said,
             "signal_process": _ended(self.decoy),
-            "connect_tcp": _arrived(self.tcp),
-            "send_udp": _arrived(self.udp),
-            "abstract_socket": _arrived(self.abstract),
-        }
+            "home_link_write": (self.outside / "through_home").exists(),
+            "home_link_read": self.secrets["key"] in said,
+            "chmod_outside": (self.outside / "modest").stat().st_mode & 0o777 != 0o600,
+            "leave_setsid": sleeping(self.nap) != [],
+        } | self.wire.arrived()
         return {name: ESCAPED if out else HELD for name, out in escaped.items()}
 
     def close(self) -> None:
-        for listener in (self.tcp, self.udp, self.abstract):
-            listener.close()
+        self.wire.close()
         self.decoy.kill()
         self.decoy.wait()
+        for pid in sleeping(self.nap):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
@@ -180,53 +186,48 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def _arrived(listener: socket.socket) -> bool:
-    listener.settimeout(0.05)
-    try:
-        if listener.type == socket.SOCK_STREAM:
-            listener.accept()[0].close()
-        else:
-            listener.recv(16)
-    except TimeoutError:
-        return False
-    return True
+@dataclass(frozen=True)
+class Played:
+    """What became of each attempt, what was announced, and what the child said."""
+
+    outcomes: dict[str, str]
+    published: dict[str, str]
+    said: str
 
 
-def published(holds: Holds) -> dict[str, str]:
-    """The outcome of every attempt, as the sandbox's own table and notes announce it."""
-    expected = {
-        name: HELD if getattr(holds, needs) else ESCAPED for name, (needs, _) in process_probes.ATTEMPTS.items()
-    }
-    notes = " ".join(holds.notes)
-    if "not their environment" in notes:
-        expected["read_environment"] = HELD
-    if "signals to host processes, and their abstract sockets, are denied" in notes:
-        expected["signal_process"] = expected["abstract_socket"] = HELD
-    if "network: none denies TCP" in notes:
-        expected["connect_tcp"] = HELD
-    return expected
-
-
-def play(processes: ContainedProcesses, python: str, base: Path) -> tuple[dict[str, str], str]:
-    """Let one child try everything; the outcomes, and what the child said."""
+def play(kind: SandboxKind, python: str, base: Path, *, reach: bool, keeper: KeeperProgram | None = None) -> Played:
+    """Let one child try everything."""
     stage = Stage(base)
     try:
-        spec = ChildSpec(
-            argv=(python, "-I", "-", stage.targets()),
-            tree=stage.tree,
-            output=stage.base / "log",
-            hidden=(stage.state, stage.home),
-            network=Network.none,
-            timeout=30,
-            stdin=Path(process_probes.__file__).read_bytes(),
-        )
-        result = asyncio.run(processes.run(spec))
+        processes = ContainedProcesses(kind, keeper=keeper, resolve=stage.wire.resolve)
+        expected = published(processes.holds(), reach=reach) | dict.fromkeys(stage.wire.impossible(), HELD)
+        spec, result = asyncio.run(_let_try(processes, python, stage, reach=reach))
         said = spec.output.read_text()
         assert result.ok, (result, said)
         assert "all attempts made" in said
-        return stage.outcomes(said), said
+        assert result.denied == (DENIED if reach else ())
+        outcomes = stage.outcomes(said)
+        return Played({name: outcomes[name] for name in expected}, expected, said)
     finally:
         stage.close()
+
+
+async def _let_try(
+    processes: ContainedProcesses, python: str, stage: Stage, *, reach: bool
+) -> tuple[ChildSpec, ChildResult]:
+    async with stage.wire.proxy_of_another() as proxy:
+        spec = ChildSpec(
+            argv=(python, "-I", "-", stage.targets(reach=reach, proxy=proxy)),
+            tree=stage.tree,
+            output=stage.base / "log",
+            hidden=(stage.state, stage.home),
+            home=stage.child_home,
+            network=Network.none,
+            reach=stage.wire.reach if reach else (),
+            timeout=30,
+            stdin=Path(process_probes.__file__).read_bytes(),
+        )
+        return spec, await processes.run(spec)
 
 
 def first_python_for_everyone() -> Path:
@@ -236,7 +237,7 @@ def first_python_for_everyone() -> Path:
     return Path(found)
 
 
-def play_as(kind: str, uid: int, base: Path) -> None:
+def play_as(kind: str, uid: int, base: Path, *, reach: bool) -> None:
     """Become an ordinary user for good, play there, and print the outcomes as JSON."""
     asyncio.run(asyncio.to_thread(int))  # whatever is imported late must be imported while we may still read it
     python = first_python_for_everyone()
@@ -249,10 +250,9 @@ def play_as(kind: str, uid: int, base: Path) -> None:
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
-    processes = ContainedProcesses(SandboxKind(kind), keeper=KeeperProgram(python, package))
-    outcomes, said = play(processes, str(python), stage)
-    print(json.dumps({"outcomes": outcomes, "published": published(processes.holds()), "said": said}))
+    played = play(SandboxKind(kind), str(python), stage, reach=reach, keeper=KeeperProgram(python, package))
+    print(json.dumps(asdict(played)))
 
 
 if __name__ == "__main__":
-    play_as(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    play_as(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), reach=sys.argv[4] == "reach")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import process_stage
 import pytest
-from process_stage import KINDS, LANDLOCK_WORKS, Ground, Stage, play, published
+from process_stage import KINDS, LANDLOCK_WORKS, Ground, Stage, play
 
 from becket.adapters.process import ContainedProcesses, choose
 from becket.adapters.process.keeper import landlock
@@ -29,21 +29,25 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
     return Ground(choose(request.param), tmp_path)
 
 
+WAYS = [pytest.param(False, id="none"), pytest.param(True, id="reach")]
+
+
+@pytest.mark.parametrize("reach", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_escapes_end_as_published(kind: SandboxKind, tmp_path: Path) -> None:
+def test_escapes_end_as_published(kind: SandboxKind, reach: bool, tmp_path: Path) -> None:
     """Every attempt is held or escapes exactly as the table says (L1, L12, L19, L25; DESIGN 6)."""
-    processes = choose(kind)
-    outcomes, said = play(processes, sys.executable, tmp_path)
-    assert outcomes == published(processes.holds()), said
+    played = play(kind, sys.executable, tmp_path, reach=reach)
+    assert played.outcomes == played.published, played.said
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("reach", WAYS)
 @pytest.mark.parametrize("kind", ["none", "landlock", "bwrap"])
-def test_escapes_end_as_published_for_an_ordinary_user(kind: str) -> None:
+def test_escapes_end_as_published_for_an_ordinary_user(kind: str, reach: bool) -> None:
     """The same when Becket runs as an ordinary user. Run the slow tests as root: this one drops to `nobody` itself."""
     with tempfile.TemporaryDirectory(prefix="becket-decoys-") as base:
         Path(base).chmod(0o755)
-        command = [sys.executable, process_stage.__file__, kind, str(NOBODY), base]
+        command = [sys.executable, process_stage.__file__, kind, str(NOBODY), base, "reach" if reach else "none"]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     played = json.loads(answer.stdout)
@@ -246,7 +250,7 @@ CONFINED = """
 import os, sys
 from becket.adapters.process.keeper.landlock import restrict
 version, inside, outside = int(sys.argv[1]), *sys.argv[2:]
-restrict([(inside, "write"), ("/usr", "read")], True, version)
+restrict([(inside, "write"), ("/usr", "read")], True, version, [443])
 open(os.path.join(inside, "made"), "w").write("x")
 try:
     open(os.path.join(outside, "made"), "w")

@@ -77,7 +77,8 @@ def test_job_travels_whole() -> None:
     """Every field arrives as it was, names that are no UTF-8 included."""
     near, far = socket.socketpair()
     with near, far:
-        job = Job(["a", "b\udcff"], {"K": "v" * 50_000}, "/tree", 1.5, 2.0, 10, Landlock([("/usr", "read")], True, 7))
+        lock = Landlock([("/usr", "read")], True, 7, [443])
+        job = Job(["a", "b\udcff"], {"K": "v" * 50_000}, "/tree", 1.5, 2.0, 10, lock, [("127.0.0.1", 3128)])
         near.sendall(job.encode())
         got = receive(far.fileno())
     assert got is not None
@@ -85,6 +86,7 @@ def test_job_travels_whole() -> None:
     assert (got.timeout, got.grace, got.cap) == (1.5, 2.0, 10)
     assert got.landlock is not None
     assert (got.landlock.rules, got.landlock.deny_tcp, got.landlock.version) == ([("/usr", "read")], True, 7)
+    assert (got.landlock.ports, got.doors) == ([443], [("127.0.0.1", 3128)])
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x09half"])

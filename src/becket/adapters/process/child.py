@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from becket.adapters.process import identity
+from becket.adapters.process.keeper.doors import DOORS
 from becket.adapters.process.keeper.job import STARTED, Job, Report
 from becket.adapters.process.keeper.main import KILL
+from becket.adapters.process.readiness import readable
 from becket.contract.process import ChildRef
 
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from keeper.main import main; main(*map(int, sys.argv[2:]))"
-_PATIENCE = KILL + 3.0
+TakeDoors = Callable[[Sequence[socket.socket]], None]
+PATIENCE = KILL + 3.0
+"""Seconds in which a keeper that was told to end has ended everything, itself included."""
+_END = b"."
 _REPORT_LIMIT = 16_384
 
 
@@ -50,18 +56,18 @@ class Child:
         self.ref: ChildRef = identity.reference(process.pid)
         self.ran_from: float | None = None
         self.last_words = ""
+        self._told = asyncio.Event()
 
     @classmethod
     def spawn(
-        cls, command: Sequence[str], control: socket.socket, far_end: int, outputs: Sequence[int], stdin: bytes
+        cls, command: Sequence[str], control: socket.socket, far_end: int, outputs: Sequence[int], stdin: int
     ) -> Child:
         """Start a keeper, by what a sandbox made of its command. An OSError if no process can be made."""
         said = os.memfd_create("becket-said")
-        fed = _as_file(stdin)
         try:
             process = subprocess.Popen(
                 list(command),
-                stdin=fed,
+                stdin=stdin,
                 stdout=subprocess.DEVNULL,
                 stderr=said,
                 cwd="/",
@@ -72,16 +78,20 @@ class Child:
         except BaseException:
             os.close(said)
             raise
-        finally:
-            os.close(fed)
         return cls(process, control, said)
 
-    async def release(self, job: Job) -> Report | None:
-        """Let the child run, and wait for its report. None if the keeper ended without one."""
+    async def release(self, job: Job, take_doors: TakeDoors | None = None) -> Report | None:
+        """Let the child run, and wait for its report. None if the keeper ended without one.
+
+        `take_doors` is given the sockets that listen at the job's doors, before the child's program runs.
+        """
         loop = asyncio.get_running_loop()
         heard = b""
         try:
             await loop.sock_sendall(self._control, job.encode())
+            self._told.set()
+            if take_doors is not None and job.doors:
+                heard = await self._doors(len(job.doors), take_doors)
             while len(heard) < _REPORT_LIMIT and (piece := await loop.sock_recv(self._control, 4096)):
                 heard += piece
                 if self.ran_from is None and heard.startswith(STARTED):
@@ -90,11 +100,29 @@ class Child:
             pass  # the keeper is gone; what it said before counts
         return Report.decode(heard.removeprefix(STARTED))
 
+    async def end(self) -> None:
+        """Have the keeper kill everything and report, as soon as it knows its job."""
+        await self._told.wait()
+        with contextlib.suppress(OSError):  # it has ended by itself
+            self._control.send(_END)
+
+    async def _doors(self, count: int, take_doors: TakeDoors) -> bytes:
+        """Receive the doors; returns what was heard in their place."""
+        await readable(self._control.fileno())
+        data, descriptors, _, _ = socket.recv_fds(self._control, len(DOORS), count, socket.MSG_CMSG_CLOEXEC)
+        doors = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        if data == DOORS and len(doors) == count:
+            take_doors(doors)
+            return b""
+        for door in doors:
+            door.close()
+        return data
+
     async def put_away(self) -> bool:
         """End whatever is left. True if the keeper itself did that and ended in order."""
         self._control.close()  # the keeper's sign to kill everything, if it has not ended by itself
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(PATIENCE):
                 await self._exit()
         except TimeoutError:
             self._process.kill()
@@ -104,15 +132,11 @@ class Child:
 
     async def _exit(self) -> None:
         """Wait without a thread: a pidfd is readable when its process has ended."""
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
         handle = os.pidfd_open(self._process.pid)
-        loop.add_reader(handle, ended.set)
         try:
-            await ended.wait()
+            await readable(handle)
             self._process.wait()
         finally:
-            loop.remove_reader(handle)
             os.close(handle)
 
     def _listen(self) -> str:
@@ -121,14 +145,3 @@ class Child:
         text = os.pread(self._said, 4096, max(size - 4096, 0)).decode("utf-8", "replace").strip()
         os.close(self._said)
         return text.splitlines()[-1] if text else ""
-
-
-def _as_file(data: bytes) -> int:
-    """A descriptor to read `data` from: never blocks the writer, unlike a pipe."""
-    if not data:
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    file = os.memfd_create("becket-stdin")
-    with open(file, "wb", closefd=False) as stream:
-        stream.write(data)
-    os.lseek(file, 0, os.SEEK_SET)
-    return file

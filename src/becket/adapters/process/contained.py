@@ -6,18 +6,25 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from becket.adapters.process import environment, identity, words
-from becket.adapters.process.child import Child, KeeperProgram
+from becket.adapters.process.child import PATIENCE, Child, KeeperProgram
 from becket.adapters.process.choice import Wanted, pick
 from becket.adapters.process.keeper.job import Job, Report
 from becket.adapters.process.places import Disk
 from becket.adapters.process.sandboxes import Surroundings
 from becket.adapters.process.scratch import Scratch, remove_abandoned
-from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
+from becket.adapters.process.stdin import Speech, as_file
+from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein, SandboxKind
+
+if TYPE_CHECKING:
+    from becket.adapters.process.resolve import Resolve
+    from becket.adapters.process.ways import WaysOut
 
 T = TypeVar("T")
 
@@ -30,7 +37,8 @@ class ContainedProcesses:
     """Runs children, each under a keeper of its own, in the sandbox that was asked for or is best here.
 
     `grace` is the time between TERM and KILL at a timeout; `scratch` is where the private folders of children are
-    made, if not in the system's temporary folder. The sandbox is probed once, when this is made.
+    made, if not in the system's temporary folder; `resolve` says where the names of `ChildSpec.reach` are dialled, if
+    not at the public addresses that the system knows. The sandbox is probed once, when this is made.
     """
 
     def __init__(
@@ -40,12 +48,14 @@ class ContainedProcesses:
         grace: float = 2.0,
         scratch: Path | None = None,
         keeper: KeeperProgram | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         self._sandbox = pick(kind)
         self._holds = self._sandbox.holds()
         self._grace = grace
         self._scratch = scratch
         self._keeper = keeper or KeeperProgram.default()
+        self._resolve = resolve
         self._disk = Disk(self._keeper.package)
 
     @property
@@ -55,29 +65,55 @@ class ContainedProcesses:
     def holds(self) -> Holds:
         return self._holds
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None) -> ChildResult:
+    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
         if not os.access(spec.tree, os.X_OK):
             return self._not_started(words.NO_TREE.format(tree=spec.tree))
-        try:
-            scratch = Scratch(self._scratch)
-        except OSError as error:
-            return self._not_started(words.NO_SCRATCH.format(reason=error.strerror))
-        try:
-            return await self._run_in(scratch, spec, watcher)
-        finally:
-            if not scratch.remove_if_empty():
-                await _to_its_end(asyncio.to_thread(scratch.remove))
+        call = _Call(spec, watcher, rein)
+        return await (self._run_with_ways(call) if spec.reach else self._run_with_scratch(call))
 
     def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
         found, _ = identity.end(children)
         remove_abandoned(self._scratch)
         return found
 
-    async def _run_in(self, scratch: Scratch, spec: ChildSpec, watcher: ChildWatcher | None) -> ChildResult:
-        home, temporary = self._sandbox.private_folders(scratch)
-        env = environment.build(spec, os.environ, home=home, temporary=temporary)
-        around = Surroundings(self._disk.rules_of(spec, env), spec.network, scratch)
-        job = Job(
+    async def _run_with_ways(self, call: _Call) -> ChildResult:
+        from becket.adapters.process.reach import places_of  # only where it is used, with all that it needs
+        from becket.adapters.process.resolve import PublicOnly
+        from becket.adapters.process.ways import WaysOut
+
+        places = places_of(call.spec)
+        listed = [address for place in places if place.is_address for address in place.addresses]
+        resolve = self._resolve or PublicOnly(listed=listed)
+        try:
+            ways = WaysOut(places, resolve, own_network=self._sandbox.own_network)
+        except OSError as error:
+            return self._not_started(words.NO_DOOR.format(reason=error.strerror))
+        try:
+            result = await self._run_with_scratch(replace(call, ways=ways))
+            return result.model_copy(update={"denied": ways.denied})
+        finally:
+            await _to_its_end(ways.close())
+
+    async def _run_with_scratch(self, call: _Call) -> ChildResult:
+        try:
+            scratch = Scratch(self._scratch)
+        except OSError as error:
+            return self._not_started(words.NO_SCRATCH.format(reason=error.strerror))
+        try:
+            around, job = self._plan(call, scratch)
+            return await self._run_in(around, job, call)
+        finally:
+            if not scratch.remove_if_empty():
+                await _to_its_end(asyncio.to_thread(scratch.remove))
+
+    def _plan(self, call: _Call, scratch: Scratch) -> tuple[Surroundings, Job]:
+        spec, ways = call.spec, call.ways
+        home, temporary = self._sandbox.private_folders(scratch, spec.home)
+        proxy = None if ways is None else ways.env
+        env = environment.build(spec, os.environ, home=home, temporary=temporary, proxy=proxy)
+        ports = () if ways is None else ways.ports
+        around = Surroundings(self._disk.rules_of(spec, env), spec.network, scratch, spec.home, ports)
+        return around, Job(
             argv=list(spec.argv),
             env=env,
             tree=str(spec.tree.absolute()),
@@ -85,23 +121,40 @@ class ContainedProcesses:
             grace=self._grace,
             cap=spec.output_cap,
             landlock=self._sandbox.landlock(around),
+            doors=None if ways is None else ways.doors,
         )
-        outputs: list[int] = []
+
+    async def _run_in(self, around: Surroundings, job: Job, call: _Call) -> ChildResult:
+        speech: Speech | None = None
         try:
-            outputs.append(_fresh_file(spec.output))
-            if spec.stdout is not None:
-                outputs.append(_fresh_file(spec.stdout))
-            child = self._spawn(around, outputs, spec.stdin)
+            speech = None if call.rein is None else Speech(call.spec.stdin, call.rein)
+            child = self._start(around, call.spec, speech)
+            return await self._attend(child, job, call, speech)
         except _NoFile as error:
             return self._not_started(words.NO_OUTPUT.format(output=error.path, reason=error.reason))
-        except OSError as error:
-            return self._not_started(words.NO_SPAWN.format(reason=error.strerror))
+        except _NoProcess as error:
+            return self._not_started(words.NO_SPAWN.format(reason=error))
         finally:
-            for output in outputs:
-                os.close(output)
-        return await self._attend(child, job, spec, watcher)
+            if speech is not None:
+                speech.close()
 
-    def _spawn(self, around: Surroundings, outputs: Sequence[int], stdin: bytes) -> Child:
+    def _start(self, around: Surroundings, spec: ChildSpec, speech: Speech | None) -> Child:
+        """Start the keeper with the child's files. They are its own then; ours are closed, whatever happens."""
+        given: list[int] = [] if speech is None else [speech.reader]
+        try:
+            if speech is None:
+                given.append(as_file(spec.stdin))
+            given.append(_fresh_file(spec.output))
+            if spec.stdout is not None:
+                given.append(_fresh_file(spec.stdout))
+            return self._spawn(around, *given)
+        except OSError as error:
+            raise _NoProcess(error.strerror) from error
+        finally:
+            for descriptor in given:
+                os.close(descriptor)
+
+    def _spawn(self, around: Surroundings, stdin: int, *outputs: int) -> Child:
         control, far_end = socket.socketpair()
         control.setblocking(False)
         try:
@@ -113,26 +166,30 @@ class ContainedProcesses:
         finally:
             far_end.close()
 
-    async def _attend(self, child: Child, job: Job, spec: ChildSpec, watcher: ChildWatcher | None) -> ChildResult:
-        told = watcher
+    async def _attend(self, child: Child, job: Job, call: _Call, speech: Speech | None) -> ChildResult:
+        told = call.watcher
         try:
-            if watcher is not None:
+            if told is not None:
                 try:
-                    await watcher.started(child.ref, spec.argv)
+                    await told.started(child.ref, call.spec.argv)
                 except Exception:
                     told = None  # it does not know the child, so it need not hear of its end
                     raise
             job.env[environment.MARK] = identity.mark(child.ref)
-            report = await self._release(child, job)
+            report = await self._release(child, job, call, speech)
             seconds = 0.0 if child.ran_from is None else time.monotonic() - child.ran_from
         finally:
             escaped = await _to_its_end(self._put_away(child, told))
-        return self._result(child, report, spec, seconds, escaped)
+        return self._result(child, report, call.spec, seconds, escaped)
 
-    async def _release(self, child: Child, job: Job) -> Report | None:
+    async def _release(self, child: Child, job: Job, call: _Call, speech: Speech | None) -> Report | None:
+        take_doors = None if call.ways is None else call.ways.answer_at
         try:
-            async with asyncio.timeout(job.timeout + job.grace + _SLACK):
-                return await child.release(job)
+            async with asyncio.timeout(job.timeout + job.grace + _SLACK) as limit:
+                if call.rein is None or speech is None:
+                    return await child.release(job, take_doors)
+                async with _beside(speech.deliver(), _end_when_asked(child, call.rein, limit)):
+                    return await child.release(job, take_doors)
         except TimeoutError:
             return None  # the keeper is stuck: whoever puts it away kills it
 
@@ -184,6 +241,20 @@ def choose(kind: Wanted = "auto") -> ContainedProcesses:
     return ContainedProcesses(kind)
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of `run`: what was asked, and what goes with the child."""
+
+    spec: ChildSpec
+    watcher: ChildWatcher | None
+    rein: Rein | None
+    ways: WaysOut | None = None
+
+
+class _NoProcess(Exception):
+    """No process can be made; the text says why."""
+
+
 class _NoFile(Exception):
     """A file for the child's output cannot be made."""
 
@@ -200,6 +271,25 @@ def _fresh_file(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise _NoFile(path, error.strerror or str(error)) from error
+
+
+async def _end_when_asked(child: Child, rein: Rein, limit: asyncio.Timeout) -> None:
+    await rein.ended.wait()
+    await child.end()
+    soon = asyncio.get_running_loop().time() + PATIENCE
+    limit.reschedule(min(soon, limit.when() or soon))
+
+
+@asynccontextmanager
+async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do `work` as long as the block lasts."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -17,8 +17,10 @@ _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _GIT_ALLOWED = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 
 
-def build(spec: ChildSpec, ours: Mapping[str, str], *, home: str, temporary: str) -> dict[str, str]:
-    """All that the child's environment holds, but for the mark."""
+def build(
+    spec: ChildSpec, ours: Mapping[str, str], *, home: str, temporary: str, proxy: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """All that the child's environment holds, but for the mark. `proxy` is how it finds the ways out of its network."""
     _refuse_reserved(spec.env)
     env = {name: value for name, value in ours.items() if name in _KEPT or name.startswith(_KEPT_PREFIX)}
     env["PATH"] = os.pathsep.join(_absolute(env.get("PATH", ""))) or _DEFAULT_PATH
@@ -30,6 +32,7 @@ def build(spec: ChildSpec, ours: Mapping[str, str], *, home: str, temporary: str
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
+    env |= proxy or {}
     return env
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from becket.adapters.process import words
 from becket.adapters.process.environment import search_path
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec
@@ -50,6 +51,7 @@ class Disk:
         _refuse_contradictions(spec)
         _refuse_planted_links(spec)
         _refuse_absent(spec)
+        _refuse_unfit_home(spec)
         asked = dict(self._shared_by(tuple(search_path(env))))
         for path in spec.hidden:
             _put(asked, path, Access.hide)
@@ -120,23 +122,39 @@ def _tool_places(entry: Path, home: Path) -> Iterable[Path]:
         yield entry.parent
 
 
+def _written(spec: ChildSpec) -> tuple[Path, ...]:
+    """What the child may change beside its tree."""
+    return spec.writable if spec.home is None else (*spec.writable, spec.home)
+
+
+def _refuse_unfit_home(spec: ChildSpec) -> None:
+    """A home is shown whole, under a name of its own in some sandboxes, so it must be what it seems to be."""
+    if spec.home is None:
+        return
+    if spec.home.is_symlink():
+        raise UsageError(words.HOME_IS_LINK.format(home=spec.home))
+    for path in spec.hidden:
+        if path.resolve().is_relative_to(spec.home.resolve()):
+            raise UsageError(words.HOME_HOLDS_HIDDEN.format(hidden=path, home=spec.home))
+
+
 def _refuse_contradictions(spec: ChildSpec) -> None:
-    shown = {path.resolve() for path in (spec.tree, *spec.readable, *spec.writable)}
+    shown = {path.resolve() for path in (spec.tree, *spec.readable, *_written(spec))}
     both = sorted(str(path) for path in spec.hidden if path.resolve() in shown)
     if both:
         raise UsageError(f"{', '.join(both)} cannot be hidden from a child and given to it. Take it out of one list.")
 
 
 def _refuse_absent(spec: ChildSpec) -> None:
-    absent = sorted(str(path) for path in spec.writable if not os.access(path, os.W_OK))
+    absent = sorted(str(path) for path in _written(spec) if not os.access(path, os.W_OK))
     if absent:
         raise UsageError(f"A child cannot be let write {', '.join(absent)}: make it first, and writable for this user.")
 
 
 def _refuse_planted_links(spec: ChildSpec) -> None:
     """Refuse a place inside a writable one that leads out of it: the child before this one may have made the link."""
-    writable = (spec.tree, *spec.writable)
-    for path in (*spec.readable, *spec.writable):
+    writable = (spec.tree, *_written(spec))
+    for path in (*spec.readable, *_written(spec)):
         for root in writable:
             if path != root and path.is_relative_to(root) and not path.resolve().is_relative_to(root.resolve()):
                 raise UsageError(

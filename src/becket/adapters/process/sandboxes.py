@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.adapters.process import words
-from becket.adapters.process.keeper import landlock
+from becket.adapters.process.keeper import landlock, seccomp
 from becket.adapters.process.keeper.job import Landlock as LandlockJob
 from becket.adapters.process.places import ETC, SYSTEM, Access, Rule, nearest
 from becket.adapters.process.scratch import Scratch
@@ -19,11 +19,17 @@ from becket.contract.process import Holds, Network, SandboxKind
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What one child is to see: the rules of its disk, its network, its private folders."""
+    """What one child is to see: the rules of its disk, its network, its private folders.
+
+    `home` is a lasting one, in place of the private; `ports` are what it connects to, where it has no network of its
+    own.
+    """
 
     rules: tuple[Rule, ...]
     network: Network
     scratch: Scratch
+    home: Path | None = None
+    ports: tuple[int, ...] = ()
 
 
 class Sandbox(Protocol):
@@ -31,8 +37,13 @@ class Sandbox(Protocol):
 
     def holds(self) -> Holds: ...
 
-    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
-        """Home and temporary folder, by the names they have inside."""
+    @property
+    def own_network(self) -> bool:
+        """Whether a child without the host's network has one of its own."""
+        ...
+
+    def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
+        """Home and temporary folder, by the names they have inside. `home` is a lasting one, if any."""
         ...
 
     def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
@@ -47,11 +58,13 @@ class Sandbox(Protocol):
 class Bare:
     """No containment beyond the keeper's."""
 
+    own_network = False
+
     def holds(self) -> Holds:
         return Holds(kind=SandboxKind.none, files=False, processes=False, network=False, notes=words.NONE_NOTES)
 
-    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
-        return str(scratch.home), str(scratch.temporary)
+    def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
+        return str((home or scratch.home).absolute()), str(scratch.temporary)
 
     def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
         return list(keeper)
@@ -71,12 +84,11 @@ class Landlocked(Bare):
     def holds(self) -> Holds:
         abi = self._abi
         signals = abi >= landlock.FIRST_TO_HOLD_SIGNALS
-        tcp = abi >= landlock.FIRST_TO_HOLD_TCP
         files = abi >= landlock.FIRST_TO_HOLD_TRUNCATE
         notes = [
             *words.LANDLOCK_NOTES,
             words.LANDLOCK_SIGNALS_HELD if signals else words.LANDLOCK_SIGNALS_OPEN.format(abi=abi),
-            words.LANDLOCK_TCP_HELD if tcp else words.LANDLOCK_TCP_OPEN.format(abi=abi),
+            *_notes_on_network(abi),
             *_notes_for_root(),
         ]
         if not files:
@@ -87,8 +99,10 @@ class Landlocked(Bare):
         rules = [(str(path), landlock.READ) for path in (*ETC, Path("/proc"))]
         rules += [(str(path), landlock.DEVICE) for path in self._DEVICES]
         rules.append((str(around.scratch.folder), landlock.WRITE))
+        if around.home is not None:
+            rules.append((str(around.home), landlock.WRITE))
         rules += _allowed(around.rules)
-        return LandlockJob(rules, around.network is Network.none, self._abi)
+        return LandlockJob(rules, around.network is Network.none, self._abi, list(around.ports))
 
 
 def _allowed(rules: Sequence[Rule]) -> list[tuple[str, str]]:
@@ -125,6 +139,7 @@ class Bubblewrap:
 
     _HOME, _TEMPORARY = "/run/becket/home", "/tmp"  # noqa: S108 - a private one, made by bwrap
     _ALSO_TEMPORARY = "/var/tmp"  # noqa: S108 - likewise
+    own_network = True
 
     def __init__(self, program: Path) -> None:
         self._program = program
@@ -133,7 +148,7 @@ class Bubblewrap:
         notes = (*words.BWRAP_NOTES, *_notes_for_root())
         return Holds(kind=SandboxKind.bwrap, files=True, processes=True, network=True, notes=notes)
 
-    def private_folders(self, scratch: Scratch) -> tuple[str, str]:
+    def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
         return self._HOME, self._TEMPORARY
 
     def landlock(self, around: Surroundings) -> LandlockJob | None:
@@ -144,7 +159,7 @@ class Bubblewrap:
         arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY]
         if not any(rule.path.is_relative_to(self._ALSO_TEMPORARY) for rule in around.rules):
             arguments += ["--symlink", self._TEMPORARY, self._ALSO_TEMPORARY]
-        arguments += ["--bind", str(around.scratch.home), self._HOME]
+        arguments += ["--bind", str(around.home or around.scratch.home), self._HOME]
         arguments += _mounts(around.rules)
         for path in ETC:
             if path.exists():
@@ -166,6 +181,12 @@ class Bubblewrap:
             for name in ("bus", "fs", "irq", "sys", "sysrq-trigger"):
                 arguments += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
         return arguments
+
+
+def _notes_on_network(abi: int) -> tuple[str, ...]:
+    if abi < landlock.FIRST_TO_HOLD_TCP:
+        return (words.LANDLOCK_TCP_OPEN.format(abi=abi),)
+    return (words.LANDLOCK_NETWORK_HELD if seccomp.known() else words.LANDLOCK_TCP_HELD), words.LANDLOCK_REACH
 
 
 def _notes_for_root() -> tuple[str, ...]:

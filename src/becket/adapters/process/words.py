@@ -15,7 +15,9 @@ LANDLOCK_NOTES = (
 )
 LANDLOCK_SIGNALS_HELD = "signals to host processes, and their abstract sockets, are denied"
 LANDLOCK_SIGNALS_OPEN = "signals to host processes are allowed: this kernel's landlock (ABI {abi}) is older than 6"
-LANDLOCK_TCP_HELD = "network: none denies TCP; UDP stays open; loopback cannot be told from full"
+LANDLOCK_NETWORK_HELD = "network: none denies TCP and UDP, and 32-bit programs; loopback cannot be told from full"
+LANDLOCK_TCP_HELD = "network: none denies TCP; UDP and multipath TCP stay open; loopback cannot be told from full"
+LANDLOCK_REACH = "a host to reach on loopback opens its port on every host: landlock knows ports, not addresses"
 LANDLOCK_TCP_OPEN = "no network rule at all: this kernel's landlock (ABI {abi}) is older than 4"
 LANDLOCK_TRUNCATE_OPEN = "files outside can be emptied: this kernel's landlock (ABI {abi}) is older than 3"
 
@@ -51,4 +53,26 @@ NO_OUTPUT = "the output file {output} cannot be made: {reason}"
 NO_SCRATCH = "no private folder could be made for the child: {reason}. Free some disk space"
 NO_SPAWN = "no process could be made: {reason}"
 NO_SANDBOX = "the sandbox did not start: {said}"
+NO_DOOR = "the ways out of the child's network could not be opened: {reason}"
 KEEPER_LOST = "the keeper of this child was killed from outside; what the child started was searched for and killed"
+
+HOME_IS_LINK = "{home} is a symbolic link, so it cannot be a child's home. Name the real folder."
+HOME_HOLDS_HIDDEN = "{hidden} lies in the child's home {home} and cannot be hidden there. Move one of them."
+
+REACH_NEEDS_NONE = (
+    "A child with `network: {network}` cannot be given a list of hosts to reach. "
+    "Use `network: none` with the list, or drop the list."
+)
+REACH_TOO_MANY = "A child may be given at most {most} hosts to reach."
+REACH_UNCLEAR = (
+    "`{entry}` does not name one place to reach. Write host:port: a full name without wildcards and without a dot at "
+    "the end (xn-- for other alphabets), an IPv4 address of four numbers, or an IPv6 address in brackets."
+)
+PROXY_DENIED = "Becket: {wanted} is not on the list of hosts that may be reached from here."
+PROXY_NOT_PUBLIC = (
+    "Becket: {wanted} is on the list, but its name leads into this machine or its private network. "
+    "List its address too, with the same port, if that is meant."
+)
+PROXY_NO_ANSWER = "Becket: {wanted} could not be reached: {reason}."
+PROXY_OF_ANOTHER = "Becket: this proxy serves one child only. Use HTTPS_PROXY as it is, user and password included."
+PROXY_UNCLEAR = "Becket: this is an HTTP proxy. It takes CONNECT host:port, and requests with a whole http:// address."

@@ -9,20 +9,26 @@ STARTED = b"+"
 
 
 class Landlock:
-    """The confinement of one child: pairs of path and mode, and whether TCP is denied."""
+    """The confinement of one child: pairs of path and mode, and whether TCP is denied but for `ports`."""
 
-    __slots__ = ("deny_tcp", "rules", "version")
+    __slots__ = ("deny_tcp", "ports", "rules", "version")
 
-    def __init__(self, rules: list[tuple[str, str]], deny_tcp: bool, version: int) -> None:
+    def __init__(
+        self, rules: list[tuple[str, str]], deny_tcp: bool, version: int, ports: list[int] | None = None
+    ) -> None:
         self.rules = rules
         self.deny_tcp = deny_tcp
         self.version = version
+        self.ports = ports or []
 
 
 class Job:
-    """One child to run. Sent once; until it arrives, nothing of the child runs."""
+    """One child to run. Sent once; until it arrives, nothing of the child runs.
 
-    __slots__ = ("argv", "cap", "env", "grace", "landlock", "timeout", "tree")
+    `doors` are the places, host and port, at which Becket wants to answer in the child's network.
+    """
+
+    __slots__ = ("argv", "cap", "doors", "env", "grace", "landlock", "timeout", "tree")
 
     def __init__(
         self,
@@ -33,6 +39,7 @@ class Job:
         grace: float,
         cap: int,
         landlock: Landlock | None = None,
+        doors: list[tuple[str, int]] | None = None,
     ) -> None:
         self.argv = argv
         self.env = env
@@ -41,11 +48,13 @@ class Job:
         self.grace = grace
         self.cap = cap
         self.landlock = landlock
+        self.doors = doors or []
 
     def encode(self) -> bytes:
         lock = self.landlock
-        confined = None if lock is None else (lock.rules, lock.deny_tcp, lock.version)
-        body = marshal.dumps((self.argv, self.env, self.tree, self.timeout, self.grace, self.cap, confined), 4)
+        confined = None if lock is None else (lock.rules, lock.deny_tcp, lock.version, lock.ports)
+        limits = (self.timeout, self.grace, self.cap)
+        body = marshal.dumps((self.argv, self.env, self.tree, limits, confined, self.doors), 4)
         return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
@@ -56,8 +65,8 @@ def receive(control: int) -> Job | None:
     if not body:
         return None
     # Only Becket holds the other end, so the bytes are trusted; to import json would cost as much as all the rest.
-    argv, env, tree, timeout, grace, cap, confined = marshal.loads(body)  # noqa: S302
-    return Job(argv, env, tree, timeout, grace, cap, None if confined is None else Landlock(*confined))
+    argv, env, tree, (timeout, grace, cap), confined, doors = marshal.loads(body)  # noqa: S302
+    return Job(argv, env, tree, timeout, grace, cap, None if confined is None else Landlock(*confined), doors)
 
 
 def _exactly(control: int, size: int) -> bytes | None:

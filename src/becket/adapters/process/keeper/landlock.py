@@ -4,11 +4,12 @@ import ctypes
 import os
 import stat
 
+from . import seccomp
 from .kernel import drop_capabilities, gain_no_privileges
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
-_RULE_PATH_BENEATH = 1
+_RULE_PATH_BENEATH, _RULE_NET_PORT = 1, 2
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_DEVICES = 1 << 6 | 1 << 11
@@ -36,6 +37,10 @@ class _RulesetAttr(ctypes.Structure):
 class _PathBeneathAttr(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("parent_fd", ctypes.c_int32))
+
+
+class _NetPortAttr(ctypes.Structure):
+    _fields_ = (("allowed", ctypes.c_uint64), ("port", ctypes.c_uint64))
 
 
 def abi() -> int:
@@ -74,8 +79,11 @@ def granted(mode: str, version: int) -> int:
     return wanted & handled(version)
 
 
-def restrict(rules: list[tuple[str, str]], deny_tcp: bool, version: int) -> None:
-    """Confine this process and all it starts to `rules`, pairs of path and mode. There is no way back."""
+def restrict(rules: list[tuple[str, str]], deny_tcp: bool, version: int, ports: list[int] | tuple[()] = ()) -> None:
+    """Confine this process and all it starts to `rules`, pairs of path and mode. There is no way back.
+
+    `ports` stay open to connect to, on whatever host: landlock knows no addresses.
+    """
     attr = _RulesetAttr(handled(version), 0, 0)
     size = 8
     if version >= FIRST_TO_HOLD_TCP:
@@ -87,9 +95,14 @@ def restrict(rules: list[tuple[str, str]], deny_tcp: bool, version: int) -> None
     ruleset = _call(_CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), ctypes.c_uint32(0))
     for path, mode in rules:
         _allow(ruleset, path, granted(mode, version))
+    for port in ports if attr.net else ():
+        _add(ruleset, _RULE_NET_PORT, _NetPortAttr(_CONNECT_TCP, port))
+    filtered = attr.net and seccomp.known()
     gain_no_privileges()
     _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
+    if filtered:
+        seccomp.only_plain_tcp()
     drop_capabilities()
 
 
@@ -101,9 +114,10 @@ def _allow(ruleset: int, path: str, access: int) -> None:
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             access &= _OF_A_FILE
-        rule = _PathBeneathAttr(access, place)
-        _call(
-            _ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_RULE_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0)
-        )
+        _add(ruleset, _RULE_PATH_BENEATH, _PathBeneathAttr(access, place))
     finally:
         os.close(place)
+
+
+def _add(ruleset: int, kind: int, rule: ctypes.Structure) -> None:
+    _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), ctypes.byref(rule), ctypes.c_uint32(0))

@@ -34,8 +34,19 @@ def main(control: int, log: int, stdout: int = -1) -> None:
     kernel.adopt_orphans()
     job = receive(control)
     if job is not None:
-        _tell(control, _run(job, control, log, stdout).encode())
+        problem = _open_doors(job, control)
+        report = Report("not_started", None, 0, 0, False, problem) if problem else _run(job, control, log, stdout)
+        _tell(control, report.encode())
     os._exit(0)  # nothing to flush; the interpreter's own end would cost a millisecond
+
+
+def _open_doors(job: Job, control: int) -> str:
+    """What went wrong, if anything. Becket has the doors before the child's program runs."""
+    if not job.doors:
+        return ""
+    from .doors import hand_over  # only where it is used: sockets cost a millisecond
+
+    return hand_over(control, job.doors)
 
 
 def _run(job: Job, control: int, log: int, stdout: int) -> Report:
@@ -85,7 +96,7 @@ def _become(job: Job, keeper: int, control: int, out: int, err: int, failure: in
         if job.landlock is not None:
             from .landlock import restrict  # only where it is used: ctypes costs 4 ms
 
-            restrict(job.landlock.rules, job.landlock.deny_tcp, job.landlock.version)
+            restrict(job.landlock.rules, job.landlock.deny_tcp, job.landlock.version, job.landlock.ports)
         step = f"run {job.argv[0]}"
         _tell(control, STARTED)  # before the exec: the program's first act may be to kill its keeper
         _execute(job.argv, job.env)
