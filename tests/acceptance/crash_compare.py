@@ -50,6 +50,7 @@ def compare(expected: View, found: View, doubts: Iterable[Doubt], paid: Collecti
             _expect_on_its_way(wanted, found, name)
     for subject in paid:
         _allow_earlier_end(wanted, found, subject)
+        _allow_double_payment(wanted, found, subject)
     _compare_console(wanted.pop("console"), found.pop("console"), in_doubt)
     for view in (wanted, found):
         view["runs"] = {name: _plain(run) for name, run in view["runs"].items()}
@@ -106,13 +107,23 @@ def _expect_on_its_way(wanted: View, found: View, name: str) -> None:
 
 
 def _allow_earlier_end(wanted: View, found: View, subject: str) -> None:
-    """Where the lost call used up the budget, the run ends without it: for the same reason, having spent the same."""
-    run = found["runs"][subject]
-    if run["reason"] == "budget_exhausted":
-        assert run["steps"].items() <= wanted["runs"][subject]["steps"].items()
+    """Where the lost call used up the budget, the run ends sooner, for the same reason; until then all is the same."""
+    ours, theirs = wanted["runs"][subject], found["runs"][subject]
+    if theirs["reason"] == "budget_exhausted":
+        last = f"{theirs['iteration']}."
+        before = {name: step for name, step in theirs["steps"].items() if not name.startswith(last)}
+        assert before.items() <= ours["steps"].items()
+        assert theirs["iteration"] <= ours["iteration"]
         for view in (wanted, found):
-            kept = ("loop", "status", "reason", "counted", "iteration", "handoffs", "spent", "trigger")
+            kept = ("loop", "status", "reason", "handoffs", "spent", "trigger")
             view["runs"][subject] = {"told": [], **{key: view["runs"][subject][key] for key in kept}}
+
+
+def _allow_double_payment(wanted: View, found: View, subject: str) -> None:
+    """A call that was made and lost is paid for, and so is the one that replaces it; nothing is paid too little."""
+    ours, theirs = wanted["runs"][subject]["spent"], found["runs"][subject]["spent"]
+    assert all(theirs[kind] >= amount - 1e-9 for kind, amount in ours.items()), f"{subject}: {theirs}, not {ours}"
+    found["runs"][subject]["spent"] = ours
 
 
 def _forget_artifacts(wanted: View, found: View, subject: str, step: str) -> None:

@@ -281,8 +281,24 @@ phases:
     + LOOK,
 )
 
+SHOP = _head(
+    "shop",
+    """
+subject: "shop/{n}"
+stop_conditions: [look.pass]
+budget: {usd: 3}
+phases:
+  act:
+    objective: two calls, booked and settled, and something that is paid without a call
+    actions:
+      - {id: buy, uses: shop.buy}
+      - {id: tip, uses: shop.tip}
+"""
+    + LOOK,
+)
+
 BY_NAME = {
     "send": SEND, "ship": SHIP, "stubborn": STUBBORN, "ask": ASK, "bell": BELL, "late": LATE, "mend": MEND,
     "poor": POOR, "fan": FAN, "leaf": LEAF, "echo": ECHO, "heard": HEARD, "held": HELD, "tick": TICK, "seen": SEEN,
-    "slow": SLOW, "notice": NOTICE,
+    "slow": SLOW, "notice": NOTICE, "shop": SHOP,
 }  # fmt: skip

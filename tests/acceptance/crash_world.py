@@ -10,17 +10,18 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from crash_loops import BY_NAME, CONFIG
+from crash_shop import ACTIONS
 
 from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.serve import serve
 from becket.app.state import State
-from becket.contract.agent import AgentReport, Agents, AgentsByName, Around, Limits, Usage
+from becket.contract.agent import AgentReport, Agents, AgentsByName, Around, CallFiles, Limits, Usage
 from becket.contract.base import Json
 from becket.contract.effect import EffectState
 from becket.contract.errors import UsageError
@@ -64,13 +65,20 @@ class Clock:
 
 
 class Fixer:
-    """An agent whose second call mends the file, and whose calls can be repeated."""
+    """An agent whose second call mends the file, whose calls can be repeated, and leave word of what they used."""
+
+    usage = Usage(seconds=1.0, turns=1, output_tokens=10, usd=0.01)
+
+    def used(self, files: CallFiles) -> Usage | None:
+        return self.usage if files.log.exists() else Usage()
 
     async def run(
         self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
     ) -> AgentReport:
+        if around is not None and around.files is not None:
+            around.files.log.write_text("at work\n")
         (workspace / "it.txt").write_text("good\n" if brief == "try 2" else f"bad {brief}\n")
-        return AgentReport(ended=True, said="done", usage=Usage(seconds=1.0, turns=1, tokens=10, usd=0.01))
+        return AgentReport(ended=True, said="done", usage=self.usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,8 @@ def open_app(folder: Path, timeout: float = ADAPTER_TIMEOUT) -> tuple[App, Clock
     state, clock = State(root, root / ".git"), Clock(folder)
     console = (folder / "console.log").open("a", buffering=1)
     app = App(state, open_sqlite(state.database, clock), console, {Agents: AgentsByName({"fixer": Fixer()})})
+    bought = {one.name: one for one in ACTIONS}
+    app.registry = replace(app.registry, actions={**app.registry.actions, **bought})
     for adapter in app.effects.values():
         adapter.timeout = timeout
     commands.KILL_ROOM = KILL_ROOM
@@ -188,6 +198,13 @@ async def mending(stage: Stage) -> None:
     await stage.start("mend", "1")
     await stage.start("poor", "1")
     await stage.rest()
+
+
+async def paying(stage: Stage) -> None:
+    for n in ("1", "2"):
+        await stage.start("shop", n)
+    await stage.rest()
+    assert all(call.end is not None for call in await stage.app.store.calls())
 
 
 async def fanning(stage: Stage) -> None:
@@ -272,6 +289,7 @@ STORIES = {
     "asking": Story(("ask",), asking),
     "ringing": Story(("bell", "late"), ringing),
     "mending": Story(("mend", "poor"), mending),
+    "paying": Story(("shop",), paying),
     "fanning": Story(("fan", "leaf", "echo", "heard"), fanning),
     "keeping_house": Story(("notice", "tick", "seen"), keeping_house, trouble=(Answer(status=429), Answer(status=429))),
     "holding_back": Story(("held",), holding_back),

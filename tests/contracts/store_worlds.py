@@ -27,6 +27,8 @@ import sqlalchemy as sa
 
 from becket.adapters.store import open_memory, open_postgres, open_sqlite
 from becket.adapters.store.tables import metadata
+from becket.contract.agent import Limits
+from becket.contract.calls import AgentCall
 from becket.contract.condition import Condition
 from becket.contract.events import SEALS, Event, Kind, NewEvent, event_digest
 from becket.contract.handoff import Approval
@@ -302,6 +304,15 @@ def question(approval_id: str = "apr_1", **changes: Any) -> Approval:
         "role": "approver", "asked_at": START, "expires_at": START + 100,
     }  # fmt: skip
     return Approval.model_validate(fields | changes)
+
+
+def agent_call(call_id: str = "c1", run_id: str = "run_a", **changes: Any) -> AgentCall:
+    fields: dict[str, Any] = {
+        "call_id": call_id, "run_id": run_id, "loop_id": "heal", "iteration": 1, "phase": "act", "step_id": "fix",
+        "agent": "fixer", "driver": "codex", "model": "m", "limits": Limits(seconds=60.0, tokens=900, usd=0.5),
+        "began_at": START,
+    }  # fmt: skip
+    return AgentCall.model_validate(fields | changes)
 
 
 def told(event: Event) -> dict[str, Any]:

@@ -12,10 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store_worlds import START, asleep, claimed, contents, new_run, question, recorded, started, wait_for, worker
+from store_worlds import (
+    START,
+    agent_call,
+    asleep,
+    claimed,
+    contents,
+    new_run,
+    question,
+    recorded,
+    started,
+    wait_for,
+    worker,
+)
 
 from becket.adapters.store import open_sqlite, points
 from becket.contract import crash
+from becket.contract.agent import AgentOutcome
+from becket.contract.calls import CallEnd
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.process import ChildRef
 from becket.contract.run import Move
@@ -38,6 +52,7 @@ async def prepare(store: Store) -> Claim:
     await store.ask_approval("run_work", 1, question("apr_2", run_id="run_work", bound_to="b", expires_at=LATER * 2))
     await store.decide_approval("apr_2", True, "ann", "owner", "b", "")
     await store.child_started("run_work", 1, OTHER_CHILD, ["sh"])
+    await store.begin_call(agent_call("call_open", "run_work"), 1, {"usd": 2.0}, ())
     await store.fire(None, Cursor(name="held:1", value="1"), [])
     await started(store, "run_over")
     await store.ask_cancel("run_over", "ann", "")
@@ -69,6 +84,8 @@ def operations(store: Store, claim: Claim) -> dict[str, Callable[[], Awaitable[A
         "use_approval": lambda: store.use_approval("apr_2", run_id, epoch, "b", "e"),
         "fire": lambda: store.fire(None, Cursor(name="c", value="1"), [new_run("run_new")]),
         "reserve": lambda: store.reserve("k", run_id, epoch, {"usd": 1.0}, ()),
+        "begin_call": lambda: store.begin_call(agent_call("call_new", run_id), epoch, {"usd": 1.0}, ()),
+        "end_call": lambda: store.end_call("call_open", CallEnd(outcome=AgentOutcome.changed), {"usd": 0.5}),
         "child_started": lambda: store.child_started(run_id, epoch, ChildRef(pid=1, started=1, boot="b"), ["sh"]),
         "child_ended": lambda: store.child_ended(OTHER_CHILD),
         "refer": lambda: store.refer(artifact, epoch),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -14,14 +15,16 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
-from store_worlds import World, claimed, make_world, postgres_of, started
+from store_worlds import World, agent_call, claimed, make_world, postgres_of, question, recorded, started, worker
 
 from becket.adapters.store import open_postgres, open_sqlite
-from becket.adapters.store.schema import MIGRATIONS, REVISIONS, migrate
+from becket.adapters.store.schema import MIGRATIONS, REVISIONS, migrate, version_of
 from becket.adapters.store.tables import VERSION, metadata
+from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import StoreUnavailable, UsageError
 from becket.contract.run import Status
-from becket.contract.store import RunFilter
+from becket.contract.spec import EffectClass
+from becket.contract.store import Carried, RunFilter, Store
 
 
 def sqlite_shape(conn: sa.Connection) -> dict[str, Any]:
@@ -112,8 +115,7 @@ def test_a_journal_outlives_its_process(kind: str, tmp_path: Path, request: pyte
 
 
 def change_version(world: World, version: str) -> None:
-    url = world.place.replace("postgresql:", "postgresql+psycopg:")
-    engine = sa.create_engine(url if world.kind == "postgres" else f"sqlite:///{world.place}", poolclass=sa.NullPool)
+    engine = engine_of(world)
     with engine.begin() as conn:
         conn.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
     engine.dispose()
@@ -127,6 +129,105 @@ def test_a_journal_of_a_newer_becket_is_refused(kind: str, tmp_path: Path, reque
     with pytest.raises(StoreUnavailable, match=r"version 9999.*upgrade Becket") as caught:
         world.open()
     assert caught.value.exit_code == 2
+
+
+def engine_of(world: World) -> sa.Engine:
+    url = world.place.replace("postgresql:", "postgresql+psycopg:") if world.kind == "postgres" else ""
+    return sa.create_engine(url or f"sqlite:///{world.place}", poolclass=sa.NullPool)
+
+
+def rows_of(conn: sa.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table that the journal really has."""
+    found = sa.MetaData()
+    found.reflect(conn)
+    return {
+        name: sorted((tuple(row) for row in conn.execute(sa.select(table))), key=repr)
+        for name, table in found.tables.items()
+    }
+
+
+async def _lived_in(store: Store) -> None:
+    """A journal with something in most tables."""
+    claim = await claimed(store, "run_a", group="g", origin_key="o")
+    await started(store, "run_b", parent="run_a")
+    await store.record("run_a", 1, recorded(claim))
+    await store.next_iteration("run_a", 1, Carried(last="x"), True)
+    origin, call = Origin(run_id="run_a"), EffectCall(name="http.post", target="u")
+    await store.intend("k", origin, 1, call, "d", EffectClass.keyed, EffectState.intended, 1.0)
+    await store.reserve("k", "run_a", 1, {"usd": 1.5}, ())
+    await store.ask_approval("run_a", 1, question())
+    await store.join(worker("w1"), alone=True)
+    await store.raise_alert("a", "text", {})
+
+
+def journal_of_0001(kind: str, folder: Path, config: pytest.Config) -> tuple[World, dict[str, list[tuple[Any, ...]]]]:
+    """A journal as the first revision makes it, lived in; with its rows. Its tables hold the same as today's."""
+    place = postgres_of(config).empty_database() if kind == "postgres" else str(folder / "old.db")
+    new, old = make_world(kind, folder, config), World(kind, place)
+    new.play(lambda store, _: _lived_in(store))
+    source, target = engine_of(new), engine_of(old)
+    with source.connect() as made, target.begin() as conn:
+        migrate(conn, "0001")
+        for name in sa.inspect(conn).get_table_names():
+            if name != "alembic_version" and (rows := made.execute(sa.select(metadata.tables[name])).all()):
+                conn.execute(sa.insert(metadata.tables[name]), [dict(row._mapping) for row in rows])
+        before = rows_of(conn)
+    source.dispose()
+    target.dispose()
+    return old, before
+
+
+def rows_now(world: World) -> dict[str, list[tuple[Any, ...]]]:
+    engine = engine_of(world)
+    with engine.connect() as conn:
+        seen = rows_of(conn)
+    engine.dispose()
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_journal_of_the_first_revision_is_migrated_with_all_it_holds(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    world, before = journal_of_0001(kind, tmp_path, request.config)
+    assert before["alembic_version"] == [("0001",)]
+    assert sum(map(bool, before.values())) > 12
+    asyncio.run(world.open().close())
+    assert rows_now(world) == {**before, "alembic_version": [(VERSION,)], "agent_calls": []}
+
+    async def go_on(store: Store, _: object) -> None:
+        assert (await store.get_run("run_a")).status is Status.running
+        await store.begin_call(agent_call("c1", "run_a"), 1, {"usd": 0.5}, ())
+        assert await store.spent(run_id="run_a") == {"usd": 2.0}
+
+    world.play(go_on)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_killed_migration_loses_nothing_and_is_done_by_the_next_process(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A kill -9 with the new tables made and the transaction open: the journal is as it was."""
+    world, before = journal_of_0001(kind, tmp_path, request.config)
+    command = [sys.executable, __file__, world.kind, world.place]
+    victim = subprocess.run(command, input="go\n", text=True, capture_output=True, timeout=60, check=False,
+                            env={**os.environ, "BECKET_CRASH_AT": "schema.migrated"})  # fmt: skip
+    assert victim.returncode == -signal.SIGKILL, victim.stderr
+    assert rows_now(world) == before
+    asyncio.run(world.open().close())
+    assert rows_now(world) == {**before, "alembic_version": [(VERSION,)], "agent_calls": []}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_becket_of_the_first_revision_refuses_this_journal(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    world = make_world(kind, tmp_path, request.config)
+    asyncio.run(world.open().close())
+    engine = engine_of(world)
+    with engine.connect() as conn, pytest.raises(StoreUnavailable, match=f"of version {VERSION}.*up to 0001; upgrade"):
+        version_of(conn, known=("0001",))
+    engine.dispose()
 
 
 def test_an_unreachable_postgres_is_said_plainly_and_without_the_password(tmp_path: Path) -> None:

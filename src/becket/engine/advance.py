@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
 
+from becket.contract.agent import Agents
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import Fenced, GitFailed, InvalidDocument, NotFound, StoreUnavailable, WorkerDeclaredDead
 from becket.contract.git import Git
@@ -16,6 +17,7 @@ from becket.contract.loop import WORK
 from becket.contract.run import ENDED, Move
 from becket.contract.store import End
 from becket.engine.context import Surroundings
+from becket.engine.money import settle_left_open
 from becket.engine.walk import Walk
 
 log = logging.getLogger("becket.engine")
@@ -92,10 +94,13 @@ class Engine:
     async def clear_folder(self, run_id: str) -> None:
         """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts.
 
-        What the checkout holds beyond its commit is saved first (L7).
+        What the checkout holds beyond its commit is saved first (L7), and what its agents used is settled (L23).
         """
         folder = self.house.places.of_run(run_id)
-        if not folder.exists() or not await self._is_over(run_id):
+        if not await self._is_over(run_id):
+            return
+        await settle_left_open(self.house.store, partial(self.house.port, Agents), folder, run_id)
+        if not folder.exists():
             return
         git = self.house.port(Git)
         try:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from becket.contract.action import CommandEnd, EffectReport, Executed, Registry, RunCommand
 from becket.contract.base import Json, digest_of
+from becket.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.contract.condition import Conditions
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectAdapter, EffectCall, EffectState, Origin
@@ -18,19 +19,19 @@ from becket.contract.errors import ActionFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import Loops, Places, Policy
-from becket.contract.process import ChildRef, ChildSpec, ChildWatcher, Network, Processes
+from becket.contract.process import ChildSpec, ChildWatcher, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Decision, Run
 from becket.contract.spec import Autonomy, LoopSpec, Phase
 from becket.contract.store import ArtifactRef, Artifacts, RunFilter, Store
 from becket.contract.template import fill
+from becket.engine import money
+from becket.engine.children import Children
 from becket.engine.door import Door
+from becket.engine.excerpts import head, tail
 from becket.engine.intake import Ask, Intake
 
 Port = TypeVar("Port")
-
-STDOUT_LIMIT = 1_000_000
-TAIL_LIMIT = 400
 
 command_ended = CrashPoint("command.ended", "a command has run, its log is not kept yet")
 log_kept = CrashPoint("command.log_kept", "the log is an artifact, the receipt is not written yet")
@@ -80,6 +81,8 @@ class StepContext:
     facts: list[tuple[str, str]] = field(default_factory=list)
     unknown_effects: list[EffectReport] = field(default_factory=list)
     timer: asyncio.Timeout | None = None  # the action's time limit
+    ends_at: float | None = None  # when its time is over, by the event loop; the timer gives up a little later
+    labels: set[str] = field(default_factory=set)  # of the calls that it began
 
     def again(self, following: StepContext) -> StepContext:
         """The next attempt's context; what earlier attempts proved stays part of the step."""
@@ -167,6 +170,7 @@ class StepContext:
         if row is not None and row.state is EffectState.intended and self.timer is not None:
             in_flight = max(row.settle_at - await self.now(), 0.0)
             self.timer.reschedule((self.timer.when() or 0.0) + in_flight)
+            self.ends_at = None if self.ends_at is None else self.ends_at + in_flight
 
     async def keep(self, content: bytes | Path, name: str) -> str:
         if isinstance(content, Path):  # what a program wrote, such as an agent's log: secrets stay out (L25)
@@ -264,8 +268,8 @@ class StepContext:
         return CommandEnd(
             exit_code=done.exit_code,
             end=done.end,
-            stdout=_head(done.stdout_path),
-            tail=_tail(done.log_path),
+            stdout=head(done.stdout_path),
+            tail=tail(done.log_path),
             log=done.log,
             receipt=await self.receipt(receipt, done.started_at, done.ended_at),
             left_running=done.left_running,
@@ -273,7 +277,7 @@ class StepContext:
         )
 
     def watcher(self) -> ChildWatcher:
-        return _Children(self)
+        return Children(self.house.store, self.run, self.house.redact)
 
     def _redacted(self, log: Path) -> bytes | Path:
         """The log without secrets (L25); the file itself where there is none."""
@@ -350,23 +354,31 @@ class StepContext:
         key = f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{self.attempt}:{kind}"
         await self.house.store.reserve(key, self.run.run_id, self.run.epoch, {kind: amount}, ())
 
+    async def begin_call(self, wish: CallWish) -> CallGrant:
+        if wish.label in self.labels:
+            raise ActionFailed(f"two calls of one attempt are both labelled {wish.label!r}", kind="call_label")
+        self.labels.add(wish.label)
+        return await money.begin(self.house.store, self._caller(), wish)
+
+    async def end_call(self, grant: CallGrant, end: CallEnd) -> None:
+        clean = end.model_copy(update={"reason": self.house.redact(end.reason)})
+        await money.end(self.house.store, grant, clean)
+
+    async def open_calls(self) -> tuple[AgentCall, ...]:
+        return await money.left_open(self.house.store, self._caller())
+
+    def _caller(self) -> money.Caller:
+        left = self.seconds_left
+        if self.ends_at is not None:
+            left = min(left, self.ends_at - asyncio.get_running_loop().time())
+        policy = self.house.policy
+        return money.Caller(
+            self.run, self.phase, self.step_id, self.attempt, left, policy.budget(self.run, self.spec.budget),
+            policy.budgets(),
+        )  # fmt: skip
+
     async def now(self) -> float:
         return await self.house.store.now()
-
-
-class _Children:
-    """Tells the journal about children, so that a crash of ours leaves no unknown process behind."""
-
-    def __init__(self, context: StepContext) -> None:
-        self._context = context
-
-    async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
-        run = self._context.run
-        shown = [self._context.house.redact(word) for word in argv]
-        await self._context.house.store.child_started(run.run_id, run.epoch, child, shown)
-
-    async def ended(self, child: ChildRef) -> None:
-        await self._context.house.store.child_ended(child)
 
 
 def shell(text: str) -> tuple[str, ...]:
@@ -376,18 +388,3 @@ def shell(text: str) -> tuple[str, ...]:
 def text_of(value: Json) -> str:
     """How an output looks inside a template: strings as they are, the rest as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _head(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        return file.read(STDOUT_LIMIT).decode(errors="replace")
-
-
-def _tail(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL_LIMIT))
-        return file.read(TAIL_LIMIT).decode(errors="replace")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from becket.contract.base import Json, digest_of
 from becket.contract.condition import RUNTIME_HANDOFFS, Conditions
-from becket.contract.run import Decision, Outcome, Run, Step, StepState
+from becket.contract.run import USED, Decision, Outcome, Run, Step, StepState
 from becket.contract.spec import Autonomy, LoopSpec, OnError, Phase, WaitThen
 from becket.contract.store import Carried, WaitRow
 
@@ -158,8 +158,12 @@ def failures(now: Situation) -> dict[str, tuple[Step, int]]:
 
 def added(now: Situation) -> str:
     """The digest of what this iteration brought. Logs are left out: they hold times; so is notify: it only tells."""
-    outputs = {step.id: step.outputs for step in now.steps if step.outputs and step.phase is not Phase.notify}
+    outputs = {step.id: _brought(step) for step in now.steps if step.outputs and step.phase is not Phase.notify}
     return digest_of([outputs, sorted(item.ref for item in now.conditions), sorted(map(str, now.receipts))])
+
+
+def _brought(step: Step) -> dict[str, Json]:
+    return {name: value for name, value in step.outputs.items() if name not in USED}
 
 
 def carry(now: Situation) -> Carried:

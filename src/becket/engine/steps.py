@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from becket.contract.action import ActionDef, EffectReport, Result, Say, Verdict, VerifierDef
 from becket.contract.base import Json, Record
+from becket.contract.calls import BudgetSpent
 from becket.contract.condition import Condition, Life
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectState
@@ -179,6 +180,7 @@ async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
     allowed = min(limit, max(context.seconds_left, 0.0))
     try:
         async with asyncio.timeout(allowed + GRACE) as context.timer:
+            context.ends_at = asyncio.get_running_loop().time() + allowed
             return await work
     except TimeoutError:
         raise ActionFailed(f"it did not end within {allowed:g} s", kind="timeout", retryable=True) from None
@@ -211,6 +213,9 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
         raised.append(Condition(name="no_output").model_copy(update=at))
     if isinstance(error, EffectRefused):
         raised.append(Condition(name="effect_refused").model_copy(update=at))
+    if isinstance(error, BudgetSpent):
+        spent = {"budget": error.budget, "used": error.used, "limit": error.most}
+        raised.append(Condition(name="budget_exhausted").model_copy(update={**at, "evidence": spent}))
     step = _step(step_id, context, started, ended, attempt).model_copy(
         update={"state": StepState.failed, "error_kind": kind, "error": said, "conditions": tuple(raised)}
     )

@@ -22,6 +22,7 @@ from becket.contract.store import Claim, End, Recorded
 from becket.contract.when import parse
 from becket.engine.context import StepContext, Surroundings
 from becket.engine.decide import Situation, carry, decide, next_step_words, wait_rows
+from becket.engine.money import NOUN, OF_RUN, surely_spent
 from becket.engine.steps import Done, do_action, do_verifier, skipped
 
 DECISION = "@decision"
@@ -215,11 +216,12 @@ class Walk:
         limits = {"agent_time": budget.agent_time, "tokens": budget.tokens, "usd": budget.usd}
         if any(limit is not None for limit in limits.values()):
             if self._spent is None:
-                self._spent = await self._house.store.spent(run_id=self._run.run_id)
+                self._spent = await surely_spent(self._house.store, self._run.run_id)
             for kind, limit in limits.items():
                 used = self._spent.get(kind, 0.0)
                 if limit is not None and used >= limit:
-                    self._raise("budget_exhausted", {"kind": kind, "used": used, "limit": limit}, now)
+                    evidence = {"budget": OF_RUN.format(NOUN[kind]), "kind": kind, "used": used, "limit": limit}
+                    self._raise("budget_exhausted", evidence, now)
         return "deadline_passed" in self._conditions or "budget_exhausted" in self._conditions
 
     def _raise(self, name: str, evidence: dict[str, Json], at: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from becket.adapters.store import (
+    calls,
     claiming,
     effects,
     ending,
@@ -20,6 +21,7 @@ from becket.adapters.store import (
 )
 from becket.adapters.store.database import Database
 from becket.contract.base import Json
+from becket.contract.calls import AgentCall, CallEnd
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect, EffectCall, EffectState, Origin
 from becket.contract.events import Event, NewEvent
@@ -264,6 +266,19 @@ class Journal:
 
     async def settle_spend(self, key: str, amounts: dict[str, float]) -> None:
         await self._db.write(money.settle_spend, key, amounts)
+
+    async def begin_call(
+        self, call: AgentCall, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
+    ) -> str | None:
+        return await self._db.write(calls.begin_call, call, epoch, amounts, limits)
+
+    async def end_call(self, call_id: str, end: CallEnd, amounts: dict[str, float]) -> None:
+        await self._db.write(calls.end_call, call_id, end, amounts)
+
+    async def calls(
+        self, run_id: str | None = None, since: float = 0, limit: int | None = None
+    ) -> tuple[AgentCall, ...]:
+        return await self._db.read(calls.list_calls, run_id, since, limit)
 
     async def spent(self, run_id: str | None = None, loop_id: str | None = None, since: float = 0) -> dict[str, float]:
         return await self._db.read(money.spent, run_id, loop_id, since)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from becket.adapters.store.locked import fenced
+from becket.adapters.store.locked import LockedRun, fenced
 from becket.adapters.store.tables import spending
 from becket.adapters.store.tx import Tx
 from becket.contract.errors import NotFound
@@ -20,13 +20,17 @@ _ROUNDING = 1e-9
 
 _KNOWN = sa.select(spending).where(spending.c.key == sa.bindparam("key"), spending.c.kind == _BOOKING)
 _DROP_AMOUNTS = sa.delete(spending).where(spending.c.key == sa.bindparam("this"), spending.c.kind != _BOOKING)
-_ADD = sa.insert(spending)
+_ADD_ROWS = sa.insert(spending)
 
 
 def reserve(
     tx: Tx, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
 ) -> str | None:
-    run = fenced(tx, run_id, epoch)
+    return book(tx, fenced(tx, run_id, epoch), key, amounts, limits)
+
+
+def book(tx: Tx, run: LockedRun, key: str, amounts: dict[str, float], limits: Sequence[SpendLimit]) -> str | None:
+    """Book once per key, or name the limit that would be passed. The sums and the booking are one: see the mutex."""
     if limits:
         tx.mutex(["spending"])  # a limit may span runs and loops
     if tx.one(_KNOWN, key=key) is not None:
@@ -35,7 +39,7 @@ def reserve(
         used = _sum(tx, limit.kind, limit.run_id, limit.loop_id, limit.since)
         if used + amounts.get(limit.kind, 0.0) > limit.most + _ROUNDING:
             return limit.name
-    _book(tx, key, run_id, str(run["loop_id"]), tx.now, {_BOOKING: 0.0, **amounts})
+    _add(tx, key, run.run_id, str(run["loop_id"]), tx.now, {_BOOKING: 0.0, **amounts})
     return None
 
 
@@ -44,15 +48,15 @@ def settle_spend(tx: Tx, key: str, amounts: dict[str, float]) -> None:
     if known is None:
         raise NotFound(f"nothing was booked under {key!r}; reserve before you settle")
     tx.run(_DROP_AMOUNTS, {"this": key})
-    _book(tx, key, known.run_id, known.loop_id, known.at, amounts)
+    _add(tx, key, known.run_id, known.loop_id, known.at, amounts)
 
 
-def _book(tx: Tx, key: str, run_id: str, loop_id: str, at: float, amounts: dict[str, float]) -> None:
+def _add(tx: Tx, key: str, run_id: str, loop_id: str, at: float, amounts: dict[str, float]) -> None:
     rows = [
         {"key": key, "kind": kind, "run_id": run_id, "loop_id": loop_id, "amount": amount, "at": at}
         for kind, amount in amounts.items()
     ]
-    tx.run(_ADD, rows)
+    tx.run(_ADD_ROWS, rows)
 
 
 def _sum(tx: Tx, kind: str, run_id: str | None, loop_id: str | None, since: float) -> float:

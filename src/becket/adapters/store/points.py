@@ -23,6 +23,8 @@ _WHY = {
     "use_approval": "an approval is spent once",
     "fire": "the cursor and the runs it starts are one",
     "reserve": "money is booked before the call",
+    "begin_call": "no agent is called without its row and its booking",
+    "end_call": "how a call ended and what it used are one",
     "child_started": "no process of ours is unknown",
     "child_ended": "a process that is gone may still be remembered, never the reverse",
     "refer": "content on disk that no row refers to is an orphan, never the reverse",

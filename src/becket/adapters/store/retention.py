@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from becket.adapters.store.locked import lock
 from becket.adapters.store.tables import (
+    agent_calls,
     approvals,
     artifact_refs,
     carried,
@@ -31,11 +32,14 @@ from becket.adapters.store.tx import Tx
 from becket.contract.events import Kind
 
 _OF_RUNS = (
-    approvals, artifact_refs, carried, conditions, effects, events, facts, handoffs, origins, receipts, signals,
-    spending, steps, wakeups, runs,
+    agent_calls, approvals, artifact_refs, carried, conditions, effects, events, facts, handoffs, origins, receipts,
+    signals, steps, wakeups, runs,
 )  # fmt: skip
 
 _BATCH = 500
+
+_LONGEST_PERIOD = 32 * 86_400.0
+"""What was spent outlives its run until no budget of a day or a month can count it any more."""
 
 _parent = runs.alias("parent")
 _UNSETTLED = ("intended", "retrying")
@@ -65,6 +69,11 @@ _DROP_OLD_ALARMS = (
     .where(effects.c.updated_at < sa.bindparam("before"), effects.c.state.not_in(_UNSETTLED))
     .where(~sa.exists().where(runs.c.run_id == effects.c.run_id))
 )
+_DROP_OLD_SPENDING = (
+    sa.delete(spending)
+    .where(spending.c.at < sa.bindparam("before"))
+    .where(~sa.exists().where(runs.c.run_id == spending.c.run_id))
+)
 _DROP_OLD_WORKERS = sa.delete(workers).where(workers.c.beat_at < sa.bindparam("before"))
 _DROP_UNUSED_SPECS = (
     sa.delete(specs)
@@ -88,6 +97,7 @@ def forget(tx: Tx, runs_before: float, artifacts_before: float) -> tuple[str, ..
     tx.run(_DROP_REFS_WITHOUT_RUN, {"before": artifacts_before})
     for statement in (_DROP_OLD_ALARMS, _DROP_OLD_WORKERS, _DROP_UNUSED_SPECS):
         tx.run(statement, {"before": runs_before})
+    tx.run(_DROP_OLD_SPENDING, {"before": min(runs_before, tx.now - _LONGEST_PERIOD)})
     return tuple(sorted(dropped - _still_referred(tx, sorted(dropped))))
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from becket.adapters.store.tables import VERSION, metadata, tell_postgres
+from becket.contract.crash import CrashPoint
 from becket.contract.errors import StoreUnavailable
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision under `migrations`, oldest first."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+migrated = CrashPoint("schema.migrated", "an older journal has its new tables; the transaction is not committed")
 
 _VERSION_TABLE = sa.Table(
     "alembic_version",
@@ -23,14 +27,14 @@ _VERSION_TABLE = sa.Table(
 )
 
 
-def version_of(conn: sa.Connection) -> str | None:
-    """None for a new database. Raises StoreUnavailable for one that this code is too old for."""
+def version_of(conn: sa.Connection, known: Sequence[str] = REVISIONS) -> str | None:
+    """None for a new database. Raises StoreUnavailable for one that code with the `known` revisions is too old for."""
     if not sa.inspect(conn).has_table("alembic_version"):
         return None
     found = conn.execute(sa.select(_VERSION_TABLE.c.version_num)).scalar()
-    if found is not None and found not in REVISIONS:
+    if found is not None and found not in known:
         raise StoreUnavailable(
-            f"the journal is of version {found}, this Becket knows versions up to {VERSION}; "
+            f"the journal is of version {found}, this Becket knows versions up to {known[-1]}; "
             "upgrade Becket, or use the one that wrote the journal"
         )
     return found
@@ -47,6 +51,7 @@ def bring_up_to_date(conn: sa.Connection) -> None:
         conn.execute(sa.insert(_VERSION_TABLE), {"version_num": VERSION})
     elif version != VERSION:
         migrate(conn, VERSION)
+        migrated()
 
 
 def migrate(conn: sa.Connection, to: str) -> None:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest revision under `migrations`; `create_all` of this module builds exactly that."""
 
 
@@ -377,6 +377,27 @@ spending = sa.Table(
     sa.Index("ix_spending_loop", "loop_id", "at"),
     sa.Index("ix_spending_at", "at"),
 )
+
+agent_calls = sa.Table(
+    "agent_calls",
+    metadata,
+    _number(),
+    _text("call_id"),
+    *_step_key(),
+    _text("step_id"),
+    _text("loop_id"),
+    _text("agent"),
+    _text("driver"),
+    _text("model"),
+    _text("limits"),
+    _time("began_at"),
+    _maybe_time("ended_at"),
+    _maybe_text("result"),
+    sa.Index("ix_agent_calls_id", "call_id", unique=True),
+    sa.Index("ix_agent_calls_run", "run_id"),
+    sa.Index("ix_agent_calls_began", "began_at"),
+)
+"""What each of them may use, or used, is in `spending` under its call_id."""
 
 alerts = sa.Table(
     "alerts",
