@@ -7,13 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome, AgentReport, Around, Limits, Usage
+from becket.adapters.agents.inbox import put
+from becket.contract.agent import (
+    AgentEvent,
+    AgentOutcome,
+    AgentReport,
+    Around,
+    CallFiles,
+    EventKind,
+    Limits,
+    Usage,
+)
 
 Deed = Callable[[Path], None]
 """What it does to the work tree."""
 
 
-DEFAULT_USAGE = Usage(seconds=1.0, turns=1, tokens=100, usd=0.01)
+DEFAULT_USAGE = Usage(seconds=1.0, turns=1, output_tokens=100, usd=0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,19 @@ class Act:
     until: float | None = None
     usage: Usage = DEFAULT_USAGE
     hangs: bool = False
+    session: str | None = None
+    unheard: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one call was given."""
+
+    brief: str
+    workspace: Path
+    limits: Limits
+    session: str | None
+    around: Around
 
 
 def writes(path: str, text: str) -> Deed:
@@ -43,10 +66,20 @@ def writes(path: str, text: str) -> Deed:
 
 @dataclass
 class ScriptedAgent:
-    """Plays its acts one after another; a call beyond the script is an error of the test."""
+    """Plays its acts one after another; a call beyond the script is an error of the test.
+
+    `hanging` is set while an act hangs, so that a test can stop it then. `left` is what a call's files tell of one
+    whose end nobody saw.
+    """
 
     acts: Sequence[Act]
     briefs: list[str] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
+    left: Usage | None = None
+
+    def used(self, files: CallFiles) -> Usage | None:
+        return self.left
 
     async def run(
         self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
@@ -55,10 +88,28 @@ class ScriptedAgent:
             raise AssertionError(f"the agent was called {len(self.briefs) + 1} times, the script has {len(self.acts)}")
         act = self.acts[len(self.briefs)]
         self.briefs.append(brief)
+        around = around or Around()
+        self.seen.append(Seen(brief, workspace, limits, session, around))
         act.deed(workspace)
+        self._tell(act, around)
         if act.hangs:
+            self.hanging.set()
             await asyncio.sleep(limits.seconds)
             return AgentReport(ended=False, error="time limit", outcome_hint=AgentOutcome.limit_reached)
         return AgentReport(
-            ended=act.ended, error=act.error, outcome_hint=act.hint, until=act.until, said=act.said, usage=act.usage
-        )
+            ended=act.ended, error=act.error, outcome_hint=act.hint, until=act.until, said=act.said, usage=act.usage,
+            session=act.session, unheard=act.unheard,
+        )  # fmt: skip
+
+    def _tell(self, act: Act, around: Around) -> None:
+        told = (AgentEvent(kind=EventKind.message, text=act.said), AgentEvent(kind=EventKind.usage, usage=act.usage))
+        if around.files is not None:
+            around.files.folder.mkdir(parents=True, exist_ok=True)
+            for text in act.unheard:
+                put(around.files.inbox, text)
+            around.files.events.write_text(
+                "".join(event.model_dump_json(exclude_defaults=True) + "\n" for event in told)
+            )
+        for event in told:
+            if around.heard is not None:
+                around.heard(event)

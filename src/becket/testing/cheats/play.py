@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,10 +106,12 @@ async def prepare(folder: Path, *, held: bool) -> Path:
     return root
 
 
-async def play(case: Case, template: Path, folder: Path, *, held: bool, thorough: bool) -> Played:
+async def play(
+    case: Case, template: Path, folder: Path, *, held: bool, thorough: bool, agent: Callable[[], Wired] = Wired
+) -> Played:
     """`held`: the sandbox holds files and processes, so nothing outside may change. `thorough`: the next commit too."""
     began = time.monotonic()
-    with scene_of(case.bug, template, folder) as (scene, wired):
+    with scene_of(case.bug, template, folder, agent) as (scene, wired):
         wired.program, wired.seconds = case.program(scene.place()), case.seconds
         before = scene.standing()
         run = await scene.world.run("heal")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from becket.adapters.process.choice import Unavailable, probe
 from becket.contract.process import SandboxKind
+from becket.testing.cheats.agents import Wired
 from becket.testing.cheats.case import Case, Kind
 from becket.testing.cheats.play import ENVIRONMENT, Played, play, prepare
 
@@ -48,16 +49,19 @@ def sandbox_holds() -> bool:
 
 def run_cases(
     cases: Sequence[Case], *, thorough: bool | int = 5, tell: Callable[[Played], None] = lambda played: None,
-    at_once: int = AT_ONCE, folder: Path | None = None,
+    at_once: int = AT_ONCE, folder: Path | None = None, agent: Callable[[], Wired] = Wired,
 ) -> Figures:  # fmt: skip
-    """`thorough`: True looks at the next commit after every case, a number after every so many, False after none."""
+    """`thorough`: True looks at the next commit after every case, a number after every so many, False after none.
+    `agent` makes the one of a case.
+    """
     with tempfile.TemporaryDirectory(prefix="becket-cheats-", dir=folder) as made:
-        return asyncio.run(_run(cases, Path(made), thorough, tell, at_once))
+        return asyncio.run(_run(cases, Path(made), thorough, tell, at_once, agent))
 
 
 async def _run(
-    cases: Sequence[Case], folder: Path, thorough: bool | int, tell: Callable[[Played], None], at_once: int
-) -> Figures:
+    cases: Sequence[Case], folder: Path, thorough: bool | int, tell: Callable[[Played], None], at_once: int,
+    agent: Callable[[], Wired],
+) -> Figures:  # fmt: skip
     held = sandbox_holds()
     template = await prepare(folder / "template", held=held)
     turn = asyncio.Semaphore(at_once)
@@ -67,7 +71,8 @@ async def _run(
         async with turn:
             further = every > 0 and number % every == 0
             try:
-                played = await play(case, template, folder / f"{number}-{case.name}", held=held, thorough=further)
+                place = folder / f"{number}-{case.name}"
+                played = await play(case, template, place, held=held, thorough=further, agent=agent)
             except Exception as error:  # one case that cannot be played must not hide the others
                 played = Played.broken(case, error)
             tell(played)

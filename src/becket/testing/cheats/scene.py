@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,9 +116,11 @@ def _digest(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def scene_of(bug: str, template: Path, folder: Path) -> Iterator[tuple[Scene, Wired]]:
+def scene_of(
+    bug: str, template: Path, folder: Path, agent: Callable[[], Wired] = Wired
+) -> Iterator[tuple[Scene, Wired]]:
     """Everything a case needs, and all of it gone afterwards."""
-    wired = Wired()
+    wired = agent()
     folder.mkdir(parents=True)
     decoy = folder / "decoy"
     decoy.mkdir()

@@ -14,7 +14,7 @@ from becket.adapters.store import open_memory
 from becket.app.plugins import built_in_loops, load_registry
 from becket.contract.agent import Agents, AgentsByName
 from becket.contract.candidate import Candidates
-from becket.contract.config import Config
+from becket.contract.config import Budgets, Config
 from becket.contract.effect import EffectAdapter
 from becket.contract.errors import ActionFailed, NotFound
 from becket.contract.gate import StepVerdict, Verdicts
@@ -121,6 +121,9 @@ class ModelProjects:
 
     def budget(self, run: Run, stored: Budget) -> Budget:
         return stored
+
+    def budgets(self) -> Budgets:
+        return Budgets()
 
     def owner(self) -> str:
         return "owner"

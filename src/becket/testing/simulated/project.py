@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome, AgentReport, Around, Limits, Usage
+from becket.contract.agent import AgentOutcome, AgentReport, Around, CallFiles, Limits, Usage
 from becket.contract.base import Json
 from becket.contract.config import ServiceConfig
 from becket.contract.effect import EffectCall, Permit, Seen, demand
@@ -160,6 +160,9 @@ class ModelAgent:
     odds: Odds
     calls: dict[str, int] = field(default_factory=dict)
 
+    def used(self, files: CallFiles) -> Usage | None:
+        return None
+
     async def run(
         self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
     ) -> AgentReport:
@@ -170,7 +173,7 @@ class ModelAgent:
         await self.time.spend(seconds)
         before = self.ground.at(workspace)
         files = dict(before)
-        report = self._deeds()[kind](files, Usage(seconds=seconds, turns=1, tokens=1000, usd=0.01))
+        report = self._deeds()[kind](files, Usage(seconds=seconds, turns=1, output_tokens=1000, usd=0.01))
         self.ground.put(workspace, {path: text for path, text in files.items() if before.get(path) != text})
         return report
 
