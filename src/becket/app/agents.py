@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
-from becket.adapters.agents.command import CommandAgent
+from becket.adapters.agents.outfit import Outfit, Wants
+from becket.adapters.agents.prices import prices_with, refuse_blind_limit
+from becket.app.skills import load_skills
 from becket.contract.agent import Agent
 from becket.contract.config import AgentConfig, Config
 from becket.contract.errors import NotFound, UsageError
@@ -13,20 +17,91 @@ from becket.contract.process import Processes
 
 
 class ConfiguredAgents:
+    """`processes` tells in which sandbox an agent works; `root` is the repository, which may bring skills."""
+
     def __init__(
-        self, config: Callable[[], Config], processes: Callable[[], Processes], hidden: Callable[[], tuple[Path, ...]]
+        self,
+        config: Callable[[], Config],
+        processes: Callable[[AgentConfig], Processes],
+        hidden: Callable[[], tuple[Path, ...]],
+        root: Path,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._config = config
         self._processes = processes
         self._hidden = hidden
+        self._root = root
+        self._redact = redact
 
-    def get(self, name: str) -> Agent:
+    def get(self, name: str) -> Driven:
         agents = self._config().agents
         if name not in agents:
             raise NotFound(f"no agent is called {name!r}; becket.yaml has {', '.join(agents) or 'none'}")
-        return self._made(name, agents[name])
+        outfit = Outfit(
+            processes=self._processes(agents[name]),
+            hidden=self._hidden(),
+            skills=load_skills(self._root),
+            prices=prices_with(self._config().prices),
+            environ=os.environ,
+            home=Path.home(),
+            redact=self._redact,
+        )
+        return made(name, agents[name], outfit)
 
-    def _made(self, name: str, config: AgentConfig) -> Agent:
-        if config.driver == "command":
-            return CommandAgent(config, self._processes(), self._hidden())
-        raise UsageError(f"agents.{name}: the driver {config.driver!r} is not there yet; use `driver: command`")
+
+class Driven(Agent, Protocol):
+    """An agent by one of the drivers that come with Becket."""
+
+    @property
+    def tells_money(self) -> bool:
+        """Whether its program says what a call cost."""
+        ...
+
+    def wants(self) -> Wants:
+        """What its program needs."""
+        ...
+
+
+def made(name: str, config: AgentConfig, outfit: Outfit) -> Driven:
+    """By its driver; only the one that is wanted is imported."""
+    if config.driver == "codex":
+        from becket.adapters.agents.codex import CodexAgent
+
+        return CodexAgent(name, config, outfit)
+    if config.driver == "claude":
+        from becket.adapters.agents.claude import ClaudeAgent
+
+        return ClaudeAgent(name, config, outfit)
+    if config.driver == "acp":
+        from becket.adapters.agents.acp.agent import AcpAgent
+
+        return AcpAgent(name, config, outfit)
+    from becket.adapters.agents.command import CommandAgent
+
+    return CommandAgent(name, config, outfit)
+
+
+def unpriced(config: Config, name: str, driven: Driven) -> str:
+    """Why the agent's limit in money cannot be held, or nothing."""
+    agent = config.agents[name]
+    try:
+        if not driven.tells_money:
+            refuse_blind_limit(name, agent, prices_with(config.prices)(agent.model or ""))
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def wrongs(name: str, agent: AgentConfig, root: Path, home: Path) -> Iterator[str]:
+    """What keeps an agent from ever being called, as far as its configuration tells; each with what to do."""
+    for credential in agent.credentials:
+        source = home / credential.file.removeprefix("~/")
+        if credential.as_ is None and not source.is_relative_to(home):
+            yield f"agents.{name}: {credential.file} is not below your home; say with `as` where the agent looks for it"
+    try:
+        there = load_skills(root)
+    except UsageError as error:
+        yield str(error)
+        return
+    if unknown := [skill for skill in agent.skills or () if skill not in there]:
+        yield f"agents.{name}: no skill is called {', '.join(unknown)}; there is: {', '.join(there)}"

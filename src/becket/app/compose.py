@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from becket import __version__
 from becket.actions.runs import EventPost
@@ -27,21 +27,23 @@ from becket.adapters.service import ReleaseEffect, WatchdogLine
 from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
 from becket.adapters.store.verdicts import FileVerdicts
+from becket.app.agent_secrets import agent_secrets
 from becket.app.agents import ConfiguredAgents
 from becket.app.plugins import built_in_loops, load_registry
 from becket.app.project import CommittedProjects
+from becket.app.sandboxes import Sandboxes
 from becket.app.state import State
 from becket.contract.action import Registry
 from becket.contract.agent import Agents
 from becket.contract.base import new_id
 from becket.contract.candidate import Candidates
-from becket.contract.config import Config, PersonConfig
+from becket.contract.config import AgentConfig, Budgets, Config, PersonConfig
 from becket.contract.effect import EffectAdapter
 from becket.contract.errors import UsageError
 from becket.contract.gate import Verdicts
 from becket.contract.git import Git
 from becket.contract.loop import Places
-from becket.contract.process import Holds, Processes, SandboxKind
+from becket.contract.process import Holds, Processes
 from becket.contract.project import Projects
 from becket.contract.run import Run
 from becket.contract.service import ReleaseDesk, Smokes
@@ -123,7 +125,14 @@ class App:
 
     @cached_property
     def processes(self) -> ContainedProcesses:
-        return choose(_sandbox(self.config))
+        return self.sandboxes.get(self.config.sandbox.use)
+
+    @cached_property
+    def sandboxes(self) -> Sandboxes:
+        return Sandboxes()
+
+    def processes_for(self, agent: AgentConfig) -> ContainedProcesses:
+        return self.sandboxes.of(self.config, agent)
 
     @cached_property
     def artifacts(self) -> FileArtifacts:
@@ -131,9 +140,10 @@ class App:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows by value the daemon's own secrets, and those in the files that gates and services are given."""
+        """Knows by value the daemon's own secrets, and those that gates, services and agents are given."""
         secrets = [(f"alarms.{number}.secret", target.secret) for number, target in enumerate(self.config.alarms)]
         given = secret_variables(_variables(self.state.root / name for name in _env_files(self.config)))
+        given |= agent_secrets(self.config, os.environ, Path.home())
         return Redactor(secret_variables(os.environ) | given | {name: value for name, value in secrets if value})
 
     @cached_property
@@ -202,7 +212,8 @@ class App:
 
     @cached_property
     def agents(self) -> ConfiguredAgents:
-        return ConfiguredAgents(lambda: self.config, lambda: self.processes, self.hidden)
+        redact = self.redactor.text
+        return ConfiguredAgents(lambda: self.config, self.processes_for, self.hidden, self.state.root, redact)
 
     @cached_property
     def smokes(self) -> ContainedSmokes:
@@ -259,14 +270,16 @@ class App:
         """Above `propose`, files, processes and network must be contained, or given up in so many words."""
         if self.config.autonomy.rank <= Autonomy.propose.rank:
             return Autonomy.release  # nothing to cap; do not probe for it
-        missing = set(self.processes.holds().missing) - set(self.config.sandbox.without)
-        return Autonomy.propose if missing else Autonomy.release
+        return Autonomy.propose if self.sandboxes.missing(self.config) else Autonomy.release
 
     def budget(self, run: Run, stored: Budget) -> Budget:
         for loop in self.loops.all():
             if loop.spec.loop_id == run.loop_id:
                 return loop.spec.budget
         return stored
+
+    def budgets(self) -> Budgets:
+        return self.config.budgets
 
     def owner(self) -> str:
         return self.config.handoff_to or self.person()[0]
@@ -314,10 +327,6 @@ class _Lazily(dict[type, object]):
 def sandbox_here() -> Holds:
     """What the best sandbox of this machine keeps apart."""
     return choose("auto").holds()
-
-
-def _sandbox(config: Config) -> SandboxKind | Literal["auto"]:
-    return "auto" if config.sandbox.use == "auto" else SandboxKind(config.sandbox.use)
 
 
 def _env_files(config: Config) -> set[str]:

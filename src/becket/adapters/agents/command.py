@@ -2,71 +2,62 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome, AgentReport, Around, Limits, Usage
-from becket.contract.config import AgentConfig
-from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Processes
+from becket.adapters.agents.dialect import Dialect, Heard
+from becket.adapters.agents.headless import HeadlessAgent, Turn
+from becket.adapters.agents.outfit import Wants, Worn
+from becket.adapters.agents.reports import SAID_LIMIT, last_usage
+from becket.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Usage
+from becket.contract.process import ChildEnd, ChildResult
 
-SAID_LIMIT = 4_000
-
-
-class CommandAgent:
-    """`driver: command`. Contained like every program that is not ours; its words are shown and never believed."""
-
-    def __init__(self, config: AgentConfig, processes: Processes, hidden: tuple[Path, ...]) -> None:
-        assert config.run is not None
-        self._run = config.run
-        self._config = config
-        self._processes = processes
-        self._hidden = hidden
-
-    async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
-    ) -> AgentReport:
-        around = around or Around()
-        if around.log is not None:
-            return await self._work(brief, workspace, limits, around, around.log)
-        with tempfile.TemporaryDirectory(prefix="becket-agent-") as folder:
-            return await self._work(brief, workspace, limits, around, Path(folder) / "agent.log")
-
-    async def _work(self, brief: str, workspace: Path, limits: Limits, around: Around, log: Path) -> AgentReport:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        stdout = log.with_suffix(".out")
-        result = await self._processes.run(
-            ChildSpec(
-                argv=("sh", "-euc", self._run),
-                tree=workspace,
-                network=self._config.network,
-                timeout=min(limits.seconds, self._config.limits.time),
-                output=log,
-                stdout=stdout,
-                readable=around.readable,
-                hidden=self._hidden,
-                stdin=brief.encode(),
-            ),
-            around.watcher,
-        )
-        return _report(result, _tail(stdout), log)
+_SKILLS = ".skills"
+_WITH_SKILLS = f'BECKET_SKILLS="$HOME/{_SKILLS}" exec sh -euc "$1"'
+"""Where HOME is inside is the sandbox's business, so the variable is made there."""
 
 
-def _report(result: ChildResult, said: str, log: Path) -> AgentReport:
-    error, hint = "", None
-    if result.end is ChildEnd.timeout:
-        error, hint = f"it did not end within its time ({result.seconds:.0f} s)", AgentOutcome.limit_reached
-    elif result.end is not ChildEnd.exited:
-        error, hint = result.message or f"it was {result.end}", AgentOutcome.crashed
-    elif result.exit_code:
-        error, hint = f"it ended with exit code {result.exit_code}", AgentOutcome.crashed
-    return AgentReport(
-        ended=not error, error=error, outcome_hint=hint, said=said, usage=Usage(seconds=result.seconds), transcript=log
-    )
+class CommandAgent(HeadlessAgent):
+    """`driver: command`. Contained like every program that is not ours; its words are shown and never believed.
+
+    It has no session and no events: a person's message has to wait for the next call.
+    """
+
+    vendor = "command"
+    resumes = False
+
+    def wants(self) -> Wants:
+        return Wants(skills=_SKILLS, open_without_hosts=True)
+
+    def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
+        assert self.config.run is not None
+        if (worn.home / _SKILLS).is_dir():
+            return ("sh", "-euc", _WITH_SKILLS, "sh", self.config.run)
+        return ("sh", "-euc", self.config.run)
+
+    def dialect(self, tree: Path, before: Usage) -> Dialect:
+        return PlainDialect()
+
+    def used(self, files: CallFiles) -> Usage | None:
+        """Its time. What it costs beyond that nobody can tell, at its end no more than after a crash."""
+        return Usage(seconds=last_usage(files).seconds) if files.folder.is_dir() else None
 
 
-def _tail(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - SAID_LIMIT))
-        return file.read(SAID_LIMIT).decode(errors="replace")
+class PlainDialect:
+    """Every line is something said. Here the exit code is all that a program can say of its end."""
+
+    def __init__(self) -> None:
+        self.heard = Heard()
+
+    def take(self, line: str) -> list[AgentEvent]:
+        text = line.encode("utf-8", "replace").decode()
+        self.heard.said = f"{self.heard.said}{text}\n"[-SAID_LIMIT:]
+        return [AgentEvent(kind=EventKind.message, text=text)] if text.strip() else []
+
+    def close(self, result: ChildResult, tail: str) -> None:
+        if result.end is not ChildEnd.exited:
+            return
+        if result.exit_code:
+            self.heard.error = f"it ended with exit code {result.exit_code}"
+            self.heard.hint = AgentOutcome.crashed
+        else:
+            self.heard.ended = True

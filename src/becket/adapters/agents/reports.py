@@ -1,0 +1,101 @@
+"""From what a child said and how it ended to the report of the call. The exit code alone decides nothing (L20)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from becket.adapters.agents import loose
+from becket.adapters.agents.dialect import Heard
+from becket.adapters.agents.lines import lines_of
+from becket.adapters.agents.outfit import Worn
+from becket.adapters.agents.trouble import recognise
+from becket.adapters.agents.watch import Watch
+from becket.contract.agent import AgentOutcome, AgentReport, CallFiles, Usage
+from becket.contract.process import ChildEnd, ChildResult
+
+SAID_LIMIT = 4_000
+_TAIL = 8_192
+
+
+def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, worn: Worn) -> AgentReport:
+    if stopped and watch.passed:
+        stopped = over(watch.passed)  # by now it may be further beyond
+    ended, error, hint = _judged(heard, result, stopped)
+    return AgentReport(
+        ended=ended,
+        error=error,
+        outcome_hint=hint,
+        until=heard.until if hint is AgentOutcome.quota_wait else None,
+        said=heard.said[-SAID_LIMIT:],
+        usage=watch.usage,
+        session=heard.session,
+        model=heard.model,
+        refusals=tuple(heard.refusals[:50]),
+        unknown_events=heard.unknown,
+        transcript=worn.files.raw,
+    )
+
+
+def over(passed: tuple[str, ...]) -> str:
+    return f"it passed its limit ({'; '.join(passed)})"
+
+
+def _judged(heard: Heard, result: ChildResult, stopped: str) -> tuple[bool, str, AgentOutcome | None]:
+    if result.end is ChildEnd.not_started:
+        return False, result.message or "it could not be started", AgentOutcome.crashed
+    if heard.ended:
+        return True, heard.error, heard.hint
+    if heard.gave_up:
+        return _broken(heard, result)
+    if stopped:
+        return False, stopped, AgentOutcome.limit_reached
+    if result.end is ChildEnd.timeout:
+        error = f"it did not end within its time ({result.seconds:.0f} s)"
+        return False, f"{error}; last: {heard.last_error}" if heard.last_error else error, AgentOutcome.limit_reached
+    return _broken(heard, result)
+
+
+def _broken(heard: Heard, result: ChildResult) -> tuple[bool, str, AgentOutcome | None]:
+    """It ended without a terminal event."""
+    if result.output_capped:
+        return False, "it printed more than is kept; its end was not seen", AgentOutcome.crashed
+    how = f"exit code {result.exit_code}" if result.end is ChildEnd.exited else result.message or str(result.end)
+    error = heard.error or heard.last_error
+    trouble = recognise(error, time.time()) if error else None
+    if trouble is not None:
+        heard.until = trouble.until
+    otherwise = AgentOutcome.model_error if heard.gave_up else AgentOutcome.crashed
+    hint = heard.hint or (trouble.outcome if trouble is not None else otherwise)
+    if heard.gave_up:
+        return False, error, hint
+    if not error:
+        return False, f"it ended without a result ({how})", hint
+    return False, error if how in error else f"{error} ({how})", hint
+
+
+def tail_of(log: Path) -> str:
+    """The last lines of a log that are no events of the program."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            begin = max(file.tell() - _TAIL, 0)
+            file.seek(begin)
+            lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()[1 if begin else 0 :]
+    except OSError:
+        return ""
+    return "\n".join(line for line in lines if line.strip() and not line.startswith("{"))
+
+
+def last_usage(files: CallFiles) -> Usage:
+    """What a call had used at the last event that was written, if nobody saw its end."""
+    usage, seconds = Usage(), 0.0
+    for event in map(loose.parsed, lines_of(files.events)):
+        seconds = max(seconds, loose.number(event, "at"))
+        try:
+            usage = Usage.model_validate(loose.mapping(event, "usage") or usage)
+        except ValidationError:
+            continue
+    return usage.model_copy(update={"seconds": seconds})

@@ -1,0 +1,117 @@
+"""What one call does, as it happens: told, written down, counted and held to its limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from becket.adapters.agents.prices import priced
+from becket.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Usage
+from becket.contract.calls import overshot
+from becket.contract.config import Price
+
+TEXT_LIMIT = 4_000
+"""Characters of one event's text. All of it is in the raw transcript."""
+
+_LOOKED_AT = 4 * TEXT_LIMIT
+
+SIGN_OF_LIFE = 10.0
+"""Seconds of silence after which the time alone is written down, for whoever reads the file after a crash of ours."""
+
+MOST_EVENTS = 20_000
+"""Beyond these only the end is told."""
+
+
+class Watch:
+    """One per call. `passed` says in words which limits are passed; the driver then ends the child.
+
+    Time is not held here but by `ChildSpec.timeout`.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        files: CallFiles,
+        heard: Callable[[AgentEvent], None] | None = None,
+        price: Price | None = None,
+        *,
+        redact: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits = limits
+        self._heard = heard
+        self._redact = redact
+        self._clock = clock
+        self._began = clock()
+        self._finished = False
+        self._taken = 0
+        self._written_at = 0.0
+        self.price = price  # may be set later: some agents name their model only when they begin
+        self._usage = Usage()
+        files.folder.mkdir(parents=True, exist_ok=True)
+        self._file = files.events.open("w", encoding="utf-8", buffering=1)
+
+    @property
+    def seconds(self) -> float:
+        return self._clock() - self._began
+
+    @property
+    def usage(self) -> Usage:
+        """Of the call so far, with its time and its money."""
+        return priced(self._usage, self.price).model_copy(update={"seconds": round(self.seconds, 3)})
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Turns, tokens and money beyond the limits, in words; empty while all is well."""
+        return overshot(self.usage.model_copy(update={"seconds": 0.0}), self._limits)
+
+    def tally(self, usage: Usage) -> None:
+        """What the call has used so far: not what came on top."""
+        self._usage = usage
+        at = round(self.seconds, 3)
+        if not self._finished and at - self._written_at >= SIGN_OF_LIFE:
+            self._write(at, f'{{"at":{at}}}')
+
+    def take(self, event: AgentEvent) -> None:
+        """Count, stamp, write and tell one event. Its usage, if it has one, is of the call so far."""
+        if event.usage is not None:
+            self._usage = event.usage
+        self._taken += 1
+        if self._taken > MOST_EVENTS and event.kind is not EventKind.end:
+            return
+        if self._taken == MOST_EVENTS:
+            event = AgentEvent(kind=EventKind.error, text="it does too much to be told: the rest is in the transcript")
+        at = round(self.seconds, 3)
+        update = {"at": at, "text": self._shown(event.text)}
+        stamped = event.model_copy(update=update | ({"usage": self.usage} if event.usage is not None else {}))
+        if not self._finished:
+            self._write(at, stamped.model_dump_json(exclude_defaults=True))
+        if self._heard is not None:
+            self._heard(stamped)
+
+    def _write(self, at: float, line: str) -> None:
+        self._file.write(f"{line}\n")
+        self._written_at = at
+
+    def finish(self, text: str = "") -> None:
+        """The end event, once, whatever comes after; `text` is what went wrong."""
+        if self._finished:
+            return
+        try:
+            self.take(AgentEvent(kind=EventKind.end, text=text, usage=self._usage))
+        finally:
+            self._finished = True
+            self._file.close()
+
+    def _shown(self, text: str) -> str:
+        """Without secrets (L25), and none of them cut in half: whoever attaches may not know them."""
+        return _short(self._redact(_writable(text[:_LOOKED_AT]))) if text else ""
+
+
+def _writable(text: str) -> str:
+    """A lone surrogate is valid in JSON, and cannot be written as UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 3]}..."

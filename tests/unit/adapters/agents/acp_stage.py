@@ -1,0 +1,114 @@
+"""An ACP agent with the scripted program behind it, in a folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from becket.adapters.agents.acp import AcpAgent
+from becket.adapters.agents.inbox import put
+from becket.adapters.agents.outfit import Outfit
+from becket.adapters.agents.prices import prices_with
+from becket.adapters.process import ContainedProcesses
+from becket.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits
+from becket.contract.config import AgentConfig, Price
+from becket.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein
+
+PROGRAM = Path(__file__).with_name("acp_program.py")
+Steps = Sequence[Mapping[str, Any]]
+
+
+class Uncontained:
+    """Children without a sandbox; `held` is what it says of the files nevertheless."""
+
+    def __init__(self, held: bool) -> None:
+        self._processes = ContainedProcesses("none", grace=0.2)
+        self._held = held
+        self.ends: list[ChildResult] = []
+
+    def holds(self) -> Holds:
+        return self._processes.holds().model_copy(update={"files": self._held})
+
+    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
+        self.ends.append(await self._processes.run(spec, watcher, rein))
+        return self.ends[-1]
+
+    def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
+        return self._processes.sweep(children)
+
+
+@dataclass
+class Stage:
+    """`call` plays one script and gives the report; the rest is what can be looked at after it."""
+
+    folder: Path
+    held: bool = True
+    events: list[AgentEvent] = field(default_factory=list)
+    tell: Mapping[EventKind, str] = field(default_factory=dict)  # a person speaks at the first event of this kind
+
+    def __post_init__(self) -> None:
+        for place in (self.tree, self.home, self.files.folder):
+            place.mkdir(exist_ok=True)
+        self.processes = Uncontained(self.held)
+
+    @property
+    def tree(self) -> Path:
+        return self.folder / "tree"
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def files(self) -> CallFiles:
+        return CallFiles(self.folder / "call")
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """All messages that the program got."""
+        return [json.loads(line) for line in (self.folder / "told.jsonl").read_text().splitlines()]
+
+    def asked(self, method: str) -> list[dict[str, Any]]:
+        return [message.get("params", {}) for message in self.told if message.get("method") == method]
+
+    def kinds(self) -> list[str]:
+        return [event.kind.value for event in self.events if event.kind is not EventKind.usage]
+
+    def agent(self, config: Mapping[str, Any] | None = None) -> AcpAgent:
+        run = f"{sys.executable} {PROGRAM} {self.folder / 'script.json'}"
+        outfit = Outfit(
+            self.processes,
+            (),
+            {},
+            prices_with({"gemini-2.5": Price(input=1.0, output=10.0)}),
+            {"PATH": "/usr/bin:/bin"},
+            self.folder,
+        )
+        return AcpAgent("helper", AgentConfig(driver="acp", run=run, **(config or {})), outfit)
+
+    def call(
+        self,
+        *prompts: Steps,
+        limits: Limits | None = None,
+        resume: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        **script: Any,
+    ) -> AgentReport:
+        (self.folder / "script.json").write_text(json.dumps({"prompts": prompts, **script}))
+        return asyncio.run(self.run(limits or Limits(seconds=20), resume, config))
+
+    async def run(
+        self, limits: Limits, session: str | None = None, config: Mapping[str, Any] | None = None
+    ) -> AgentReport:
+        around = Around(files=self.files, home=self.home, heard=self._heard)
+        return await self.agent(config).run("Fix it.", self.tree, limits, session, around=around)
+
+    def _heard(self, event: AgentEvent) -> None:
+        self.events.append(event)
+        if event.kind in self.tell and [one.kind for one in self.events].count(event.kind) == 1:
+            put(self.files.inbox, self.tell[event.kind], by="ada")

@@ -1,0 +1,76 @@
+"""What the driver reads and writes below HOME for Gemini CLI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
+
+SESSION = "59144d6b-1f22-4398-bae4-548d13368094"
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    folder = tmp_path / ".gemini" / "tmp" / "tree" / "chats"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def record(chats: Path, minute: str = "33") -> Path:
+    return chats / f"session-2026-11-16T02-{minute}-59144d6b.jsonl"
+
+
+def answer(key: str, given: int, made: int) -> str:
+    tokens = {"input": given, "output": made, "cached": 40, "thoughts": 5, "tool": 0, "total": given + made}
+    return json.dumps({"id": key, "type": "gemini", "content": "", "tokens": tokens, "model": "scripted"}) + "\n"
+
+
+def test_what_was_used_since_is_told_while_the_prompt_goes_on(tmp_path: Path, chats: Path) -> None:
+    record(chats).write_text(answer("old", 100, 20))
+    ledger = GeminiLedger(tmp_path, SESSION)
+    assert ledger.used.tokens == 0
+    with record(chats).open("a") as file:
+        file.write(answer("a", 100, 20) + "no record\n[1]\n" + answer("b", 50, 10)[:-9])
+        file.flush()
+        assert (ledger.used.input_tokens, ledger.used.output_tokens, ledger.used.cached_tokens) == (100, 25, 40)
+        file.write(answer("b", 50, 10)[-9:] + answer("a", 100, 20))
+    assert (ledger.used.input_tokens, ledger.used.output_tokens, ledger.model) == (150, 40, "scripted")
+
+
+def test_a_session_of_an_agent_without_such_records_has_used_nothing(tmp_path: Path) -> None:
+    assert GeminiLedger(tmp_path, "../../*").used.tokens == 0
+
+
+def test_no_link_is_followed_out_of_home(tmp_path: Path, chats: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    record(outside).write_text(answer("a", 100, 20))
+    home = tmp_path / "home"
+    (home / ".gemini" / "tmp" / "tree").mkdir(parents=True)
+    (home / ".gemini" / "tmp" / "tree" / "chats").symlink_to(outside)
+    make_room(home, SESSION)
+    assert (GeminiLedger(home, SESSION).model, record(outside).exists()) == ("", True)
+
+
+def test_a_session_can_be_loaded_within_the_minute_of_its_beginning(tmp_path: Path, chats: Path) -> None:
+    record(chats, "33").write_text(answer("a", 100, 20))
+    record(chats, "34").write_text('{"sessionId": "59144d6b"}\n')
+    make_room(tmp_path, SESSION)
+    make_room(tmp_path, SESSION)
+    assert [path.name for path in chats.iterdir()] == ["session-2000-01-01T00-00-59144d6b.jsonl"]
+
+
+def test_a_home_without_settings_gets_some(tmp_path: Path) -> None:
+    settle(tmp_path, {"GEMINI_API_KEY": "k"})
+    settings = json.loads((tmp_path / ".gemini" / "settings.json").read_text())
+    assert settings["security"]["auth"]["selectedType"] == "gemini-api-key"
+
+
+def test_settings_that_are_there_are_left_alone(tmp_path: Path, chats: Path) -> None:
+    settings = tmp_path / ".gemini" / "settings.json"
+    settings.write_text("{}")
+    settle(tmp_path, {"GEMINI_API_KEY": "k"})
+    assert settings.read_text() == "{}"

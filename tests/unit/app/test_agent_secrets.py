@@ -1,0 +1,42 @@
+"""What agents are given stays out of what is kept and shown, whatever it looks like (L25)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from becket.app.agent_secrets import agent_secrets
+from becket.contract.base import Json
+from becket.contract.config import Config
+from becket.engine.redact import Redactor
+
+
+def redacted(home: Path, said: str, environ: dict[str, str] | None = None, **agent: Json) -> str:
+    config = Config.model_validate({"version": 1, "agents": {"fixer": {"driver": "codex"} | agent}})
+    return Redactor(agent_secrets(config, environ or {}, home)).text(said)
+
+
+def test_a_key_is_known_by_its_value_under_whatever_name(tmp_path: Path) -> None:
+    said = redacted(tmp_path, "I saw plain-gateway-word-99 there", {"GATEWAY": "plain-gateway-word-99"}, key="GATEWAY")
+    assert said == "I saw [redacted:agents.fixer.GATEWAY] there"
+
+
+def test_what_a_login_holds_is_known_without_its_other_words(tmp_path: Path) -> None:
+    """A renewing token has no shape that a pattern could know."""
+    held = {"auth_mode": "chatgpt-login", "tokens": {"refresh_token": "1//0gAbc-def_ghi", "account": "ada@example.org"}}
+    (tmp_path / "auth.json").write_text(json.dumps(held))
+    said = redacted(tmp_path, "1//0gAbc-def_ghi chatgpt-login ada@example.org", credentials=["~/auth.json"])
+    assert said == "[redacted:agents.fixer.auth.json.tokens.refresh_token] chatgpt-login ada@example.org"
+
+
+@pytest.mark.parametrize("text", ["q7-zebra-quilt-88\n", "export API_KEY='q7-zebra-quilt-88'\n", '"q7-zebra-quilt-88"'])
+def test_a_file_that_is_no_object_is_known_too(tmp_path: Path, text: str) -> None:
+    (tmp_path / "key").write_text(text)
+    assert "zebra" not in redacted(tmp_path, "it is q7-zebra-quilt-88", credentials=["~/key"])
+
+
+def test_a_login_that_is_not_there_is_no_trouble_here(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    assert redacted(tmp_path, "fine", credentials=["~/none.json", "~/folder"]) == "fine"
