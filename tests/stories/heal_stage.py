@@ -52,9 +52,11 @@ def test_mean():
 class HealStage:
     """One repository whose main was green once and got a bug; `world` does the rest."""
 
-    def __init__(self, folder: Path, agent: Agent | None = None, *, autonomy: str = "merge", config: str = "") -> None:
+    def __init__(
+        self, folder: Path, agent: Agent | None = None, *, autonomy: str = "merge", config: str = "", **others: Agent
+    ) -> None:
         self.agent = agent
-        self.world = World(folder, agents=None if agent is None else {"fixer": agent})
+        self.world = World(folder, agents=None if agent is None else {"fixer": agent, **others})
         text = (config or CONFIG).replace("AUTONOMY", autonomy)
         if agent is None:
             text = text.replace('agents: {fixer: {driver: command, run: "true"}}\n', "")

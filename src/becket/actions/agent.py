@@ -2,48 +2,80 @@
 
 from __future__ import annotations
 
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import RETRYABLE, AgentOutcome, Agents, Judged, Limits, judge
-from becket.contract.base import Duration, Record
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.errors import ActionFailed
-from becket.contract.git import Git
+from dataclasses import dataclass
 
-NAMES = tuple(outcome.value for outcome in AgentOutcome)
+from becket.actions import calling
+from becket.actions.calling import Calls, Opened, Task
+from becket.actions.fix import readable
+from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.agent import RETRYABLE
+from becket.contract.base import Duration, Json, Record
+from becket.contract.errors import ActionFailed
+from becket.contract.git import Git, Workspace
+from becket.contract.loop import Places
 
 
 class WorkParams(Record):
+    """Without `time`: the agent's own limit."""
+
     agent: str
     brief: str
-    time: Duration = 1800.0
+    time: Duration | None = None
 
 
 async def work(context: ActionContext, params: WorkParams) -> Result:
-    tree = await context.workspace()
-    limits = Limits(seconds=min(params.time, context.seconds_left))
-    report = await context.port(Agents).get(params.agent).run(params.brief, tree, limits)
-    await context.spend("agent_time", report.usage.seconds)
-    await context.spend("tokens", report.usage.tokens)
-    await context.spend("usd", report.usage.usd)
-    judged = judge(report, await _changed(context))
-    if judged.outcome in RETRYABLE:
-        raise ActionFailed(f"the agent {judged.outcome}: {judged.reason}", kind=judged.outcome.value, retryable=True)
-    return _result(judged, report.said, report.until)
+    await calling.settle_earlier(context)
+    calls = await calling.call(context, Task(params.agent, params.brief, Checkout(context), time=params.time))
+    if calls.chosen.judged.outcome in RETRYABLE:
+        raise calling.failed(calls.chosen)
+    return _result(context, calls)
 
 
-async def _changed(context: ActionContext) -> tuple[str, ...]:
-    workspace = await context.existing_workspace()
-    if workspace is None:
-        raise ActionFailed("the agent removed its own checkout", kind="workspace_gone")
-    state = await context.port(Git).status(workspace)
-    return (*state.changed, *state.untracked)
+@dataclass
+class Checkout:
+    """The run's own checkout. Where it was clean, the next agent of a chain finds it clean again; otherwise it goes on
+    with what earlier steps made, and what the agent before it added.
+    """
+
+    context: ActionContext
+    was_clean: bool | None = None
+
+    async def open(self) -> Opened:
+        context, git = self.context, self.context.port(Git)
+        await context.workspace()
+        workspace = await self._workspace()
+        if self.was_clean is None:
+            self.was_clean = (await git.status(workspace)).clean
+        elif self.was_clean:
+            await self.save()
+            await git.open_workspace(context.port(Places).of_run(context.run.run_id), workspace.sha)
+        return Opened(workspace.tree, await readable(context, workspace.sha, workspace), fresh=False)
+
+    async def changed(self) -> tuple[str, ...]:
+        state = await self.context.port(Git).status(await self._workspace())
+        return (*state.changed, *state.untracked)
+
+    async def save(self) -> None:
+        run_id = self.context.run.run_id
+        await self.context.port(Git).rescue(await self._workspace(), run_id, f"becket: what an agent of {run_id} left")
+
+    async def _workspace(self) -> Workspace:
+        found = await self.context.existing_workspace()
+        if found is None:
+            raise ActionFailed("the agent removed its own checkout", kind="workspace_gone")
+        return found
 
 
-def _result(judged: Judged, said: str, until: float | None) -> Result:
-    evidence = {"reason": judged.reason, "paths": list(judged.changed_paths[:50]), "until": until}
-    raised = Condition(object="agent", name=judged.outcome.value, group=NAMES, evidence=evidence)
-    outputs = {"outcome": judged.outcome.value, "paths": list(judged.changed_paths), "said": said[:4000]}
-    return Result(outputs=outputs, conditions=(raised,))
+def _result(context: ActionContext, calls: Calls) -> Result:
+    chosen = calls.chosen
+    outputs: dict[str, Json] = {
+        "outcome": chosen.judged.outcome.value,
+        "paths": list(chosen.judged.changed_paths),
+        "said": chosen.report.said[: calling.SAID_LIMIT],
+        "sessions": calling.sessions(context, calls.made),
+        "calls": [called.told for called in calls.made],
+    }
+    return Result(outputs=outputs, conditions=(calling.raised(calls),))
 
 
 ACTIONS = (
@@ -52,8 +84,8 @@ ACTIONS = (
         summary="Let a configured agent work in the run's checkout.",
         run=work,
         params=WorkParams,
-        raises=(ConditionGroup(object="agent", names=NAMES),),
-        outputs=("outcome", "paths", "said"),
+        raises=(calling.GROUP,),
+        outputs=(*calling.OUTPUTS, "paths"),
         calls_agent=True,
     ),
 )

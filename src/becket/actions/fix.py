@@ -6,43 +6,52 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import Field
+
+from becket.actions import calling
+from becket.actions.calling import Called, Calls, Opened, Task
 from becket.actions.candidate import GROUP, REPAIR, exists, made_as, none
 from becket.actions.gates.tree import set_up
 from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Agents, Around, Judged, Limits, judge
+from becket.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
 from becket.contract.base import Duration, Json, Record
 from becket.contract.candidate import Candidates, Made
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import Config
-from becket.contract.crash import CrashPoint
+from becket.contract.config import Config, SetupConfig
 from becket.contract.errors import ActionFailed, GitFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.loop import WORK, Places
 from becket.contract.project import Projects
 from becket.contract.setup import SetupFailed
 
-agent_ended = CrashPoint("fix.agent_ended", "the agent has worked; its work is in the checkout and nowhere else")
-
-NAMES = tuple(outcome.value for outcome in AgentOutcome)
 SUBJECT_LIMIT = 72
 KEPT = "refs/becket/"
 
 
 class FixParams(Record):
-    """`brief` is an artifact; `subject` becomes the first line of the commit."""
+    """`brief` is an artifact; `subject` becomes the first line of the commit.
+
+    Without `agent` and `attempts`: those of the heal loop. Without `time`: the agent's own limit. With `tell_crashes`
+    a crash is a condition like every other outcome; without it, the step fails and `retry` applies. With `alone` no
+    fallback is asked.
+    """
 
     brief: str
     base: str
     subject: str
-    time: Duration = 1800.0
+    agent: str = ""
+    attempts: int | None = Field(default=None, ge=1, le=8)
+    time: Duration | None = None
+    tell_crashes: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     number: int
     judged: Judged
-    report: AgentReport
+    calls: Calls
     made: Made | None
+    by_earlier_life: bool = False  # then no call was made now
 
 
 def fixer_of(config: Config) -> str | None:
@@ -56,58 +65,121 @@ def fixer_of(config: Config) -> str | None:
 
 async def fix(context: ActionContext, params: FixParams) -> Result:
     config = context.port(Projects).current()
-    name = fixer_of(config)
+    name = params.agent or fixer_of(config)
     if name is None:
         raise ActionFailed("no agent is configured; add one under `agents:` in becket.yaml", kind="no_agent")
     brief = (await context.read(params.brief)).decode(errors="replace")
-    count = config.heal.attempts
-    done = await asyncio.gather(*(_attempt(context, params, name, brief, number) for number in range(1, count + 1)))
-    await _spend(context, done)
+    count = params.attempts or config.heal.attempts
+    await calling.settle_earlier(context)
+    tried = await asyncio.gather(
+        *(_attempt(context, params, name, brief, number, 1 / count) for number in range(1, count + 1)),
+        return_exceptions=True,
+    )
+    done = _without_errors(tried)
     useful = sorted((each for each in done if each.made is not None), key=lambda each: len(each.judged.changed_paths))
-    if not useful and all(each.judged.outcome in RETRYABLE for each in done):
-        worst = done[0].judged
-        raise ActionFailed(f"the agent {worst.outcome}: {worst.reason}", kind=worst.outcome.value, retryable=True)
-    return await _result(context, name, done, useful)
+    if not useful and not params.tell_crashes and all(each.judged.outcome in RETRYABLE for each in done):
+        raise calling.failed(done[0].calls.chosen)
+    return _result(context, done, useful)
 
 
-async def _attempt(context: ActionContext, params: FixParams, name: str, brief: str, number: int) -> Attempt:
-    git = context.port(Git)
+def _without_errors(tried: list[Attempt | BaseException]) -> list[Attempt]:
+    """One attempt that could not be made (no budget, no set-up) does not undo another's work."""
+    done = [each for each in tried if isinstance(each, Attempt)]
+    errors = [each for each in tried if isinstance(each, BaseException)]
+    if errors and not any(each.made is not None for each in done):
+        raise errors[0]
+    return done
+
+
+async def _attempt(
+    context: ActionContext, params: FixParams, name: str, brief: str, number: int, share: float
+) -> Attempt:
     label = f"{context.run.iteration}-{number}"
-    folder = context.folder(WORK) / str(number)
     keep = f"candidate/{context.run.run_id}/{label}"
     if (before := await _made_before(context, params.base, keep)) is not None:
         known = Judged(outcome=AgentOutcome.changed, reason="it was committed before a crash of ours")
-        return Attempt(number, known, AgentReport(ended=True), before)
-    await _save_leftovers(context, folder, label)
-    workspace = await git.open_workspace(folder, params.base)
-    readable = await _set_up(context, params.base, workspace)
-    limits = Limits(seconds=max(1.0, min(params.time, context.seconds_left)))
-    log = context.folder("logs") / f"{context.step_id}-{label}-{context.attempt}.log"
-    around = Around(watcher=context.watcher(), readable=readable, log=log)
-    try:
-        report = await context.port(Agents).get(name).run(brief, workspace.tree, limits, around=around)
-    except asyncio.CancelledError:
-        await asyncio.shield(_save_leftovers(context, folder, label))
-        raise
-    agent_ended()
-    if log.exists():
-        await context.keep(log, f"agent-{number}.log")
-    state = await git.status(workspace)
-    judged = judge(report, (*state.changed, *state.untracked))
+        earlier = Called(name, number, known, AgentReport(ended=True))
+        return Attempt(number, known, Calls((earlier,)), before, by_earlier_life=True)
+    clone = Clone(context, params.base, context.folder(WORK) / str(number), label)
+    calls = await calling.call(context, Task(name, brief, clone, number, params.time, share, params.alone))
+    judged = calls.chosen.judged
     if judged.outcome is not AgentOutcome.changed:
-        await _save_leftovers(context, folder, label)
-        return Attempt(number, judged, report, None)
+        await clone.leave()
+        return Attempt(number, judged, calls, None)
+    return await _committed(context, params, clone, keep, number, calls)
+
+
+async def _committed(
+    context: ActionContext, params: FixParams, clone: Clone, keep: str, number: int, calls: Calls
+) -> Attempt:
+    judged = calls.chosen.judged
     try:
-        made = await context.port(Candidates).commit_work(workspace, _message(context, params), keep)
+        made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep)
     except GitFailed as failed:
-        await _save_leftovers(context, folder, label)
+        await clone.leave()
         refused = Judged(outcome=AgentOutcome.refused, reason=str(failed), changed_paths=judged.changed_paths)
-        return Attempt(number, refused, report, None)
-    await git.close_workspace(folder)  # what counts of it is committed
+        return Attempt(number, refused, calls, None)
+    await context.port(Git).close_workspace(clone.folder)  # what counts of it is committed
     if made is None:
         nothing = Judged(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
-        return Attempt(number, nothing, report, None)
-    return Attempt(number, judged, report, made)
+        return Attempt(number, nothing, calls, None)
+    return Attempt(number, judged, calls, made)
+
+
+@dataclass
+class Clone:
+    """A clone of the base at a path that stays the same for the whole run: a session is resumed only there."""
+
+    context: ActionContext
+    base: str
+    folder: Path
+    label: str
+    opened: Workspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        assert self.opened is not None
+        return self.opened
+
+    async def open(self) -> Opened:
+        await self.save()
+        self.opened = await self.context.port(Git).open_workspace(self.folder, self.base)
+        return Opened(self.workspace.tree, await readable(self.context, self.base, self.workspace), fresh=True)
+
+    async def changed(self) -> tuple[str, ...]:
+        state = await self.context.port(Git).status(self.workspace)
+        return (*state.changed, *state.untracked)
+
+    async def save(self) -> None:
+        git = self.context.port(Git)
+        found = await git.find_workspace(self.folder)
+        if found is not None:
+            name = f"{self.context.run.run_id}-{self.label}"
+            await git.rescue(found, name, f"becket: what attempt {self.label} left")
+
+    async def leave(self) -> None:
+        await self.save()
+        await self.context.port(Git).close_workspace(self.folder)
+
+
+async def readable(context: ActionContext, base: str, workspace: Workspace) -> tuple[Path, ...]:
+    """The agent may run the tests as the gate does: the set-up is provided where one is configured."""
+    setup = await _setup_of(context, base)
+    if setup is None:
+        return context.port(Places).readable()
+    ready = await set_up(context, base, setup, workspace)
+    if isinstance(ready, SetupFailed):
+        raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
+    return (ready.folder, *context.port(Places).readable())
+
+
+async def _setup_of(context: ActionContext, base: str) -> SetupConfig | None:
+    try:
+        return (await context.port(Projects).committed(base)).setup
+    except ActionFailed as error:
+        if error.kind != "not_configured":
+            raise
+        return None  # a commit without becket.yaml has no set-up either
 
 
 async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:
@@ -119,57 +191,39 @@ async def _made_before(context: ActionContext, base: str, keep: str) -> Made | N
     return Made(sha=sha, tree=await git.tree_of(sha), parent=base)
 
 
-async def _save_leftovers(context: ActionContext, folder: Path, label: str) -> None:
-    """Whatever an attempt leaves uncommitted is saved before its tree is used again (L7)."""
-    git = context.port(Git)
-    found = await git.find_workspace(folder)
-    if found is not None:
-        await git.rescue(found, f"{context.run.run_id}-{label}", f"becket: what attempt {label} left")
-
-
-async def _set_up(context: ActionContext, base: str, workspace: Workspace) -> tuple[Path, ...]:
-    """The agent may run the tests as the gate does."""
-    setup = (await context.port(Projects).committed(base)).setup
-    if setup is None:
-        return context.port(Places).readable()
-    ready = await set_up(context, base, setup, workspace)
-    if isinstance(ready, SetupFailed):
-        raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
-    return (ready.folder, *context.port(Places).readable())
-
-
-async def _spend(context: ActionContext, done: list[Attempt]) -> None:
-    usages = [each.report.usage for each in done]
-    await context.spend("agent_time", sum(usage.seconds for usage in usages))
-    await context.spend("tokens", sum(usage.tokens for usage in usages))
-    await context.spend("usd", sum(usage.usd for usage in usages))
-
-
 def _message(context: ActionContext, params: FixParams) -> str:
     first = " ".join(params.subject.split())[:SUBJECT_LIMIT]
-    return f"{first}\n\nRepairs {params.base}.\n\nBecket-Run: {context.run.run_id}"
+    return f"{first}\n\nMade on {params.base}.\n\nBecket-Run: {context.run.run_id}"
 
 
-async def _result(context: ActionContext, name: str, done: list[Attempt], useful: list[Attempt]) -> Result:
-    first = useful[0] if useful else done[0]
-    judged = first.judged
-    evidence: dict[str, Json] = {
-        "agent": name,
-        "reason": judged.reason,
-        "paths": list(judged.changed_paths[:50]),
-        "until": first.report.until,
+def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt]) -> Result:
+    first = useful[0] if useful else _to_be_told(done)
+    judged, report = first.judged, first.calls.chosen.report
+    calls = [called for each in done if not each.by_earlier_life for called in each.calls.made]
+    told = calling.raised(first.calls)
+    evidence = {**told.evidence, "reason": judged.reason}
+    said = [told.model_copy(update={"name": judged.outcome.value, "evidence": evidence})]
+    outputs: dict[str, Json] = {
+        "outcome": judged.outcome.value,
+        "said": report.said[: calling.SAID_LIMIT],
+        "sha": "",
+        "sessions": calling.sessions(context, calls),
+        "calls": [called.told for called in calls],
     }
-    said = [Condition(object="agent", name=judged.outcome.value, group=NAMES, evidence=evidence)]
-    outputs: dict[str, Json] = {"outcome": judged.outcome.value, "said": first.report.said[:4000], "sha": ""}
-    progress = ""
-    if first.made is not None:
-        others = tuple(each.made.sha for each in useful[1:] if each.made is not None)
-        said.append(exists(made_as(first.made, REPAIR, others)))
-        outputs["sha"] = first.made.sha
-        progress = f"candidate {first.made.tree}"  # the same tree a second time is no progress
-    else:
+    if first.made is None:
         said.append(none(f"the agent: {judged.outcome}: {judged.reason}"))
-    return Result(outputs=outputs, conditions=tuple(said), progress=progress)
+        return Result(outputs=outputs, conditions=tuple(said))
+    others = tuple(each.made.sha for each in useful[1:] if each.made is not None)
+    said.append(exists(made_as(first.made, REPAIR, others)))
+    outputs["sha"] = first.made.sha
+    # The same tree a second time is no progress.
+    return Result(outputs=outputs, conditions=tuple(said), progress=f"candidate {first.made.tree}")
+
+
+def _to_be_told(done: list[Attempt]) -> Attempt:
+    """Of attempts without a result, one that waits for its quota: it is not over yet."""
+    waiting = [each for each in done if each.judged.outcome is AgentOutcome.quota_wait]
+    return min(waiting, key=lambda each: each.calls.chosen.report.until or 0.0) if waiting else done[0]
 
 
 ACTIONS = (
@@ -178,8 +232,8 @@ ACTIONS = (
         summary="Let agents repair the base, each in its own clone; what they leave becomes a candidate.",
         run=fix,
         params=FixParams,
-        raises=(ConditionGroup(object="agent", names=NAMES), GROUP),
-        outputs=("outcome", "said", "sha"),
+        raises=(calling.GROUP, GROUP),
+        outputs=(*calling.OUTPUTS, "sha"),
         calls_agent=True,
     ),
 )

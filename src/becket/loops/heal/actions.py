@@ -18,8 +18,8 @@ from becket.loops.heal.brief import BRIEF
 PLANS = ("fix", "revert", "nothing", "observe")
 WAYS = ("promote", "propose")
 ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
-VAIN = frozenset({"nothing_done", "refused", "limit_reached", "auth_missing"})
-"""What an agent's answer is when asking it the same again is vain."""
+VAIN = ("nothing_done", "refused", "limit_reached")
+"""What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
 MOST_VAIN = 2
 FAULTS = {
     "No space left on device": "make room on that disk, then retry",
@@ -50,7 +50,7 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     made = context.outputs.get(context.step_id, {})
     last = context.conditions.get("candidate.none")
     vain = int(made.get("vain", 0))
-    if last is not None and str(last.evidence.get("why", "")).startswith("the agent: "):
+    if last is not None and str(last.evidence.get("why", "")).startswith(tuple(f"the agent: {each}:" for each in VAIN)):
         vain += 1
     name, why = _choice(context, params, vain)
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})

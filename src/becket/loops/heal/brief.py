@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from importlib.resources import files
 
+from becket.actions.fix import fixer_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.project import Projects
@@ -13,6 +14,8 @@ from becket.contract.template import fill
 from becket.verifiers.guard.briefing import rules_in_words
 
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
+SKILLS = ("test-driven-development", "verify-before-complete")
+"""Built-in skills that are written for this work."""
 
 
 class BriefParams(Record):
@@ -39,10 +42,11 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
     steps = [f"- {gate}: `{step.run}`" for gate, steps in config.gates.items() for step in steps]
     known = {
         "base": params.base[:12],
-        "evidence": _fenced(evidence, fence, SUMMARY_LIMIT),
+        "evidence": fenced(evidence, fence, SUMMARY_LIMIT),
         "culprit": await _culprit(context, params, fence),
         "before": await _before(context, fence),
         "gates": "\n".join(steps),
+        "skills": _skills(context),
         "rules": rules_in_words(config),
     }
     template = (files(__package__) / "prompts" / "fix.md").read_text("utf-8")
@@ -52,6 +56,17 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
         "subject": _subject(params.failing),
     }
     return Result(outputs=outputs)
+
+
+def _skills(context: ActionContext) -> str:
+    """Named only where the agent is given them: by its own `skills`, or all of them where it says nothing."""
+    config = context.port(Projects).current()
+    agent = config.agents.get(fixer_of(config) or "")
+    if agent is None or agent.skills == ():
+        return ""
+    place = "$BECKET_SKILLS" if agent.driver == "command" else "your HOME"
+    names = SKILLS if agent.skills is None else agent.skills
+    return f"There are skills for this work in {place}; use them: {', '.join(names)}."
 
 
 def _subject(failing: tuple[str, ...]) -> str:
@@ -69,7 +84,7 @@ async def _text(context: ActionContext, digest: str) -> str:
 async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> str:
     if not params.culprit:
         return "Which commit broke it is not known."
-    shown = _fenced(await _text(context, params.diff), fence, DIFF_LIMIT)
+    shown = fenced(await _text(context, params.diff), fence, DIFF_LIMIT)
     return f"It broke with the commit {params.culprit[:12]}. Its change:\n{shown}"
 
 
@@ -82,10 +97,10 @@ async def _before(context: ActionContext, fence: str) -> str:
     text = "\n".join(part for part in parts if part.strip())
     if not text:
         return ""
-    return "An earlier try was not proven. Why:\n" + _fenced(text, fence, FEEDBACK_LIMIT)
+    return "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT)
 
 
-def _fenced(text: str, fence: str, limit: int) -> str:
+def fenced(text: str, fence: str, limit: int) -> str:
     """What programs and other people wrote: material, marked as such, that cannot end its own fence."""
     inside = cap_text(text, limit).replace(fence, "")
     return f"<material-{fence}>\n{inside}\n</material-{fence}>"

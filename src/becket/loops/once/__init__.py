@@ -1,0 +1,1 @@
+"""One call of one agent, judged and kept."""

@@ -1,0 +1,99 @@
+"""The heal loop and what its agents are like: fallbacks, quotas, logins, limits, and sessions that go on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from heal_stage import BAD, CONFIG, GOOD, HealStage
+
+from becket.contract.agent import AgentOutcome
+from becket.contract.run import Status
+from becket.testing.agent import Act, ScriptedAgent, writes
+
+REPAIRS = Act(writes("calc.py", GOOD))
+
+
+def broken(folder: Path, *acts: Act) -> tuple[HealStage, ScriptedAgent]:
+    agent = ScriptedAgent(acts)
+    stage = HealStage(folder, agent)
+    asyncio.run(stage.heal())
+    stage.break_it()
+    return stage, agent
+
+
+def test_a_session_goes_on_with_the_reasons_of_the_last_try(tmp_path: Path) -> None:
+    """The brief is whole again, says that the checkout is fresh, and the tree really is."""
+    left = [tuple[str, str]()]
+
+    def looks_and_repairs(tree: Path) -> None:
+        left.append((str(tree), (tree / "calc.py").read_text().strip()))
+        writes("calc.py", GOOD)(tree)
+
+    wrong = Act(writes("calc.py", BAD + "\n# a remark\n"), session="thread-1")
+    stage, agent = broken(tmp_path, wrong, Act(looks_and_repairs, session="thread-1"))
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    before, after = agent.seen
+    assert (before.session, after.session) == (None, "thread-1")
+    assert (before.workspace, before.around.home) == (after.workspace, after.around.home)
+    assert left[-1] == (str(before.workspace), BAD.strip())
+    assert after.brief.startswith("You have worked on this before")
+    assert "An earlier try was not proven" in after.brief
+    assert "## What fails" in after.brief
+
+
+def test_quotas_are_waited_for_however_often(tmp_path: Path) -> None:
+    """L23: a quota says nothing about the repair; waiting for it is no vain try, and no iteration."""
+    quota = Act(hint=AgentOutcome.quota_wait, error="usage limit")
+    stage, agent = broken(tmp_path, quota, quota, quota, REPAIRS)
+
+    async def story() -> None:
+        run = await stage.heal()
+        for _ in range(3):
+            run = await stage.world.store.get_run(run.run_id)
+            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+            await stage.world.pass_time(301)
+        run = await stage.world.store.get_run(run.run_id)
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.counted == 1
+
+    asyncio.run(story())
+    assert len(agent.briefs) == 4
+
+
+def test_an_agent_without_a_login_is_a_persons_business(tmp_path: Path) -> None:
+    stage, agent = broken(tmp_path, Act(hint=AgentOutcome.auth_missing, error="not logged in: run `codex login`"))
+    bad = stage.main()
+    run = asyncio.run(stage.heal())
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "agent.auth_missing"), run.detail
+    assert "codex login" in str(run.detail["reason"])
+    assert stage.main() == bad
+    assert len(agent.briefs) == 1
+
+
+def test_work_that_hit_a_limit_is_saved_and_the_next_try_may_repair(tmp_path: Path) -> None:
+    """L7: half a repair is no candidate, and is not lost."""
+    half = Act(writes("calc.py", GOOD + "\n# half\n"), hint=AgentOutcome.limit_reached, error="60 turns")
+    stage, _ = broken(tmp_path, half, REPAIRS)
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    (saved,) = stage.git("for-each-ref", "--format=%(refname)", f"refs/becket/rescue/{run.run_id}*").splitlines()
+    assert "# half" in stage.git("show", f"{saved}:calc.py")
+    assert "# half" not in stage.git("show", "main:calc.py")
+
+
+def test_the_fallback_repairs(tmp_path: Path) -> None:
+    second = ScriptedAgent([REPAIRS])
+    config = CONFIG.replace(
+        'agents: {fixer: {driver: command, run: "true"}}',
+        'agents: {fixer: {driver: command, run: "true", fallback: [spare]}, spare: {driver: command, run: "true"}}\n'
+        "heal: {agent: fixer}",
+    )
+    first = ScriptedAgent([Act(error="overloaded")])
+    stage = HealStage(tmp_path, first, config=config, spare=second)
+    asyncio.run(stage.heal())
+    stage.break_it()
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert (len(first.briefs), len(second.briefs)) == (1, 1)
