@@ -65,7 +65,18 @@ def test_json_is_one_document_even_where_a_loop_speaks(stage: Stage) -> None:
 def test_every_reading_verb_has_json(stage: Stage) -> None:
     run_id = stage.json("run", "greet")["run"]["run_id"]
     whole = stage.json("runs", "show", run_id)
-    parts = {"run", "steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts"}
+    parts = {
+        "run",
+        "steps",
+        "conditions",
+        "events",
+        "receipts",
+        "effects",
+        "approvals",
+        "handoffs",
+        "artifacts",
+        "calls",
+    }
     assert set(whole) == parts
     events = stage.json("runs", "events", run_id)
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import shutil
 
 from becket.adapters.git.repository import discover
 from becket.app.state import State
@@ -13,6 +14,8 @@ from becket.setup.detect import Detected, detect
 from becket.setup.scaffold import ScaffoldResult, write_config
 
 LIKELY = ("main", "master")
+AGENTS = ("claude", "codex", "gemini")
+"""Programs that are proposed where they are on PATH, in this order."""
 
 
 class Begun(Record):
@@ -27,8 +30,9 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
     branch = asyncio.run(_branch(state))
     found = detect(state.root)
     written = write_config(
-        state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example
-    )
+        state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
+        agent=next(filter(shutil.which, AGENTS), None),
+    )  # fmt: skip
     return Begun(branch=branch, detected=found, written=written)
 
 

@@ -17,6 +17,7 @@ from becket.adapters.git.repository import MIN_VERSION
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
 from becket.adapters.store import open_memory
+from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
 from becket.contract.base import Json
@@ -26,9 +27,10 @@ from becket.contract.process import Holds
 from becket.setup import doctor
 from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, SandboxFact, StoreFacts
 from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
+from becket.spec.book import BUILT_IN
 from becket.spec.load import load_config
 
-__all__ = ["Diagnosis", "examine", "exit_code", "facts", "to_json"]
+__all__ = ["Diagnosis", "examine", "exit_code", "facts", "probe", "to_json", "works"]
 
 GIT_LOCK_LIFE = 60.0
 
@@ -69,6 +71,7 @@ def facts(folder: Path) -> DoctorFacts:
         env=os.environ,
         inotify=partial(_inotify, state),
         lint_loops=partial(_lint, state),
+        look_at_agents=lambda config: look(config, state.root if state else folder),
     )
 
 
@@ -149,5 +152,23 @@ def _lint(state: State | None) -> Iterable[Finding]:
     """Needs no journal: a broken one must not hide what is wrong with the loops."""
     if state is None:
         return ()
-    book = App(state.make(), open_memory()).loops
-    return [finding for findings in book.findings().values() for finding in findings]
+    app = App(state.make(), open_memory())
+    found = [finding for findings in app.loops.findings().values() for finding in findings]
+    return [*found, *_budgets_for_nobody(app)]
+
+
+def _budgets_for_nobody(app: App) -> Iterator[Finding]:
+    """A budget whose loop does not exist holds nothing: most likely its name is misspelt."""
+    asleep = {Path(name.removesuffix(f" ({BUILT_IN})")).stem for name in app.loops.findings()}
+    there = sorted(asleep | {loop.spec.loop_id for loop in app.loops.all()})
+    for name in app.config.budgets.loops if not app.loops.broken() else ():
+        if name not in there:
+            message = f"`budgets.loops.{name}` bounds a loop that does not exist"
+            yield Finding(
+                "becket.yaml", _line_of(app, name), 1, "unknown-loop", message, f"name one of {', '.join(there)}"
+            )
+
+
+def _line_of(app: App, name: str) -> int:
+    lines = app.state.config.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if f"{name}:" in line), 1)

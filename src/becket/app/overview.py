@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from becket.app.agent_spend import added
 from becket.app.compose import App
 from becket.app.state import State
 from becket.app.status import (
@@ -16,9 +17,12 @@ from becket.app.status import (
     PauseNow,
     RunNow,
     Snapshot,
+    SpentNow,
+    midnight,
     outline,
     with_alarms,
 )
+from becket.contract.calls import AgentCall
 from becket.contract.events import Kind
 from becket.contract.handoff import HandoffState
 from becket.contract.run import Run, Status
@@ -70,9 +74,17 @@ async def overview(app: App) -> Snapshot:
             for item in sorted(await store.controls(), key=lambda item: item.scope)
         ),
         fires=tuple(FireNow(name.split(":")[1], at) for at, name in cursors[:MOST]),
+        spent=_spent(await store.calls(since=midnight(now))),
         alerts=tuple(AlertNow(item.key, item.text, item.count, item.first_at, "engine") for item in alerts[:MOST]),
     )  # fmt: skip
     return with_alarms(snapshot, app.state)
+
+
+def _spent(calls: tuple[AgentCall, ...]) -> SpentNow | None:
+    if not calls:
+        return None
+    found = added("", calls)
+    return SpentNow(found.calls, found.open, found.seconds, found.tokens, found.usd, found.unpriced)
 
 
 async def _runs(app: App, status: Status) -> tuple[RunNow, ...]:

@@ -39,6 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "controls": ("scope", "set_by", "note", "at"),
     "cursors": ("name", "due_at"),
     "alerts": ("key", "text", "state", "count", "first_at"),
+    "agent_calls": ("began_at", "result"),
 }  # fmt: skip
 """Everything that this file asks the database for."""
 
@@ -117,6 +118,18 @@ class AlertNow:
 
 
 @dataclass(frozen=True, slots=True)
+class SpentNow:
+    """What agents used since midnight. `unpriced` calls are not in `usd`; `open` ones are in nothing but `calls`."""
+
+    calls: int
+    open: int
+    seconds: float
+    tokens: int
+    usd: float
+    unpriced: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything at one moment."""
 
@@ -138,6 +151,7 @@ class Snapshot:
     fires: tuple[FireNow, ...] = ()
     alerts: tuple[AlertNow, ...] = ()
     services: tuple[ServiceNow, ...] = ()
+    spent: SpentNow | None = None  # by agents, today
     trouble: str = ""  # what kept the rest from being read
 
 
@@ -206,12 +220,23 @@ def _autonomy(settings: Mapping[str, Any]) -> AutonomyNow:
     sandbox = settings.get("sandbox", "auto")
     use = sandbox.get("use", "auto") if isinstance(sandbox, dict) else str(sandbox)
     without = set(sandbox.get("without") or ()) if isinstance(sandbox, dict) else set()
-    if use in ("auto", "bwrap"):
-        use = "bwrap" if shutil.which("bwrap") else "landlock"
-    missing = sorted(_LACKS.get(use, set()) - without)
+    lacks = {part for each in (use, *_of_agents(settings)) for part in _lacks(use if each == "auto" else each)}
+    missing = sorted(lacks - without)
     if not missing:
         return AutonomyNow(configured, configured)
     return AutonomyNow(configured, "propose", f"no sandbox here holds {' and '.join(missing)}")
+
+
+def _of_agents(settings: Mapping[str, Any]) -> list[str]:
+    agents = settings.get("agents")
+    found = agents.values() if isinstance(agents, dict) else ()
+    return [str(agent.get("sandbox", "auto")) for agent in found if isinstance(agent, dict)]
+
+
+def _lacks(use: str) -> set[str]:
+    if use in ("auto", "bwrap"):
+        use = "bwrap" if shutil.which("bwrap") else "landlock"
+    return _LACKS.get(use, set())
 
 
 def _connect(path: os.PathLike[str]) -> sqlite3.Connection:
@@ -243,6 +268,7 @@ def _read(conn: sqlite3.Connection, base: Snapshot) -> Snapshot:
             )
         ),
         alerts=_alerts(conn, "engine"),
+        spent=_spent(conn, midnight(base.now)),
     )
 
 
@@ -318,6 +344,30 @@ def _approvals(conn: sqlite3.Connection, now: float) -> tuple[ApprovalNow, ...]:
         )
         for row in rows
     )  # fmt: skip
+
+
+def midnight(now: float) -> float:
+    """When the day began, by this machine's time zone."""
+    there = time.localtime(now)
+    return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
+
+
+def _spent(conn: sqlite3.Connection, since: float) -> SpentNow | None:
+    try:
+        rows = conn.execute("SELECT result FROM agent_calls WHERE began_at >= ?", (since,)).fetchall()
+    except sqlite3.OperationalError:
+        return None  # a journal from before there were calls; the next verb that writes brings it up to date
+    if not rows:
+        return None
+    used = [json.loads(row["result"])["usage"] for row in rows if row["result"] is not None]
+    return SpentNow(
+        calls=len(rows),
+        open=len(rows) - len(used),
+        seconds=sum(item["seconds"] for item in used),
+        tokens=sum(item["input_tokens"] + item["output_tokens"] for item in used),
+        usd=sum(item["usd"] for item in used),
+        unpriced=sum(item["priced"] == "unknown" for item in used),
+    )
 
 
 def _alerts(conn: sqlite3.Connection, source: str) -> tuple[AlertNow, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from becket.app.compose import App
+from becket.contract.calls import AgentCall
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect
 from becket.contract.events import Event
@@ -34,6 +35,7 @@ class Story:
     approvals: tuple[Approval, ...] = ()
     handoffs: tuple[Handoff, ...] = ()
     artifacts: tuple[ArtifactRef, ...] = ()
+    calls: tuple[AgentCall, ...] = ()  # of agents, oldest first
 
 
 async def read_story(app: App, run_id: str) -> Story:
@@ -51,6 +53,7 @@ async def read_story(app: App, run_id: str) -> Story:
         approvals=await store.approvals(run.run_id),
         handoffs=await store.handoffs(run_id=run.run_id),
         artifacts=await store.artifacts(run.run_id),
+        calls=tuple(reversed(await store.calls(run.run_id))),
     )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.paper import emit, say
-from becket.cli.plain import Paint, clock, digests_shortened, line, safe, short, took
+from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, took
 
 if TYPE_CHECKING:
-    from becket.app.status import RunNow, Snapshot
+    from becket.app.status import RunNow, Snapshot, SpentNow
 
 
 def glance(as_json: bool) -> None:
@@ -63,8 +63,18 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
     if now.counts:
         counts = ", ".join(f"{count} {words.STATUS.get(name, name)}" for name, count in now.counts.items())
         yield f"{paint.dim('runs')}        {counts}"
+    if now.spent is not None:
+        yield f"{paint.dim('agents')}      {spent_words(now.spent)}"
     if now.trouble:
         yield paint.red(safe(now.trouble))
+
+
+def spent_words(spent: SpentNow) -> str:
+    """`today 3 calls, 2m10s, 120,000 tokens, $0.4100`."""
+    calls = "1 call" if spent.calls == 1 else f"{spent.calls} calls"
+    at_work = f" ({spent.open} open)" if spent.open else ""
+    used = f"{took(spent.seconds)}, {spent.tokens:,} tokens, {money(spent.usd, not spent.unpriced)}"
+    return words.STATUS_SPENT.format(calls=f"{calls}{at_work}", used=used)
 
 
 def daemon_words(now: Snapshot, paint: Paint) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -26,6 +27,31 @@ def line(text: object, most: int = 160) -> str:
     """The same in one line of bounded length."""
     shown = " ".join(safe(text).split())
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def fitted(text: str, cells: int) -> str:
+    """At most so many cells of a terminal: many characters take two of them, some none."""
+    room = cells
+    kept: list[str] = []
+    for character in text:
+        room -= _cells(character)
+        if room < 0:
+            return _without_last(kept, cells) + "…"
+        kept.append(character)
+    return text
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _without_last(kept: list[str], cells: int) -> str:
+    """Room for the mark of what was cut."""
+    while kept and sum(map(_cells, kept)) > cells - 1:
+        kept.pop()
+    return "".join(kept)
 
 
 def short(digest: str) -> str:
@@ -54,6 +80,14 @@ def clock(at: float, now: float | None = None) -> str:
     """Local time; with the date if it is another day."""
     there, here = time.localtime(at), time.localtime(now)
     return time.strftime("%H:%M:%S" if there[:3] == here[:3] else "%Y-%m-%d %H:%M", there)
+
+
+def money(usd: float, known: bool = True) -> str:
+    """US dollars. Where nobody can tell what something cost, a question mark stands for it or beside it."""
+    if not known and not usd:
+        return "$?"
+    shown = f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
+    return shown if known else f"{shown}?"
 
 
 def evidence(found: Mapping[str, Any], most: int = 120) -> str:

@@ -163,7 +163,7 @@ def _log(story: Story, step: str) -> bytes:
 
 
 def _whole(story: Story) -> dict[str, object]:
-    parts = ("steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts")
+    parts = ("steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts", "calls")
     listed = {name: [item.model_dump(mode="json") for item in getattr(story, name)] for name in parts}
     return {"run": story.run.model_dump(mode="json"), **listed}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
@@ -47,12 +48,12 @@ def end(code: int) -> None:
         raise typer.Exit(code)
 
 
-def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None) -> T:
-    """Open the repository's app around this folder, do the work, close it."""
+def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None, folder: Path | None = None) -> T:
+    """Open the repository's app around this folder, or another, do the work, close it."""
     from becket.app.compose import App
     from becket.app.state import find_state
 
-    state = find_state()
+    state = find_state(folder)
 
     async def whole() -> T:
         app = App.open(state, console or sys.stdout)

@@ -13,9 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from becket.cli import words
+from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
 from becket.cli.proof import proof_sections
 from becket.cli.timeline import Mark, Passage, Row, condition_words, passages
+from becket.contract.agent import AgentOutcome
+from becket.contract.calls import AgentCall
 from becket.contract.effect import Effect, EffectState
 from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Status, StepState
@@ -159,6 +162,7 @@ def _told_row(row: Row, marks: Marks, width: int) -> Text:
 
 
 def _sections(story: Story) -> Iterator[RenderableType]:
+    yield from _section("agents", [_call(item, story.now) for item in story.calls])
     yield from _section("effects", [(_effect(item), "") for item in story.effects])
     yield from _section("outputs", [(_output(*item), "") for item in _outputs(story)])
     yield from _section("receipts", [_receipt(story, number) for number in range(len(story.receipts))])
@@ -184,6 +188,20 @@ def _raised(story: Story) -> Iterator[RenderableType]:
         yield Text("raised", "bold")
         for item in sorted(shown, key=lambda found: found.at)[-6:]:
             yield Text(f"  {condition_words(item)}", "cyan")
+
+
+def _call(call: AgentCall, now: float) -> tuple[Text, str]:
+    end = call.end
+    if end is None:
+        return Text.assemble(call.agent, "  ", (words.CALL_OPEN, "yellow")), took(max(now - call.began_at, 0.0))
+    over = f"  {words.CALL_OVER.format(what=', '.join(end.over))}" if end.over else ""
+    good = end.outcome is AgentOutcome.changed
+    said = Text.assemble(
+        line(call.agent, 40), "  ", (end.outcome.value.replace("_", " "), "green" if good else "bold yellow"), "  ",
+        (used_words(end.usage), "cyan"), (over, "bold red"),
+        ("" if good or not end.reason else f"  {line(end.reason)}", "dim"),
+    )  # fmt: skip
+    return said, took(end.usage.seconds)
 
 
 def _effect(effect: Effect) -> Text:

@@ -25,6 +25,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("loops", "loops:loops", "List, show and check the loops of this repository.", LOOPS),
     Verb("run", "run:run", "Start a run of a loop and follow it.", LOOPS),
     Verb("runs", "runs:runs", "Look at runs and their reports; cancel, retry or migrate them.", LOOPS),
+    Verb("agent", "agent:agent", "Call an agent, watch it, talk to it, and see what agents used.", LOOPS),
     Verb("event", "event:event", "Post an event that loops may listen to.", LOOPS),
     Verb("verify", "verify:verify", "Check every digest a run rests on; on request, repeat its commands.", LOOPS),
     Verb("approvals", "approvals:approvals", "List what waits for a decision.", PEOPLE),

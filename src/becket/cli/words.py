@@ -132,12 +132,70 @@ REASONS = {
     "effect_refused": "the door refused an effect",
     "observe_only": "the loop may only observe, and its stop conditions do not hold",
     "cancelled": "a person cancelled it",
+    "agent.quota_wait": "the agent's quota is used up; it goes on by itself when the quota is back",
+    "agent.auth_missing": "the agent has no login or key: log in as yourself or set its key, see `becket doctor`, "
+    "then retry",
+    "agent.limit_reached": "the agent hit a limit of its own; its work is saved: `becket rescue list`",
+    "agent.refused": "the agent refused",
+    "agent.model_error": "the agent's model failed",
+    "agent.crashed": "the agent ended without a result",
+    "agent.cancelled": "the agent was stopped",
 }
 
 
 def reason(code: str) -> str:
     return REASONS.get(code, code)
 
+
+# Agents
+
+CALL_OPEN = "at work, or nobody saw its end"
+CALL_OVER = "over its limits: {what}"
+AGENT_NONE = "becket.yaml has no agents; the one that `becket init` writes has examples of each kind."
+NO_SUCH_FOLDER = "{path} is no folder; --in takes one inside a repository"
+AGENT_NO_BRIEF = "the brief is empty; say what is to be done, or give it on standard input with `-`"
+AGENT_NO_COMMIT = "{root} has no commit yet; agents work on a commit: `git commit` one first"
+AGENT_UNSEEN = "The agent works on {sha} and does not see what is not committed: {paths}."
+AGENT_DIRTY = "{root} has changes that are not committed ({paths}); --apply needs a clean tree: commit or stash them"
+AGENT_BEGINS = "{run_id}  {agent} on {sha}"
+AGENT_STOPPED = "{run_id} is cancelled; everything it started is gone."
+AGENT_STILL = "{run_id} did not stop in time; see `becket runs show {run_id}`"
+AGENT_OUTCOME = "{outcome}: {reason}"
+AGENT_USED = "{agent}: {outcome} in {took}, {used}"
+AGENT_WAITS = "its quota is back at {at}"
+AGENT_NO_OUTCOME = "no outcome"
+AGENT_NOT_CALLED = "no call was made"
+AGENT_UNFINISHED = (
+    "What it left unfinished is saved: `becket rescue list` has it as {run_id}-..., if it changed anything."
+)
+AGENT_DIFF_CUT = "... {count} lines more"
+AGENT_PATCH = "The whole patch: {path}"
+AGENT_CANDIDATE = "Kept as commit {sha}; no branch was moved. `becket runs show {run_id}` tells the whole story."
+AGENT_APPLIED = "Applied to the work tree, staged and not committed: see `git diff --cached`."
+AGENT_NOT_APPLIED = "Nothing was applied: the outcome is {outcome}."
+AGENT_SAID = "It said (a claim that nobody checked):"
+AGENT_RESTS = (
+    "{run_id} waits for that and goes on by itself while the daemon is up; `becket runs cancel {run_id}` ends it."
+)
+
+ATTACH_WAITS = "{run_id}: no agent is at work now; waiting for the next call. Ctrl-C leaves it alone."
+ATTACH_TYPE = "What you type here is told to the agent, line by line. Ctrl-C leaves it alone."
+ATTACH_LEFT = "left; {run_id} goes on"
+ATTACH_ENDED = "{run_id}: {status}."
+ATTACH_NOTHING = "{run_id} called no agent of which events were kept."
+TELL_EMPTY = "the message is empty"
+TELL_AT_ONCE = "{agent} is told now."
+TELL_NEXT = "{agent} is told when its turn ends: this driver cannot be interrupted, its session is resumed then."
+TELL_BRIEF = "{agent} cannot be told while it works; it finds this in its next brief."
+TELL_LATER = "No agent is at work in {run_id}; the next one is told."
+
+DOCTOR_AGENT_ALONE = "--agent belongs to --probe: `becket doctor --probe --agent NAME`"
+PROBE_NOT_MADE = "{agent}: no call was made"
+
+SPEND_NONE = "No agent was called since {since}."
+SPEND_LEFT = "{period}{scope}: {left} of {most} left"
+SPEND_UNPRICED = "{count} nobody can price (`?`); `prices` in becket.yaml may tell what a model costs."
+SPEND_OPEN = "{count} without an end seen; they count on the budgets as what they were allowed."
 
 # People
 
@@ -222,6 +280,7 @@ STATUS_UP = "up (pid {pid})"
 STATUS_DOWN = "down"
 STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"
 STATUS_SIDE = "down; a `becket run` (pid {pid}) moves runs meanwhile"
+STATUS_SPENT = "today {calls}, {used}"
 STATUS_QUEUE = "Nothing runs what is queued: `becket up --detach`."
 STATUS_NO_CONFIG = "There is no becket.yaml here yet: `becket init` writes one."
 STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the loops."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from becket.contract.base import Json
 from becket.setup import words
-from becket.setup.checks import configuration, containment, loops, machine, programs, store
+from becket.setup.checks import agents, configuration, containment, loops, machine, programs, store
 from becket.setup.facts import Check, Diagnosis, DoctorFacts, Exam, Level
 
 CHECKS: dict[str, Check] = {
@@ -20,7 +20,7 @@ CHECKS: dict[str, Check] = {
     "variables": configuration.variables,
     "people": configuration.handoff_to,
     "tools": programs.gate_tools,
-    "agents": programs.agent_tools,
+    "agents": agents.agents,
     "sandbox": containment.sandbox,
     "state": machine.state_folder,
     "disk": machine.disk,

@@ -59,6 +59,32 @@ class StoreFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginFact:
+    """A file or a variable that an agent is to be given. Only whether it is there is known, never what it holds."""
+
+    what: str
+    there: bool
+    trouble: str = ""  # such as: it is empty
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFact:
+    """What was found of one agent of becket.yaml, without calling it."""
+
+    name: str
+    program: str  # as it is named; empty where a shell text starts something that cannot be told
+    path: Path | None  # where it is; None: nowhere
+    version: str = ""
+    untested: str = ""  # what to say about a version that the drivers were not tested with
+    install: str = ""  # the command that brings it
+    logins: tuple[LoginFact, ...] = ()
+    network: str = ""  # its network, where it is not bounded by hosts
+    ways: tuple[str, ...] = ()  # `host:port` that it can reach
+    unpriced: str = ""  # why its limit in money cannot be held
+    wrong: tuple[str, ...] = ()  # what else keeps it from being called, each with what to do
+
+
+@dataclass(frozen=True, slots=True)
 class InotifyFacts:
     """The kernel's limits for watching files; None where a number cannot be known."""
 
@@ -97,6 +123,7 @@ class DoctorFacts:
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]
     lint_loops: Callable[[], Iterable[Finding]]
+    look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 
 

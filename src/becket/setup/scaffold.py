@@ -40,26 +40,31 @@ def write_config(
     *,
     force: bool = False,
     with_example: bool = False,
+    agent: str | None = None,
 ) -> ScaffoldResult:
-    """Write becket.yaml, and on request an example loop. `force` keeps an existing file as becket.yaml.bak."""
+    """Write becket.yaml, and on request an example loop. `force` keeps an existing file as becket.yaml.bak.
+
+    `agent` is a coding agent's program that is on this machine: it is proposed, commented out like all examples.
+    """
     target = root / CONFIG_FILE
     if target.is_dir():
         raise UsageError(words.CONFIG_IS_FOLDER.format(path=target))
     if os.path.lexists(target) and not force:
         raise UsageError(words.CONFIG_EXISTS.format(path=target))
-    text = render(root, detected, branch, person)
+    text = render(root, detected, branch, person, agent)
     with _advice(root):
         backup = _keep_old(target)
         _place(target, text, replace=backup is not None)
         example = _write_example(root) if with_example else None
     notes = [*detected.notes, *(note for found in detected.ecosystems for note in found.notes)]
     notes += [] if detected.fast else [words.NO_TEST_COMMAND]
+    notes += [words.AGENT_PROPOSED.format(program=agent)] if agent else []
     if with_example and example is None:
         notes.append(words.EXAMPLE_EXISTS.format(path=root / EXAMPLE_FILE))
     return ScaffoldResult(config=target, backup=backup, example=example, notes=tuple(dict.fromkeys(notes)))
 
 
-def render(root: Path, detected: Detected, branch: str, person: str) -> str:
+def render(root: Path, detected: Detected, branch: str, person: str, agent: str | None = None) -> str:
     """The text of becket.yaml. A line that begins with `#` and no space is an example to uncomment."""
     name = person_key(person)
     protected = "".join(f"\n    - {quoted(pattern, 4)}" for pattern in _protected(root))
@@ -77,7 +82,7 @@ def render(root: Path, detected: Detected, branch: str, person: str) -> str:
     }
     sections = [words.CONFIG_HEAD]
     for key, comment in words.CONFIG_COMMENTS.items():
-        body = active.get(key) or _commented(words.CONFIG_EXAMPLES[key])
+        body = active.get(key) or _commented(_agents(agent) if key == "agents" else words.CONFIG_EXAMPLES[key])
         sections.append(f"{_prose(comment)}\n{body}")
     reserved = ", ".join(key for key in Config.model_fields if key not in words.CONFIG_COMMENTS)
     sections.append(_prose(words.CONFIG_RESERVED.format(keys=reserved)))
@@ -108,6 +113,13 @@ def _gates(detected: Detected) -> str:
     ):
         parts.append(f"  {gate}:\n" + "\n".join(map(_step, steps)) if steps else _commented(example))
     return "\n".join(parts)
+
+
+def _agents(found: str | None) -> str:
+    """One of each kind; `fixer`, whom the heal loop calls, is the one that is there."""
+    order = sorted(words.AGENT_EXAMPLES, key=lambda program: program != found)
+    named = {"fixer": order[0], **{program: program for program in order[1:]}}
+    return "\n".join(["agents:", *(f"  {name}:\n{words.AGENT_EXAMPLES[program]}" for name, program in named.items())])
 
 
 def _step(step: GateStep) -> str:

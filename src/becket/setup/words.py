@@ -57,6 +57,7 @@ CONFIG_IS_FOLDER = "{path} is a folder; move it away, Becket needs a file of tha
 TOO_MANY_BACKUPS = "there are too many backups of {path}; remove some of its .bak files"
 CANNOT_WRITE = "{path} cannot be written ({why}); check the permissions and the free space"
 NO_TEST_COMMAND = "no test command was found; write one under `gates` in becket.yaml"
+AGENT_PROPOSED = "{program} is on this machine: becket.yaml has it as `fixer`, commented out; choose its login there"
 EXAMPLE_EXISTS = "{path} exists already and was kept"
 NETWORK_COMMENT = "fetches what it needs while it runs"
 
@@ -74,7 +75,13 @@ CONFIG_COMMENTS = {
     "test_side": "Which files are tests. A repair is proven with these files as they were before it.",
     "guard": "Rules for every change: files it must not touch, how much it may delete, how big a file may be.",
     "services": "Programs that Becket keeps running, and restarts on a proven commit.",
-    "agents": "Who repairs: a coding agent and its limits.",
+    "agents": """\
+Who works: coding agents, their logins and their limits. Nothing is called, and nothing costs, before you say so here.
+An agent sees only its checkout, the variables in `env` and `key`, and copies of the files in `credentials`.
+`becket doctor` looks at them, `becket doctor --probe` calls each once.""",
+    "budgets": "What all agents together may use, and those of one loop, in a day and in a month of the calendar.",
+    "prices": "US dollars for a million tokens, by model: these win over the ones that Becket knows.",
+    "heal": "How the heal loop repairs: by which agent, with how many attempts at once.",
     "sandbox": "How tests and agents are contained: auto, bwrap, landlock or none. `becket doctor` says what holds.",
     "people": "Who may decide. `role` is owner, approver or member; `os_user` is the login on this machine.",
     "handoff_to": "Who gets what Becket cannot finish.",
@@ -94,6 +101,33 @@ SLOW_EXAMPLE = """\
   slow:
     - {name: lint, run: "make lint", timeout: 10m}"""
 
+AGENT_EXAMPLES = {
+    "claude": """\
+    driver: claude
+    model: claude-sonnet-4-6
+    # One of the two: your subscription's login (renewed by the agent, so written back), or an API key's variable.
+    credentials: [{file: "~/.claude/.credentials.json", write_back: true}]
+    # key: ANTHROPIC_API_KEY
+    limits: {time: 30m, turns: 60, usd: 2}""",
+    "codex": """\
+    driver: codex
+    # One of the two: your subscription's login (renewed by the agent, so written back), or an API key's variable.
+    credentials: [{file: "~/.codex/auth.json", write_back: true}]
+    # key: OPENAI_API_KEY
+    limits: {time: 30m, tokens: 3000000}""",
+    "gemini": """\
+    driver: acp  # any program that speaks the Agent Client Protocol
+    run: "gemini --acp"
+    env: [GEMINI_API_KEY]
+    hosts: [generativelanguage.googleapis.com]
+    limits: {time: 30m}""",
+    "command": """\
+    driver: command  # any program: the brief comes on its standard input
+    run: "my-agent"
+    limits: {time: 30m}""",
+}
+"""By program, in the order in which they are proposed."""
+
 CONFIG_EXAMPLES = {
     "remote": "remote: {name: origin, fetch: 30s, push: after_promote}",
     "gates": f"gates:\n{FAST_EXAMPLE}\n{SLOW_EXAMPLE}",
@@ -108,7 +142,13 @@ services:
     health: {url: /health, samples: 5, soak: 10s}
     shared: [data, .env]
     env_file: .env""",
-    "agents": 'agents: {fixer: {driver: command, run: "my-agent", limits: {time: 30m}}}',
+    "budgets": """\
+budgets:
+  day: {usd: 20, tokens: 20000000}
+  month: {usd: 200}
+  loops: {heal: {day: {usd: 10, agent_time: 4h}}}""",
+    "prices": "prices: {my-model: {input: 1.25, cached: 0.125, output: 10}}",
+    "heal": "heal: {agent: fixer, attempts: 1}",
     "alarms": "alarms: [{file: alarms.log}]",
     "retention": "retention: {artifacts: 30d, runs: 365d}",
     "effect_caps": "effect_caps: {git.push: {count: 20, per: 1h}}",
@@ -194,7 +234,7 @@ NO_FAST_GATE = "gates.fast has no step, so nothing is proven quickly"
 GATE_MEND = 'add to becket.yaml: gates: {fast: [{name: unit, run: "YOUR TEST COMMAND"}]}'
 GATE_CANNOT_FAIL = "gates.{gate}.{step} can never fail (`{command}`), so it proves nothing"
 GATE_CANNOT_FAIL_MEND = "let the command end with the exit code of the tests"
-VARIABLES_OK = "every variable and env file that becket.yaml names is there"
+VARIABLES_OK = "every `${...}` and env file of becket.yaml is there"
 UNDEFINED = "${{{name}}} is used but not defined in the environment"
 UNDEFINED_MEND = "export {name}=..."
 ENV_FILE_NONE = "{what} reads {file}, which is not there"
@@ -209,8 +249,25 @@ TOOL_MISSING = "{tool}, which {user} starts, was not found"
 FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"
-AGENT_NO_COMMAND = "agents.{name} has no `run`, and its driver needs one"
-AGENT_NO_COMMAND_MEND = "add to becket.yaml, at agents.{name}: run: YOUR AGENT"
+NOT_THERE = "it is not there"
+AGENT_FOUND = "agents.{name}: {driver}, {what}"
+AGENT_SHELL = "a shell command"
+AGENT_HELD = "contained by {kind}"
+AGENT_LOOSE = "in {kind}, which does not contain {parts}"
+AGENT_WAYS = "reaches {hosts} and nothing else"
+AGENT_WAYS_LOOSE = "is shown the way to {hosts}, and not kept from other ways"
+AGENT_NETWORK = "network {network}"
+AGENT_FALLBACK = "falls back to {names}"
+AGENT_UNTESTED = "agents.{name}: {what}"
+AGENT_NO_LOGIN = "agents.{name} is to be given {what}: {why}"
+AGENT_LOG_IN = "log in with the program itself, then run `becket doctor` again"
+AGENT_LOGIN = (
+    "agents.{name} is given {given}; whether its login works is not checked: only `becket doctor --probe` tells"
+)
+AGENT_OFFLINE = "agents.{name} cannot reach its model: `network: {network}` gives it no way out"
+AGENT_OFFLINE_MEND = "in becket.yaml, at agents.{name}: remove `network`; it then reaches its model and nothing else"
+AGENT_LOGIN_NONE = "agents.{name} is given no credentials and no key, so its model will not know it"
+AGENT_LOGIN_MEND = "in becket.yaml, at agents.{name}: `credentials: [{file}]`, or `key: {variable}`"
 
 SANDBOX_USED = "{user}: {kind} holds {held}; autonomy up to `{most}`"
 SANDBOX_ACCEPTED = "; you accept not to contain {parts}"

@@ -54,6 +54,31 @@ def test_status_says_which_columns_it_reads(tmp_path: Path) -> None:
     assert {(table, column) for table, column in seen if column not in COLUMNS[table]} == set()
 
 
+CALLING = """\
+version: 1
+sandbox: none
+agents: {a: {driver: command, run: "echo hi"}}
+"""
+
+
+def test_todays_calls_of_agents_are_counted_as_the_store_counts_them(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    world.write("becket.yaml", CALLING)
+    sha = world.commit()
+
+    async def play() -> Snapshot:
+        await world.run("once", inputs={"agent": "a", "brief": "say hi", "base": sha})
+        return await overview(world.app)
+
+    full = asyncio.run(play())
+    quick = take(world.state, full.now)
+    assert quick.spent == full.spent
+    assert quick.spent is not None
+    assert (quick.spent.calls, quick.spent.open, quick.spent.unpriced) == (1, 0, 1)
+    assert "today 1 call, " in lines(quick)
+    assert take(world.state, full.now + 2 * 86_400).spent is None
+
+
 ASKING = """\
 version: 1
 loop_id: ask

@@ -23,7 +23,17 @@ from becket.contract.spec import Autonomy
 from becket.contract.store import WorkerInfo
 from becket.setup import host
 from becket.setup.doctor import CHECKS, examine, exit_code, to_json
-from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, Level, LockFact, SandboxFact, StoreFacts
+from becket.setup.facts import (
+    AgentFact,
+    Diagnosis,
+    DoctorFacts,
+    InotifyFacts,
+    Level,
+    LockFact,
+    LoginFact,
+    SandboxFact,
+    StoreFacts,
+)
 
 NOW = 1_700_000_000.0
 CONFIG = """\
@@ -123,6 +133,13 @@ def config(more: str = "", base: str = CONFIG) -> dict[str, str]:
     return {"working_text": base + more, "committed_text": base + more}
 
 
+def looks(**found: Any) -> dict[str, Any]:
+    """An agent `a` that is there, changed as said."""
+    known: dict[str, Any] = {"name": "a", "program": "codex", "path": Path("/usr/bin/codex"), "version": "1.2.3"}
+    fact = AgentFact(**known | found)
+    return {"look_at_agents": lambda _: (fact,)}
+
+
 ERROR, WARN = Level.error, Level.warn
 SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     # what is changed -> check, level, words of what, words of mend
@@ -160,7 +177,46 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "no shell": (config(base=CONFIG.replace('"make test"', "\"echo 'x\"")), "tools", ERROR, "quotation", "quotes"),
     "set-up tool": (config('setup: {run: "frob sync", key: [x]}\n'), "tools", ERROR, "frob, which setup", "frob"),
     "missing agent": (config("agents: {a: {driver: command, run: nobody}}\n"), "agents", WARN, "agents.a", "nobody"),
-    "agent without run": (config("agents: {a: {driver: acp}}\n"), "agents", ERROR, "no `run`", "agents.a: run:"),
+    "agent without run": (config("agents: {a: {driver: acp}}\n"), "config", ERROR, "needs `run`", "correct `agents`"),
+    "agent that is no shell": (
+        config("agents: {a: {driver: acp, run: \"x 'y\"}}\n"), "agents", ERROR, "agents.a is not a shell", "quotes",
+    ),
+    "agent not installed": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(path=None, install="npm install x")},
+        "agents", WARN, "codex, which agents.a starts, was not found", "npm install x",
+    ),
+    "agent of another version": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(untested="codex 9: not tested", install="npm install x")},
+        "agents", WARN, "agents.a: codex 9: not tested", "npm install x",
+    ),
+    "agent without its file": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(logins=(LoginFact("~/.codex/auth.json", False),))},
+        "agents", WARN, "given ~/.codex/auth.json: it is not there", "log in with the program",
+    ),
+    "agent without its variable": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(logins=(LoginFact("$KEY", False, "it is not set"),))},
+        "agents", WARN, "given $KEY: it is not set", "export KEY=",
+    ),
+    "agent without a login": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks()},
+        "agents", WARN, "no credentials and no key", "`key: OPENAI_API_KEY`",
+    ),
+    "agent whose money cannot be counted": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(unpriced="it cannot be held. Name its price")},
+        "agents", ERROR, "it cannot be held", "Name its price",
+    ),
+    "agent that can never be called": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(wrong=("no skill is called x; there is: y",))},
+        "agents", ERROR, "no skill is called x", "there is: y",
+    ),
+    "agent without a way to its model": (
+        {**config("agents: {a: {driver: codex, network: none}}\n"), **looks(network="none")},
+        "agents", WARN, "cannot reach its model", "remove `network`",
+    ),
+    "agent whose file has a short name": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(logins=(LoginFact("auth.json", False),))},
+        "agents", WARN, "given auth.json: it is not there", "log in with the program",
+    ),
     "undefined secret": (
         config('alarms: [{url: "http://x", secret: "${SECRET}"}]\n'),
         "variables", ERROR, "${SECRET} is used but not defined", "export SECRET=",
@@ -277,6 +333,31 @@ def test_what_differs_from_the_committed_file_is_named_with_its_line(healthy: Do
     line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith(key))
     assert (item.level, item.where) == (Level.warn, f"becket.yaml:{line}")
     assert item.what.startswith(f"{key} differ")
+
+
+def test_an_agent_is_told_with_version_sandbox_ways_out_and_fallback(healthy: DoctorFacts) -> None:
+    more = "agents: {a: {driver: codex, fallback: [b]}, b: {driver: command, run: make, sandbox: none}}\n"
+    given = LoginFact("~/.codex/auth.json", there=True)
+    facts = looks(ways=("api.example.org:443",), logins=(given,))
+    found = examine(dataclasses.replace(healthy, **config(more), **facts))
+    told, login = [item.what for item in found if item.name == "agents"]
+    assert told == (
+        "agents.a: codex, codex 1.2.3 (/usr/bin/codex); contained by bwrap; reaches api.example.org:443 and nothing "
+        "else; falls back to b"
+    )
+    assert "not checked: only `becket doctor --probe` tells" in login
+    weak = [item for item in found if item.name == "sandbox" and item.level is Level.warn]
+    assert "agents.b.sandbox: none holds nothing" in weak[0].what
+
+
+def test_ways_out_that_nothing_enforces_are_not_called_a_limit(healthy: DoctorFacts) -> None:
+    facts = looks(ways=("api.example.org:443",))
+    loose = config("agents: {a: {driver: codex, sandbox: none}}\n")
+    found = examine(dataclasses.replace(healthy, **loose, **facts))
+    (told,) = [item.what for item in found if "agents.a: codex" in item.what]
+    assert "in none, which does not contain files, processes, network" in told
+    assert "not kept from other ways" in told
+    assert "nothing else" not in told
 
 
 @pytest.mark.parametrize(
@@ -422,6 +503,13 @@ def test_a_check_that_breaks_is_an_error_and_hides_no_other(healthy: DoctorFacts
     assert "RuntimeError" in broken[0].what
     assert broken[0].mend
     assert {"python", "git", "sandbox"} <= {item.name for item in found}
+
+
+def test_a_file_that_cannot_be_read_is_told_by_one_check(healthy: DoctorFacts) -> None:
+    """Whatever else needs becket.yaml is silent about it."""
+    unread = raises(InvalidDocument([Finding("becket.yaml", 2, 9, "bad-value", "nobody drives that", "drive it")]))
+    facts = dataclasses.replace(healthy, load_config=unread, open_store=unread, lint_loops=unread)
+    assert [item.name for item in examine(facts) if "nobody" in item.what] == ["config"]
 
 
 def test_the_json_form_is_complete_and_plain(healthy: DoctorFacts) -> None:

@@ -92,13 +92,26 @@ def test_the_commented_examples_load_too(repo: Path, tools: Callable[..., Tools]
     text = render(repo, detect(repo, tools()), "main", "jane")
     config = load(re.sub(r"^#(?=[^ #]|  )", "", text, flags=re.MULTILINE))
     assert config.remote
-    assert config.agents
+    assert {agent.driver for agent in config.agents.values()} == {"claude", "codex", "acp", "command"}
+    assert config.budgets.day.usd
+    assert config.prices
     assert config.services
     assert config.alarms
     assert config.database
     assert set(config.gates) == {"fast", "slow"}
     assert config.setup
     assert config.test_side
+
+
+@pytest.mark.parametrize("program", ["claude", "codex", "gemini", None])
+def test_the_agent_that_is_there_is_proposed_and_never_enabled(tree: Tree, program: str | None) -> None:
+    """Nothing that costs money is switched on by `becket init`."""
+    text = render(tree({}), Detected(), "main", "jane", program)
+    assert not load(text).agents
+    offered = load(re.sub(r"^#(?=[^ #]|  )", "", text, flags=re.MULTILINE)).agents
+    driver = {"claude": "claude", "codex": "codex", "gemini": "acp", None: "claude"}[program]
+    assert offered["fixer"].driver == driver
+    assert len(offered) == 4
 
 
 @pytest.mark.parametrize("branch", ["main", "release/1.x", "true", "123", "a: b", "#1", "yes", "feat-ü", "null", "1e3"])

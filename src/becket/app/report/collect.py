@@ -9,6 +9,7 @@ from becket.app.compose import App
 from becket.app.report import evidence as kept
 from becket.app.report import model as told
 from becket.app.story import Story, read_story
+from becket.contract.agent import Usage
 from becket.contract.run import Step, StepState
 from becket.contract.spec import PHASES, Phase
 
@@ -36,6 +37,7 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float]) ->
         culprits=tuple(kept.culprits(found)),
         guards=tuple(kept.guards(found)),
         claims=tuple(kept.claims(found)),
+        calls=tuple(_calls(story)),
         receipts=tuple(_receipts(story)),
         effects=tuple(_effects(story)),
         handoffs=tuple(_handoffs(story)),
@@ -122,6 +124,31 @@ def _receipts(story: Story) -> Iterator[told.ReceiptFacts]:
             exit_code=item.receipt.exit_code,
             log=item.receipt.log,
             seconds=item.ended_at - item.started_at,
+        )
+
+
+def _calls(story: Story) -> Iterator[told.CallFacts]:
+    for call in story.calls:
+        end = call.end
+        usage = end.usage if end is not None else Usage(seconds=max(story.now - call.began_at, 0.0))
+        yield told.CallFacts(
+            iteration=call.iteration,
+            action=call.step_id,
+            agent=call.agent,
+            driver=call.driver,
+            model=(end.model if end is not None else "") or call.model,
+            version=end.version if end is not None else "",
+            outcome=end.outcome.value if end is not None else "",
+            reason=end.reason if end is not None else "",
+            began_at=call.began_at,
+            seconds=usage.seconds,
+            turns=usage.turns,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cached_tokens,
+            output_tokens=usage.output_tokens,
+            usd=usage.usd,
+            priced=usage.priced.value,
+            over=end.over if end is not None else (),
         )
 
 

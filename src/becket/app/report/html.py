@@ -11,6 +11,7 @@ from becket.app.report.diff import lines_of
 from becket.app.report.plain import (
     CLAIM,
     counted,
+    dollars,
     harmless,
     headline,
     moment,
@@ -24,8 +25,10 @@ from becket.app.report.plain import (
     took,
 )
 
-GOOD = frozenset({"green", "completed", "completed_dry_run", "done", "proven", "crossed", "approved", "used"})
-BAD = frozenset({"red", "failed", "refused", "not_proven", "not_crossed", "denied"})
+GOOD = frozenset(
+    {"green", "completed", "completed_dry_run", "done", "proven", "crossed", "approved", "used", "changed"}
+)
+BAD = frozenset({"red", "failed", "refused", "not_proven", "not_crossed", "denied", "crashed", "model_error"})
 UNSURE = frozenset(
     {"undecided", "unknown", "cross_undecided", "ready_for_handoff", "waiting", "open", "taken", "asked", "retrying"}
 )
@@ -44,6 +47,7 @@ def html_of(report: told.Report) -> str:
         _changes(report),
         _culprits(report),
         _guards(report),
+        _calls(report),
         _claims(report),
         _phases(report),
         _effects(report),
@@ -223,6 +227,27 @@ def _guards(report: told.Report) -> Iterator[str]:
 
 def _remark(one: told.RemarkFacts) -> tuple[str, str, str, str]:
     return _code(place(one)), _text(one.rule), _text(one.message), _text(one.more)
+
+
+def _calls(report: told.Report) -> Iterator[str]:
+    yield from _section("Calls of agents", report.calls)
+    if report.calls:
+        head = ("agent", "outcome", "took", "turns", "tokens", "usd", "over its limits")
+        yield _table(head, map(_call, report.calls), frozenset({2, 3, 4, 5}))
+
+
+def _call(call: told.CallFacts) -> tuple[str, ...]:
+    who = f'<b>{_text(call.agent)}</b><br><span class="soft">{_text(f"{call.driver} {call.model}".strip())}</span>'
+    why = f'<br><span class="soft">{_text(call.reason)}</span>' if call.reason else ""
+    return (
+        who,
+        _pill(call.outcome or "unknown") + why,
+        took(call.seconds),
+        str(call.turns),
+        f"{call.input_tokens + call.output_tokens:,}",
+        dollars(call),
+        _text("; ".join(call.over)),
+    )
 
 
 def _claims(report: told.Report) -> Iterator[str]:

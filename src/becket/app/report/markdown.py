@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from becket.app.report import model as told
 from becket.app.report.plain import (
     CLAIM,
+    call_end,
     counted,
+    dollars,
     harmless,
     headline,
     moment,
@@ -36,6 +38,7 @@ def markdown_of(report: told.Report) -> str:
         *_changes(report),
         *_culprits(report),
         *_guards(report),
+        *_calls(report),
         *_claims(report),
         *_people(report),
         *_effects(report),
@@ -190,6 +193,27 @@ def _guards(report: told.Report) -> Iterator[str]:
                 f"- {title}: {code(place(one))} {plain(one.rule)}: {plain(one.message)} ({plain(one.more)})"
                 for one in remarks
             )
+
+
+def _calls(report: told.Report) -> Iterator[str]:
+    if report.calls:
+        yield "## Calls of agents"
+        rows = [
+            (
+                plain(f"{one.agent} ({one.driver}{' ' + one.model if one.model else ''})"),
+                plain(call_end(one)),
+                took(one.seconds),
+                str(one.turns),
+                f"{one.input_tokens + one.output_tokens:,}",
+                dollars(one),
+                plain("; ".join(one.over)),
+            )
+            for one in report.calls
+        ]
+        yield table(("agent", "outcome", "took", "turns", "tokens", "usd", "over its limits"), rows)
+        yield "\n".join(
+            f"- {plain(one.agent)}, {plain(call_end(one))}: {plain(one.reason)}" for one in report.calls if one.reason
+        )
 
 
 def _claims(report: told.Report) -> Iterator[str]:

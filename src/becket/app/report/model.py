@@ -188,6 +188,31 @@ class Claim(Record):
     said: str
 
 
+class CallFacts(Record):
+    """One call of an agent. `outcome` is the runtime's judgement, empty while it is at work or if nobody saw its end.
+
+    `priced` says whose figure `usd` is: `vendor`, `table`, or `unknown` where nobody can tell.
+    """
+
+    iteration: int
+    action: str
+    agent: str
+    driver: str
+    model: str
+    version: str
+    outcome: str
+    reason: str
+    began_at: float
+    seconds: float
+    turns: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    usd: float
+    priced: str
+    over: tuple[str, ...]  # limits that it passed before it could be stopped
+
+
 class ReceiptFacts(Record):
     digest: str
     iteration: int
@@ -244,6 +269,7 @@ class Report(Record):
     culprits: tuple[CulpritFacts, ...] = ()
     guards: tuple[GuardFacts, ...] = ()
     claims: tuple[Claim, ...] = ()
+    calls: tuple[CallFacts, ...] = ()
     receipts: tuple[ReceiptFacts, ...] = ()
     effects: tuple[EffectFacts, ...] = ()
     handoffs: tuple[HandoffFacts, ...] = ()

@@ -94,6 +94,16 @@ def _amount(kind: str, amount: float) -> str:
     return f"{amount:.4f}" if kind == "usd" else f"{amount:,.0f}" if kind == "tokens" else f"{amount:g}"
 
 
+def dollars(call: told.CallFacts) -> str:
+    """A question mark where nobody can tell."""
+    return "?" if call.priced == "unknown" and not call.usd else f"{call.usd:.4f}"
+
+
+def call_end(call: told.CallFacts) -> str:
+    """A call without an outcome is at work, or nobody saw its end."""
+    return spaced(call.outcome) or "no end seen"
+
+
 def tests_words(step: told.GateStepFacts) -> str:
     failing = f", {len(step.failing)} failing" if step.failing else ""
     return f"{step.tests_run}{failing}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from becket.contract.config import Config
+from becket.contract.config import AgentConfig, Config
 from becket.contract.process import SandboxKind
 from becket.contract.spec import Autonomy
 from becket.setup import words
@@ -18,9 +18,9 @@ def sandbox(exam: Exam) -> Iterator[Diagnosis]:
     config = exam.config or Config(version=1)
     users: dict[str, str] = {config.sandbox.use: "sandbox"}
     for name, agent in config.agents.items():
-        users.setdefault(agent.sandbox, f"agents.{name}.sandbox")
+        users.setdefault(choice_of(config, agent), f"agents.{name}.sandbox")
     for choice, user in users.items():
-        used = _used(exam, choice)
+        used = used_for(exam, choice)
         if used is None:
             yield _unavailable(exam, user, choice)
         else:
@@ -33,7 +33,12 @@ def cap(config: Config, used: SandboxFact) -> Autonomy:
     return Autonomy.propose if open_parts else Autonomy.release
 
 
-def _used(exam: Exam, choice: str) -> SandboxFact | None:
+def choice_of(config: Config, agent: AgentConfig) -> str:
+    """An agent's `auto` is what the file says for everything."""
+    return config.sandbox.use if agent.sandbox == "auto" else agent.sandbox
+
+
+def used_for(exam: Exam, choice: str) -> SandboxFact | None:
     """`auto` takes the best there is; `none` always is."""
     usable = [fact for fact in exam.facts.sandboxes if fact.available]
     if choice == "auto":

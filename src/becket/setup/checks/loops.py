@@ -10,6 +10,8 @@ from becket.setup.facts import Diagnosis, Exam, Level
 
 
 def lint(exam: Exam) -> Iterator[Diagnosis]:
+    if isinstance(exam.loaded, InvalidDocument):  # loops cannot be read without becket.yaml, whose check tells of it
+        return
     try:
         findings = tuple(exam.facts.lint_loops())
     except InvalidDocument as error:

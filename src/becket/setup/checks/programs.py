@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from becket.contract.config import AgentConfig, Config
+from becket.contract.config import Config
 from becket.setup import words
-from becket.setup.checks.configuration import FILE, place_of
+from becket.setup.checks.configuration import place_of
 from becket.setup.facts import Diagnosis, Exam, Level
 from becket.setup.shell import Program, program_of
 
@@ -20,26 +20,6 @@ def gate_tools(exam: Exam) -> Iterator[Diagnosis]:
         return
     found = [diagnosis for user, command in _commands(config) for diagnosis in _missing(exam, config, user, command)]
     yield from found or [Diagnosis(name="tools", level=Level.ok, what=words.TOOLS_OK)]
-
-
-def agent_tools(exam: Exam) -> Iterator[Diagnosis]:
-    config = exam.config
-    if config is None:
-        return
-    for name, agent in config.agents.items():
-        program = _agent_program(agent)
-        if program is None:
-            what, mend = words.AGENT_NO_COMMAND.format(name=name), words.AGENT_NO_COMMAND_MEND.format(name=name)
-            yield Diagnosis(name="agents", level=Level.error, what=what, mend=mend, where=FILE)
-        elif not _there(exam, program):
-            what = words.TOOL_MISSING.format(tool=program.word, user=f"agents.{name}")
-            yield Diagnosis(
-                name="agents",
-                level=Level.warn,
-                what=what,
-                mend=_mend(program),
-                where=place_of(exam, agent.run or program.word),
-            )
 
 
 def _commands(config: Config) -> Iterator[tuple[str, str]]:
@@ -58,27 +38,21 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
         what = words.NOT_SHELL.format(user=user, why=error)
         yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.NOT_SHELL_MEND, where=where)
         return
-    if program is None or _there(exam, program):
+    if program is None or there(exam, program):
         return
     if "/" in program.word and config.setup is not None and user != "setup":
         return  # the set-up may make it, such as .venv/bin/python
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
-    yield Diagnosis(name="tools", level=Level.error, what=what, mend=_mend(program), where=where)
+    yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
 
 
-def _agent_program(agent: AgentConfig) -> Program | None:
-    if agent.run:
-        return program_of(agent.run) or Program("", "sh")
-    return Program("", agent.driver) if agent.driver in ("codex", "claude") else None
-
-
-def _mend(program: Program) -> str:
+def mend_of(program: Program) -> str:
     if "/" not in program.word:
         return words.install(program.word)
     return words.FILE_MEND.format(file=shlex.quote(str(Path(program.folder) / program.word)))
 
 
-def _there(exam: Exam, program: Program) -> bool:
+def there(exam: Exam, program: Program) -> bool:
     if "/" not in program.word:
         return exam.facts.which(program.word) is not None
     path = (exam.facts.root or Path()) / program.folder / program.word

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from becket.contract.base import show_duration
-from becket.contract.errors import StoreUnavailable
+from becket.contract.errors import InvalidDocument, StoreUnavailable
 from becket.contract.store import WorkerInfo
 from becket.setup import words
 from becket.setup.facts import Diagnosis, Exam, Level, StoreFacts
@@ -17,6 +17,10 @@ CLOCK_ERROR = 300.0
 
 def database(exam: Exam) -> Iterator[Diagnosis]:
     found = exam.store
+    if isinstance(
+        found, InvalidDocument
+    ):  # becket.yaml says where the database is; what is wrong with it is told there
+        return
     if isinstance(found, StoreUnavailable):
         newer = "newer" in str(found).lower()
         mend = words.DATABASE_NEWER_MEND if newer else words.DATABASE_MEND

@@ -1,0 +1,114 @@
+"""Checks of the agents: the program, its version, its login, its sandbox, its ways out, its price. None is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from becket.contract.config import AgentConfig, Config
+from becket.setup import words
+from becket.setup.checks.configuration import FILE, place_of
+from becket.setup.checks.containment import choice_of, used_for
+from becket.setup.checks.programs import mend_of, there
+from becket.setup.facts import AgentFact, Diagnosis, Exam, Level
+from becket.setup.shell import Program, program_of
+
+_VENDORS = {
+    "codex": ("~/.codex/auth.json", "OPENAI_API_KEY"),
+    "claude": ("~/.claude/.credentials.json", "ANTHROPIC_API_KEY"),
+}
+"""Where the programs of these drivers keep their login, and the variable that does instead."""
+
+_say = partial(Diagnosis, name="agents")
+
+
+def agents(exam: Exam) -> Iterator[Diagnosis]:
+    config = exam.config
+    if config is None or not config.agents:
+        return
+    facts = {fact.name: fact for fact in exam.facts.look_at_agents(config)}
+    for name, agent in config.agents.items():
+        fact = facts.get(name)
+        missing = _missing_program(exam, name, agent, fact)
+        if missing is not None:
+            yield missing
+        if fact is not None:
+            if missing is None:
+                yield _found(exam, config, name, agent, fact)
+            yield from _beside(name, agent, fact)
+
+
+def program_for(agent: AgentConfig) -> Program | None:
+    """What the agent's driver starts first; None if that cannot be told without running it."""
+    if agent.run:
+        return program_of(agent.run)
+    return Program("", agent.program or agent.driver)
+
+
+def _missing_program(exam: Exam, name: str, agent: AgentConfig, fact: AgentFact | None) -> Diagnosis | None:
+    try:
+        program = program_for(agent)
+    except ValueError as error:
+        what = words.NOT_SHELL.format(user=f"agents.{name}", why=error)
+        return _say(level=Level.error, what=what, mend=words.NOT_SHELL_MEND, where=place_of(exam, agent.run or ""))
+    if program is None or (fact.path is not None if fact is not None else there(exam, program)):
+        return None
+    what = words.TOOL_MISSING.format(tool=program.word, user=f"agents.{name}")
+    mend = fact.install if fact is not None and fact.install else mend_of(program)
+    return _say(level=Level.warn, what=what, mend=mend, where=place_of(exam, agent.run or agent.program or f"{name}:"))
+
+
+def _found(exam: Exam, config: Config, name: str, agent: AgentConfig, fact: AgentFact) -> Diagnosis:
+    parts = [words.AGENT_FOUND.format(name=name, driver=agent.driver, what=_program_words(fact))]
+    used = used_for(exam, choice_of(config, agent))
+    loose = used.holds.missing if used is not None else ()
+    if used is not None:
+        held = words.AGENT_LOOSE if loose else words.AGENT_HELD
+        parts.append(held.format(kind=used.holds.kind, parts=", ".join(loose)))
+    if fact.ways:
+        ways = words.AGENT_WAYS_LOOSE if "network" in loose else words.AGENT_WAYS
+        parts.append(ways.format(hosts=", ".join(fact.ways)))
+    else:
+        parts.append(words.AGENT_NETWORK.format(network=fact.network or "none"))
+    if agent.fallback:
+        parts.append(words.AGENT_FALLBACK.format(names=", then ".join(agent.fallback)))
+    return _say(level=Level.ok, what="; ".join(parts))
+
+
+def _program_words(fact: AgentFact) -> str:
+    if not fact.program:
+        return words.AGENT_SHELL
+    return " ".join(part for part in (fact.program, fact.version, f"({fact.path})" if fact.path else "") if part)
+
+
+def _beside(name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosis]:
+    if fact.untested:
+        yield _say(level=Level.warn, what=words.AGENT_UNTESTED.format(name=name, what=fact.untested), mend=fact.install)
+    if fact.unpriced:
+        what, _, mend = fact.unpriced.partition(". ")
+        yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)
+    for wrong in fact.wrong:
+        what, _, mend = wrong.partition("; ")
+        yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)
+    if agent.driver in _VENDORS and not fact.ways and fact.network == "none":
+        mend = words.AGENT_OFFLINE_MEND.format(name=name)
+        yield _say(
+            level=Level.warn, what=words.AGENT_OFFLINE.format(name=name, network=fact.network), mend=mend, where=FILE
+        )
+    yield from _login(name, agent, fact)
+
+
+def _login(name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosis]:
+    for login in fact.logins:
+        if not login.there or login.trouble:
+            what = words.AGENT_NO_LOGIN.format(name=name, what=login.what, why=login.trouble or words.NOT_THERE)
+            variable = login.what.removeprefix("$")
+            mend = words.AGENT_LOG_IN if variable == login.what else words.UNDEFINED_MEND.format(name=variable)
+            yield _say(level=Level.warn, what=what, mend=mend, where=FILE)
+    given = ", ".join(login.what for login in fact.logins if login.there and not login.trouble)
+    if given:
+        yield _say(level=Level.ok, what=words.AGENT_LOGIN.format(name=name, given=given))
+    elif not fact.logins and agent.driver in _VENDORS and agent.endpoint is None:
+        file, variable = _VENDORS[agent.driver]
+        mend = words.AGENT_LOGIN_MEND.format(name=name, file=file, variable=variable)
+        yield _say(level=Level.warn, what=words.AGENT_LOGIN_NONE.format(name=name), mend=mend, where=FILE)
