@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH := .cache/bench
 DOCS := .cache/docs
+AGENTS := .cache/agents
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test test-slow check format bench docs lock clean bubblewrap languages
+.PHONY: help demo test test-slow test-agents check format bench docs lock clean bubblewrap languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -19,10 +20,13 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 	$(BIN)/becket demo
 
 test: $(STAMP) ## everything that needs only Python, git and make
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not agents" tests
 
 test-slow: $(STAMP) bubblewrap languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
-	$(BIN)/python -m pytest -q -n 2 -m slow tests
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow and not agents" tests
+
+test-agents: $(STAMP) bubblewrap $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
+	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
 
 check: $(STAMP) ## formatting, lint, types and the walls between the rooms
 	$(BIN)/ruff format --check .
@@ -37,6 +41,7 @@ format: $(STAMP) ## let ruff mend what it can
 bench: $(BENCH)/.installed ## what the engine and the heal loop cost, beside the physical limit, their peers and a shell script
 	$(BENCH)/bin/python bench/engine.py $(BENCH_ARGS)
 	$(BENCH)/bin/python bench/heal.py $(BENCH_ARGS)
+	$(BENCH)/bin/python bench/agents.py $(BENCH_ARGS)
 
 docs: $(DOCS)/.installed $(STAMP) ## build the documentation, strictly
 	$(BIN)/python docs/_generate.py --check
@@ -68,6 +73,13 @@ $(BENCH)/.installed: requirements/bench.lock pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/bench.lock
 	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(AGENTS)/.installed: requirements/agents/package.json requirements/agents/package-lock.json
+	@command -v npm >/dev/null || { echo "installing npm"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq nodejs npm >/dev/null; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { echo "the agent programs need Node 20 or newer; this is $$(node --version)"; exit 1; }
+	mkdir -p $(AGENTS) && cp requirements/agents/*.json $(AGENTS)
+	cd $(AGENTS) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(DOCS)/.installed: requirements/docs.lock
