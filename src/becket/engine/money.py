@@ -6,7 +6,10 @@ transaction that books, and whoever came second asks anew with the new sums.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,10 +34,15 @@ from becket.contract.calls import (
 )
 from becket.contract.config import BudgetConfig, Budgets, PeriodBudgets
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import ActionFailed
+from becket.contract.errors import ActionFailed, StoreUnavailable
 from becket.contract.run import Run
 from becket.contract.spec import Budget, Phase
 from becket.contract.store import SpendLimit, Store
+
+log = logging.getLogger("becket.engine")
+
+PATIENCE = 60.0
+"""Seconds to wait for a store that cannot be written, before the step is given back."""
 
 RACES = 8
 """As often as this, other calls may take what was about to be granted."""
@@ -129,8 +137,22 @@ async def end(store: Store, grant: CallGrant, ended: CallEnd) -> None:
     amounts = amounts_used(ended.usage, grant.limits)
     usage = ended.usage.model_copy(update={"seconds": amounts["agent_time"], "usd": amounts["usd"]})
     over = ended.over or overshot(usage, grant.limits)
-    await store.end_call(grant.call_id, ended.model_copy(update={"usage": usage, "over": over}), amounts)
+    await _settle(store, grant.call_id, ended.model_copy(update={"usage": usage, "over": over}), amounts)
     call_settled()
+
+
+async def _settle(store: Store, call_id: str, ended: CallEnd, amounts: dict[str, float]) -> None:
+    """Now, or when the store is back: what a call used is known here and, before this, nowhere else."""
+    delay, until = 0.2, time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await store.end_call(call_id, ended, amounts)
+        except StoreUnavailable as error:
+            if time.monotonic() > until:
+                raise  # the booking stands; whoever does the step again settles it by the call's files
+            log.warning("%s; what a call used is not lost, trying again in %.1f s", error, delay)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, 5.0)
 
 
 async def left_open(store: Store, caller: Caller) -> tuple[AgentCall, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,9 +108,9 @@ class ScriptedAgent:
             around.files.folder.mkdir(parents=True, exist_ok=True)
             for text in act.unheard:
                 put(around.files.inbox, text)
-            around.files.events.write_text(
-                "".join(event.model_dump_json(exclude_defaults=True) + "\n" for event in told)
-            )
+            lines = "".join(event.model_dump_json(exclude_defaults=True) + "\n" for event in told)
+            with contextlib.suppress(OSError):  # as the drivers do: a full disk ends the telling, not the call
+                around.files.events.write_text(lines)
         for event in told:
             if around.heard is not None:
                 around.heard(event)

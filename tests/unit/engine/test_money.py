@@ -18,7 +18,7 @@ from becket.adapters.store import open_memory
 from becket.contract.agent import AgentOutcome, Limits, Usage
 from becket.contract.calls import KINDS, BudgetSpent, CallEnd, CallGrant, CallWish, amounts_used, booking
 from becket.contract.config import Budgets
-from becket.contract.errors import ActionFailed
+from becket.contract.errors import ActionFailed, StoreUnavailable
 from becket.contract.run import NewRun, Run, Subject
 from becket.contract.spec import Budget, Phase
 from becket.contract.store import SpendLimit, Store
@@ -366,5 +366,36 @@ def test_a_call_that_tells_nonsense_is_booked_and_shown_at_all_it_might_have_use
         (call,) = await house.store.calls()
         assert call.end is not None
         assert call.end.usage == Usage(seconds=600.0, output_tokens=5, usd=0.25)
+
+    asyncio.run(story())
+
+
+class FullFirst(Hesitant):
+    """A journal on a disk that has no room for the first two settlements."""
+
+    refused = 0
+
+    def __getattr__(self, name: str) -> Any:
+        asked = super().__getattr__(name)
+
+        async def late(*args: Any, **kwargs: Any) -> Any:
+            if self.refused < 2:
+                self.refused += 1
+                raise StoreUnavailable("the disk is full")
+            return await asked(*args, **kwargs)
+
+        return late if name == "end_call" else asked
+
+
+def test_what_a_call_used_is_settled_as_soon_as_there_is_room() -> None:
+    """L23: given up at once, all that was booked would count as used, and the agent would be paid a second time."""
+
+    async def story() -> None:
+        house = House(Budget(usd=1.0), Budgets())
+        await house.open()
+        grant = await begin(house.store, house.caller(1), wish())
+        full = FullFirst(house.store)
+        await end(full, grant, CallEnd(outcome=AgentOutcome.changed, usage=Usage(seconds=5.0, usd=0.5)))
+        assert (full.refused, await house.store.spent()) == (2, {"agent_time": 5.0, "tokens": 0.0, "usd": 0.5})
 
     asyncio.run(story())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -54,6 +55,8 @@ def _read(path: Path) -> dict[str, Usage]:
 
 
 def _write(path: Path, totals: dict[str, Usage]) -> None:
+    """On a full disk the older totals stay: the next call of the session is then booked too high, never too low."""
     draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(json.dumps({name: total.model_dump(mode="json") for name, total in totals.items()}))
-    draft.replace(path)
+    with contextlib.suppress(OSError):
+        draft.write_text(json.dumps({name: total.model_dump(mode="json") for name, total in totals.items()}))
+        draft.replace(path)

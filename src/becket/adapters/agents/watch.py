@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -90,8 +91,9 @@ class Watch:
             self._heard(stamped)
 
     def _write(self, at: float, line: str) -> None:
-        self._file.write(f"{line}\n")
-        self._written_at = at
+        with contextlib.suppress(OSError):  # a full disk ends what can be told of a call, never the call
+            self._file.write(f"{line}\n")
+            self._written_at = at
 
     def finish(self, text: str = "") -> None:
         """The end event, once, whatever comes after; `text` is what went wrong."""
@@ -101,7 +103,8 @@ class Watch:
             self.take(AgentEvent(kind=EventKind.end, text=text, usage=self._usage))
         finally:
             self._finished = True
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def _shown(self, text: str) -> str:
         """Without secrets (L25), and none of them cut in half: whoever attaches may not know them."""

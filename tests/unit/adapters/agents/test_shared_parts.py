@@ -251,3 +251,12 @@ def test_what_is_told_of_a_call_is_without_secrets_and_holds_no_half_of_one(tmp_
     watch.finish("open sesame")
     assert "ses" not in files.events.read_text()
     assert heard[-1].text == "open [redacted:KEY]"
+
+
+def test_a_full_disk_ends_what_is_told_of_a_call_and_not_the_call(tmp_path: Path) -> None:
+    files, heard = CallFiles(tmp_path), list[AgentEvent]()
+    files.events.symlink_to("/dev/full")
+    watch = Watch(Limits(seconds=9), files, heard.append)
+    watch.take(AgentEvent(kind=EventKind.message, text="still at work"))
+    watch.finish()
+    assert [event.kind for event in heard] == [EventKind.message, EventKind.end]
