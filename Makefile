@@ -10,7 +10,7 @@ AGENTS := .cache/agents
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test test-slow test-agents check format bench docs lock clean bubblewrap languages
+.PHONY: help demo test test-slow test-agents check format bench docs lock clean bubblewrap openssl languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -22,10 +22,10 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 test: $(STAMP) ## everything that needs only Python, git and make
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not agents" tests
 
-test-slow: $(STAMP) bubblewrap languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
+test-slow: $(STAMP) bubblewrap openssl languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow and not agents" tests
 
-test-agents: $(STAMP) bubblewrap $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
+test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
 
 check: $(STAMP) ## formatting, lint, types and the walls between the rooms
@@ -57,6 +57,9 @@ clean: ## remove everything that make has made
 
 bubblewrap:
 	@command -v bwrap >/dev/null || { echo "installing bubblewrap"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq bubblewrap >/dev/null; }
+
+openssl:
+	@command -v openssl >/dev/null || { echo "installing openssl"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq openssl >/dev/null; }
 
 # In /usr/bin: a tool below HOME is not seen by what runs contained.
 languages:
