@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from figures import Row, show
+
 from becket.adapters.agents.outfit import Outfit
 from becket.adapters.agents.prices import prices_with
 from becket.adapters.process import ContainedProcesses
@@ -35,17 +37,6 @@ BRIEF = "Say that you are done."
 KEY = "BENCH_MODEL_KEY"
 SCRIPT = "- loop: [{say: Done.}]\n"
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table. `bar` is what the figure must not pass."""
-
-    what: str
-    figure: str
-    against: str = ""
-    bar: str = ""
-    ok: bool | None = None
 
 
 class Seen:
@@ -204,10 +195,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="becket-bench-", dir=options.folder) as folder:
         rows = measured(Path(folder).resolve(), 5 if options.quick else 15)
-    for row in rows:
-        mark = {None: "", True: "met", False: "MISSED"}[row.ok]
-        print(f"{row.what:48}{row.figure:>12}   {row.against:30}{row.bar:12}{mark}")
-    return 1 if options.check and any(row.ok is False for row in rows) else 0
+    return show(rows, check=options.check)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import peers
+from figures import Row, show
 
 from becket.adapters.dispatch.bell import Bell
 from becket.adapters.dispatch.embedded import Embedded, Staff
@@ -55,17 +56,6 @@ phases:
     objective: look
     verifiers: [{{id: seen, uses: conditions_hold, with: {{all_of: [{stop}]}}}}]
 """
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table. `bar` is what the ratio or figure must not pass."""
-
-    what: str
-    figure: str
-    against: str = ""
-    bar: str = ""
-    ok: bool | None = None
 
 
 async def nothing(context: ActionContext, params: Record) -> Result:
@@ -366,10 +356,7 @@ def main() -> int:
             print(f"measuring {name} ...", file=sys.stderr)
             told[name] = in_child(name, arguments)
     rows = table(told, options.quick)
-    for row in rows:
-        mark = {None: "", True: "ok", False: "MISSED"}[row.ok]
-        print(f"{row.what:44}{row.figure:>18}   {row.against:32}{row.bar:12}{mark}")
-    return 1 if options.check and any(row.ok is False for row in rows) else 0
+    return show(rows, check=options.check)
 
 
 if __name__ == "__main__":

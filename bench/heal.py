@@ -19,11 +19,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import culprit
+from figures import Row, show
 
 from becket.adapters.store import open_sqlite
 from becket.app.compose import App
@@ -51,17 +51,6 @@ test_side: ["tests/**"]
 sandbox: {{use: SANDBOX, without: [files, processes, network]}}
 agents: {{fixer: {{driver: command, run: "{AGENT}", network: none}}}}
 """
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table. `bar` is what the ratio or figure must not pass."""
-
-    what: str
-    figure: str
-    against: str = ""
-    bar: str = ""
-    ok: bool | None = None
 
 
 def make_project(folder: Path, sandbox: str = "auto") -> Path:
@@ -411,10 +400,7 @@ def main() -> int:
         print(json.dumps(told[options.part], indent=1))
         return 0
     rows = table(told)
-    for row in rows:
-        mark = {None: "", True: "met", False: "MISSED"}[row.ok]
-        print(f"{row.what:48}{row.figure:>12}   {row.against:30}{row.bar:8}{mark}")
-    return 1 if options.check and any(row.ok is False for row in rows) else 0
+    return show(rows, check=options.check)
 
 
 if __name__ == "__main__":

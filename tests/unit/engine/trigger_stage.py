@@ -16,14 +16,18 @@ from becket.adapters.store import open_memory
 from becket.contract import crash
 from becket.contract.base import digest_of
 from becket.contract.errors import Finding, InvalidDocument, NotFound
+from becket.contract.git import RefMoved
 from becket.contract.loop import Loop
-from becket.contract.run import Move, Run, Status
+from becket.contract.run import Move, Run, Started, Status
 from becket.contract.spec import LoopSpec
 from becket.contract.store import Alert, AlertState, End, Recorded, RunFilter, Store, WorkerInfo
 from becket.engine.intake import Intake
+from becket.engine.triggers import Triggers
 from becket.testing.clock import ManualClock
 
 T = TypeVar("T")
+
+A, B, C, D = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 
 
 def at(text: str, tz: str = "UTC", fold: int = 0) -> float:
@@ -197,3 +201,41 @@ async def _let_others_run() -> None:
 OPEN, TOLD, CLOSED = AlertState.open, AlertState.told, AlertState.closed
 Told = Callable[[Alert], Awaitable[bool]]
 COMPLETED, FAILED = Status.completed, Status.failed
+
+
+class Scene:
+    """Triggers on a stage, with timers that stand still."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.time = ManualTime()
+        self.heard: list[Started] = []
+        self.triggers = self.another()
+
+    def another(self) -> Triggers:
+        """The triggers of another process, or of the same one after a restart."""
+        return Triggers(
+            self.stage.store,
+            self.stage.loops,
+            self.stage.intake,
+            self.stage.repo,  # type: ignore[arg-type]
+            "main",
+            on_started=self.heard.append,
+            clock=self.time,
+            sleep=self.time.sleep,
+        )
+
+    async def move(self, new: str | None, old: str | None = None, branch: str = "main") -> None:
+        if new is None:
+            self.stage.repo.heads.pop(branch, None)
+        else:
+            self.stage.repo.heads[branch] = new
+        await self.triggers.branch_moved(RefMoved(branch=branch, old=old, new=new))
+        await self.time.pass_(0)  # a timer without a window has its turn
+
+    async def shas(self, loop_id: str = "heal") -> list[str]:
+        return await self.stage.fields(loop_id, "sha")
+
+
+def heal(stage: Stage, loop_id: str = "heal", **more: Any) -> None:
+    stage.loops.put(loop_id, {"commit": more}, subject="{branch}@{sha}")
