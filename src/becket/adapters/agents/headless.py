@@ -117,12 +117,12 @@ class HeadlessAgent(ABC):
             self._warn(call)
             report = await self._turns(call, turn)
             error = report.error
-            return report
         except asyncio.CancelledError:
             error = "cancelled"
             raise
         finally:
             call.watch.finish(error)
+        return report.model_copy(update={"usage": call.watch.usage})
 
     async def _turns(self, call: Call, turn: Turn) -> AgentReport:
         inbox = Inbox(call.worn.files)

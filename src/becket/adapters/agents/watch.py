@@ -45,6 +45,7 @@ class Watch:
         self._clock = clock
         self._began = clock()
         self._finished = False
+        self._ended: float | None = None
         self._taken = 0
         self._written_at = 0.0
         self.price = price  # may be set later: some agents name their model only when they begin
@@ -54,7 +55,8 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        return self._clock() - self._began
+        """Since it began, and no more after its end: what is reported of a call is what its last event said."""
+        return self._clock() - self._began if self._ended is None else self._ended
 
     @property
     def usage(self) -> Usage:
@@ -99,6 +101,7 @@ class Watch:
         """The end event, once, whatever comes after; `text` is what went wrong."""
         if self._finished:
             return
+        self._ended = self.seconds
         try:
             self.take(AgentEvent(kind=EventKind.end, text=text, usage=self._usage))
         finally:
