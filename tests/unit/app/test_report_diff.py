@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.app.report.diff import LONGEST_LINE, MOST_LINES, files_of, lines_of, shortened
+from becket.app.report.diff import LONGEST_LINE, MOST_LINES, by_file, files_of, lines_of, shortened
 
 PATCH = """\
 diff --git a/old name.txt b/new name.txt
@@ -49,3 +49,23 @@ def test_what_is_left_out_is_counted() -> None:
     assert text.count("\n") == MOST_LINES - 1
     assert len(text.split("\n")[0]) == LONGEST_LINE + 1
     assert shortened("") == ("", 0)
+
+
+def test_a_name_that_git_quotes_is_shown_as_it_is() -> None:
+    patch = (
+        'diff --git "a/na\\303\\257ve \\"x\\".py" "b/na\\303\\257ve \\"x\\".py"\nold mode 100644\nnew mode 100755\n'
+        'diff --git "a/\\346\\235\\261.py" b/east.py\n--- "a/\\346\\235\\261.py"\n+++ b/east.py\n@@ -1 +1 @@\n-a\n+b\n'
+        'diff --git "a/t\\tab" "b/t\\tab"\ndeleted file mode 100644\n--- "a/t\\tab"\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n'
+    )
+    assert [file.path for file in files_of(patch)] == ['naïve "x".py', "east.py", "t\tab"]
+
+
+def test_below_a_files_name_stand_its_lines_and_no_encoded_data() -> None:
+    data = "GIT binary patch\nliteral 3\nKcmZQzWMT#Y01f~L\n"
+    text = PATCH + f"diff --git a/b.bin b/b.bin\nindex 1..2 100644\n{data}"
+    told = [[line.text for line in lines] for lines in by_file(text.rstrip("\n"))]
+    assert told[0][:3] == ["similarity index 90%", "rename from old name.txt", "rename to new name.txt"]
+    assert told[0][-2:] == ["--- a removed line that looks like a header", "+++ an added one"]
+    assert told[3] == ["GIT binary patch"]
+    assert len(told) == len(list(files_of(text)))
+    assert list(by_file("")) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from becket.app.report.model import FileFacts
 
 MOST_LINES = 2_000
 LONGEST_LINE = 1_000
+_NAMES_ONLY = ("index ", "--- ", "+++ ")
+_ESCAPED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,26 @@ def lines_of(patch: str) -> Iterator[DiffLine]:
             yield DiffLine({"+": "add", "-": "remove", "\\": "about"}.get(line[:1], "same"), line)
 
 
+def by_file(patch: str) -> Iterator[tuple[DiffLine, ...]]:
+    """What stands below each file's name: without the lines that only name it again."""
+    lines: list[DiffLine] | None = None
+    for line in lines_of(patch):
+        if line.kind == "file":
+            if lines is not None:
+                yield _worth_reading(lines)
+            lines = []
+        elif lines is not None:
+            lines.append(line)
+    if lines is not None:
+        yield _worth_reading(lines)
+
+
+def _worth_reading(lines: list[DiffLine]) -> tuple[DiffLine, ...]:
+    """Nobody reads the encoded content of a binary file; the patch has it."""
+    data = next((at for at, line in enumerate(lines) if line.text == "GIT binary patch"), len(lines))
+    return tuple(line for line in lines[: data + 1] if line.kind != "about" or not line.text.startswith(_NAMES_ONLY))
+
+
 def files_of(patch: str) -> Iterator[FileFacts]:
     path, added, removed, begun = "", 0, 0, False
     for line in lines_of(patch):
@@ -61,11 +85,26 @@ def files_of(patch: str) -> Iterator[FileFacts]:
 
 def _path(header: str) -> str:
     """Only a guess where names hold spaces; the lines below the header say it exactly."""
-    return header.removeprefix("diff --git ").rpartition(" ")[2].removeprefix("b/")
+    names = header.removeprefix("diff --git ")
+    last = names.rpartition(' "')[2] if names.endswith('"') else names.rpartition(" ")[2]
+    return _unquoted(f'"{last}' if names.endswith('"') else last).removeprefix("b/")
 
 
 def _named(line: str) -> str:
-    for prefix in ("+++ b/", "rename to "):
-        if line.startswith(prefix):
-            return line.removeprefix(prefix).rstrip("\t")
-    return line.removeprefix("--- a/").rstrip("\t") if line.startswith("--- a/") else ""
+    for prefix, side in (("+++ ", "b/"), ("rename to ", ""), ("--- ", "a/")):
+        if line.startswith(prefix) and (name := _unquoted(line.removeprefix(prefix).rstrip("\t"))).startswith(side):
+            return name.removeprefix(side)
+    return ""
+
+
+def _unquoted(name: str) -> str:
+    """Git writes a name with other than plain characters in quotes, byte by byte."""
+    if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
+        return name
+    plain = _ESCAPED.sub(_byte, name[1:-1].encode())
+    return plain.decode("utf-8", "replace")
+
+
+def _byte(found: re.Match[bytes]) -> bytes:
+    said = found[1]
+    return bytes([int(said, 8) & 0xFF]) if said.isdigit() else _LETTERS.get(said, said)

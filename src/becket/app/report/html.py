@@ -1,20 +1,39 @@
-"""A report as one HTML file: no script, nothing from outside, readable on a phone, light and dark."""
+"""A report as one HTML file: no script, nothing from outside, readable on a phone and on paper, light and dark."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 
 from becket.app.report import model as told
-from becket.app.report.diff import lines_of
+from becket.app.report.diff import DiffLine, by_file
+from becket.app.report.elements import (
+    bar,
+    below,
+    brief,
+    code,
+    commands,
+    counts,
+    fact_list,
+    fold,
+    listed,
+    note,
+    pill,
+    pre,
+    soft,
+    table,
+    text,
+    tone,
+)
 from becket.app.report.plain import (
     CLAIM,
     counted,
     dollars,
-    harmless,
     headline,
     moment,
+    one_line,
     pairs,
     place,
     short,
@@ -23,292 +42,315 @@ from becket.app.report.plain import (
     spend_words,
     tests_words,
     took,
+    with_short_digests,
 )
 
-GOOD = frozenset(
-    {"green", "completed", "completed_dry_run", "done", "proven", "crossed", "approved", "used", "changed"}
-)
-BAD = frozenset({"red", "failed", "refused", "not_proven", "not_crossed", "denied", "crashed", "model_error"})
-UNSURE = frozenset(
-    {"undecided", "unknown", "cross_undecided", "ready_for_handoff", "waiting", "open", "taken", "asked", "retrying"}
-)
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+UNFINISHED = frozenset({"queued", "running", "waiting"})
+UNSETTLED = frozenset({"open", "taken"})
+MOST_FILES = 200
+OPEN_LINES = 150
+"""Of diffs: beyond these, files are folded."""
 
 
 def html_of(report: told.Report) -> str:
-    title = _text(f"{report.run.loop_id}: {headline(report)}")
     style = (files(__package__) / "page.css").read_text("utf-8")
-    parts = (
-        _head(report),
-        _people(report),
-        _proofs(report),
-        _gates(report),
-        _crossings(report),
-        _changes(report),
-        _culprits(report),
-        _guards(report),
-        _calls(report),
-        _claims(report),
-        _phases(report),
-        _effects(report),
-        _conditions(report),
-        _receipts(report),
+    shown = [(name, title, body) for name, title, make in SECTIONS if (body := "\n".join(make(report)))]
+    links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title, _ in shown)
+    sections = "\n".join(
+        f'<section id="{name}" aria-labelledby="of-{name}">\n<h2 id="of-{name}">{text(title)}</h2>\n{body}\n</section>'
+        for name, title, body in shown
     )
-    body = "\n".join(line for part in parts for line in part)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n{_foot(report)}\n"
-        "</main>\n</body>\n</html>\n"
+        f"<title>{text(report.run.loop_id)}: {text(headline(report))}</title>\n<style>{style}</style>\n</head>\n"
+        f'<body>\n<header class="{tone(report.run.status)}">\n{"".join(_head(report))}\n</header>\n'
+        f'<nav aria-label="On this page"><ul>{links}</ul></nav>\n<main>\n{sections}\n</main>\n'
+        f"<footer>Made {moment(report.made_at)} from the journal, not from an agent's words.</footer>\n"
+        "</body>\n</html>\n"
     )
 
 
-def _text(text: object) -> str:
-    return html.escape(harmless(text))
-
-
-def _code(text: object) -> str:
-    return f"<code>{_text(text)}</code>" if str(text) else ""
-
-
-def _pill(state: str) -> str:
-    kind = "good" if state in GOOD else "bad" if state in BAD else "unsure" if state in UNSURE else ""
-    return f'<span class="pill {kind}">{_text(spaced(state))}</span>'
-
-
-def _pre(text: str) -> str:
-    return f"<pre>{_text(text.rstrip())}</pre>"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:
-    """Cells are HTML already: whoever makes them escapes."""
-    titles = "".join(f'<th scope="col">{_text(name)}</th>' for name in head)
-    lines = []
-    for row in rows:
-        cells = "".join(
-            f'<td class="number">{cell}</td>' if index in numbers else f"<td>{cell}</td>"
-            for index, cell in enumerate(row)
-        )
-        lines.append(f"<tr>{cells}</tr>")
-    return f'<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
-
-
-def _list(items: Iterable[str]) -> str:
-    lines = "".join(f"<li>{item}</li>" for item in items)
-    return f"<ul>{lines}</ul>" if lines else ""
-
-
-def _section(title: str, present: object) -> Iterator[str]:
-    if present:
-        yield f"<h2>{_text(title)}</h2>"
+def _policy(style: str) -> str:
+    """This very style and nothing else: text that got through as markup could neither load, run nor dress up."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def _head(report: told.Report) -> Iterator[str]:
     run = report.run
-    yield f'<p class="kicker">{_text(run.loop_id)} · {_code(run.subject)}</p>'
-    yield f"<h1>{_text(headline(report))}</h1>"
-    yield f"<p>{_pill(run.status)} {_text(spaced(run.reason))}</p>"
-    yield f'<p class="soft">{_text(run.goal)}</p>'
-    facts = [
-        ("run", _code(run.run_id)),
-        ("began", _text(moment(run.began_at))),
-        ("took", f"{took(run.seconds)}, {took(run.worked)} at work, {counted(run.iterations, 'iteration')}"),
-        ("started by", _text(f"{run.trigger}, {run.by}")),
-        *((name, _text(value)) for name, value in spend_words(report.spend)),
-    ]
-    if run.autonomy:
-        facts.append(("autonomy", _text(run.autonomy)))
-    if run.dry_run:
-        facts.append(("dry run", "yes: nothing left this machine"))
-    yield '<dl class="facts">' + "".join(f"<dt>{_text(name)}</dt><dd>{value}</dd>" for name, value in facts) + "</dl>"
+    yield f'<p class="soft">{text(run.loop_id)} · {code(with_short_digests(run.subject))} · {code(run.run_id)}</p>'
+    yield f"<h1>{text(headline(report))}</h1>"
+    why = f" {text(spaced(run.reason))}" if run.reason else ""
+    yield f"<p>{pill(run.status)}{why}</p>"
+    if run.goal:
+        yield f"<p>{text(run.goal)}</p>"
+    if run.status in UNFINISHED:
+        yield note(f"It has not ended: this is how it stood at {moment(report.made_at)}.")
     for line in report.lost:
-        yield f'<p class="note bad">{_text(line)}</p>'
+        yield f'<p class="note bad">{text(line)}</p>'
+    tiles = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _tiles(report))
+    yield f'<dl class="tiles">{tiles}</dl>'
+
+
+def _tiles(report: told.Report) -> Iterator[tuple[str, str]]:
+    """What one wants to know before the first coffee. Values are HTML."""
+    run = report.run
+    yield "took", took(run.seconds) + below(f"{took(run.worked)} at work, {counted(run.iterations, 'iteration')}")
+    if report.crossings:
+        last = report.crossings[-1]
+        yield "red turned green" if last.says == "crossed" else "red before", counted(len(last.tests), "test")
+    if report.changes:
+        change = report.changes[-1]
+        added, removed = sum(file.added for file in change.files), sum(file.removed for file in change.files)
+        yield "change", counts(added, removed) + below(f"in {counted(len(change.files), 'file')}")
+    if report.calls:
+        tokens = sum(call.input_tokens + call.output_tokens for call in report.calls)
+        spent = took(sum(call.seconds for call in report.calls))
+        yield "agents", counted(len(report.calls), "call") + below(f"{spent}, {tokens:,} tokens")
+        yield "money", _money(report.calls)
+
+
+def _money(calls: tuple[told.CallFacts, ...]) -> str:
+    unknown = sum(dollars(call) == "?" for call in calls)
+    if unknown == len(calls):
+        return "?" + below("no price is known")
+    return f"${sum(call.usd for call in calls):.4f}" + below(f"without {counted(unknown, 'call')}" if unknown else "")
 
 
 def _people(report: told.Report) -> Iterator[str]:
+    for one in sorted(report.approvals, key=lambda one: one.state != "asked"):
+        asked = one.state == "asked"
+        by = f", by {text(one.decided_by)}" if one.decided_by else ""
+        about = f" about {code(short(one.bound_to))}" if one.bound_to else ""
+        yield f"<p>{pill(one.state)} {code(one.approval_id)}{about}{by}</p>"
+        yield note(text(one.question), urgent=asked)
+        if asked:
+            yield commands(f"becket approve {one.approval_id}", f"becket deny {one.approval_id}")
     for item in report.handoffs:
-        taken = f", taken by {item.taken_by}" if item.taken_by else ""
-        yield from _section(f"Handoff to {item.owner}", True)
-        yield f"<p>{_pill(item.state)} {_code(item.handoff_id)}{_text(taken)}: {_text(spaced(item.reason))}</p>"
-        yield f'<p class="note"><strong>Next:</strong> {_text(item.next_step)}</p>'
+        taken = f", taken by {text(item.taken_by)}" if item.taken_by else ""
+        yield f"<h3>Handoff to {text(item.owner)} {pill(item.state)}</h3>"
+        yield f"<p>{text(spaced(item.reason))}, {code(item.handoff_id)}{taken}</p>"
+        yield note(f"<strong>Next:</strong> {text(item.next_step)}", urgent=item.state in UNSETTLED)
         if item.commands:
-            yield _pre("\n".join(item.commands))
-    yield from _section("Decisions", report.approvals)
-    if report.approvals:
-        yield _table(
-            ("approval", "state", "about", "question", "by"),
-            [
-                (_code(one.approval_id), _pill(one.state), _code(short(one.bound_to)), _text(one.question),
-                 _text(one.decided_by or ""))
-                for one in report.approvals
-            ],
-        )  # fmt: skip
+            yield commands(*item.commands)
 
 
-def _proofs(report: told.Report) -> Iterator[str]:
-    yield from _section("Proof", report.proofs)
+def _proof(report: told.Report) -> Iterator[str]:
     for proof in report.proofs:
-        about = f"{_code(short(proof.candidate))} on {_code(short(proof.base))}"
-        yield f"<p>{_pill(proof.says)} {about}, receipt {_code(short(proof.receipt))}</p>"
-        rows = [("gate", name, by) for name, by in proof.gates.items()]
-        rows += [("part", name, by) for name, by in proof.parts.items()]
-        rows += [("reused from", name, by) for name, by in proof.reused.items()]
-        if rows:
-            shown = [(_text(what), _text(name), _code(short_if_digest(by))) for what, name, by in rows]
-            yield _table(("what", "name", "by"), shown)
-        yield _list(_text(why) for why in proof.against)
+        about = f"{code(short(proof.candidate))} on {code(short(proof.base))}"
+        yield f"<p>{pill(proof.says)} {about}, receipt {code(short(proof.receipt))}</p>"
+        kinds = (("gate", proof.gates), ("part", proof.parts), ("reused from", proof.reused))
+        yield fact_list(
+            (f"{kind} {name}", code(short_if_digest(by))) for kind, found in kinds for name, by in found.items()
+        )
+        yield listed(text(why) for why in proof.against)
+    for crossing in report.crossings:
+        with_tests = f"with the tests of {code(short(crossing.base))} exactly, on {code(short(crossing.tried))}"
+        yield f"<h3>Crossing {pill(crossing.says)}</h3>"
+        yield f"<p>{with_tests}, receipt {code(short(crossing.receipt))}</p>"
+        child = "passed on child: receipt" if crossing.says == "crossed" else "on child: receipt"
+        crossed = [(code(test.test), code(short(test.parent)), code(short(test.child))) for test in crossing.tests]
+        yield table(("test", "failed on parent: receipt", child), crossed)
+        yield listed(text(why) for why in dict.fromkeys(why for test in crossing.tests for why in test.against))
+
+
+def _check(report: told.Report) -> Iterator[str]:
+    run = report.run
+    yield "<p>Every event, receipt and artifact that this page tells from, checked again where the run was made:</p>"
+    yield commands(f"becket verify {run.run_id} --head {run.chain_head}")
+    yield f'<p class="soft">{code("--rerun")} repeats the commands in a fresh checkout.</p>'
+
+
+def _story(report: told.Report) -> Iterator[str]:
+    longest = max((phase.seconds for phase in report.phases), default=0.0)
+    for iteration in dict.fromkeys(phase.iteration for phase in report.phases):
+        if report.run.iterations > 1:
+            yield f"<h3>Iteration {iteration}</h3>"
+        mine = "".join(_phase(phase, longest) for phase in report.phases if phase.iteration == iteration)
+        yield f'<ol class="story">{mine}</ol>'
+
+
+def _phase(phase: told.PhaseFacts, longest: float) -> str:
+    worked = "".join(_step(step) for step in phase.steps if step.state != "skipped")
+    steps = f'<ul class="steps">{worked}</ul>' if worked else ""
+    skipped = [step for step in phase.steps if step.state == "skipped"]
+    hidden = fold(soft(f"{counted(len(skipped), 'step')} skipped"), listed(map(_skipped, skipped))) if skipped else ""
+    decision = f'<p class="decision">{text(spaced(phase.decision))}</p>' if phase.decision else ""
+    return (
+        f'<li><div class="phase"><b>{text(phase.phase)}</b><span class="time">{took(phase.seconds)}</span></div>'
+        f"{bar(phase.seconds, longest)}<p>{soft(text(phase.objective))}</p>"
+        f"{steps}{hidden}{decision}</li>"
+    )
+
+
+def _step(step: told.StepFacts) -> str:
+    mark = "" if step.state == "done" else f" {pill(step.state)}"
+    more = [*step.raised, step.error, step.note, f"{step.attempts} attempts" if step.attempts > 1 else ""]
+    said = below("; ".join(part for part in more if part))
+    return f'<li><span>{text(step.id)}{mark}{said}</span><span class="time">{took(step.seconds)}</span></li>'
+
+
+def _skipped(step: told.StepFacts) -> str:
+    return f"{text(step.id)}{below(step.note)}"
+
+
+def _change(report: told.Report) -> Iterator[str]:
+    for change in report.changes:
+        yield f"<p>{text(change.kind or 'change')} {code(short(change.commit))} on {code(short(change.parent))}</p>"
+        room = OPEN_LINES
+        shown = list(by_file(change.diff))[:MOST_FILES]
+        for file, lines in zip(change.files, shown, strict=False):
+            room -= len(lines)
+            yield fold(f"{code(file.path)} {counts(file.added, file.removed)}", _diff(file, lines), is_open=room >= 0)
+        rest = change.files[len(shown) :]
+        if rest:
+            names = listed(f"{code(file.path)} {counts(file.added, file.removed)}" for file in rest[:MOST_FILES])
+            yield fold(f"{counted(len(rest), 'more file')} without their lines", names)
+        if change.left_out or rest:
+            cut = f"{change.left_out:,} lines are left out; the" if change.left_out else "The"
+            yield f"<p>{cut} artifact {code(short(change.patch))} has all of it.</p>"
+
+
+def _diff(file: told.FileFacts, lines: tuple[DiffLine, ...]) -> str:
+    shown = "".join(f'<span class="{line.kind}">{text(line.text) or " "}</span>' for line in lines)
+    return f'<pre class="diff" tabindex="0" role="region" aria-label="Diff of {brief(file.path)}">{shown}</pre>'
+
+
+def _culprit(report: told.Report) -> Iterator[str]:
+    for found in report.culprits:
+        who = f"{code(short(found.commit))} {text(found.subject)}" if found.commit else "Not known"
+        sure = f", confidence {found.confidence:.2f}" if found.commit else ""
+        yield f"<p>{who}{below(f'{found.why}{sure}')}</p>"
 
 
 def _gates(report: told.Report) -> Iterator[str]:
-    yield from _section("Gates", report.gates)
     for gate in report.gates:
         again = f" · iteration {gate.iteration}" if report.run.iterations > 1 else ""
-        yield f"<h3>{_text(gate.of)}: {_text(gate.gate)} {_pill(gate.color)}{again}</h3>"
-        by = f"defined by {_code(short(gate.defined_by))}, receipt {_code(short(gate.receipt))}"
-        yield f'<p class="soft">commit {_code(short(gate.commit))}, {by}</p>'
-        yield _table(("step", "colour", "tests", "seconds", "receipt"), map(_gate_step, gate.steps), frozenset({3}))
-        yield _list(_text(f"{step.step}: {reason}") for step in gate.steps for reason in step.reasons)
+        yield f"<h3>{text(gate.of)}: {text(gate.gate)} {pill(gate.color)}{again}</h3>"
+        by = f"defined by {code(short(gate.defined_by))}, receipt {code(short(gate.receipt))}"
+        yield f'<p class="soft">commit {code(short(gate.commit))}, {by}</p>'
+        if gate.steps:
+            yield table(("step", "colour", "tests", "took", "receipt"), map(_gate_step, gate.steps), frozenset({3}))
+        yield listed(text(f"{step.step}: {reason}") for step in gate.steps for reason in step.reasons)
         if gate.summary.strip():
-            yield f"<details open><summary>Why it is {_text(gate.color)}</summary>{_pre(gate.summary)}</details>"
+            why = f"Why it is {gate.color}"
+            yield fold(text(why), pre(gate.summary, why), is_open=tone(report.run.status) != "good")
 
 
 def _gate_step(step: told.GateStepFacts) -> tuple[str, ...]:
-    reused = f'<br><span class="soft">of {_code(step.reused_from)}</span>' if step.reused_from else ""
-    receipt = f"{_code(short(step.receipt))}{reused}"
-    return _text(step.step), _pill(step.color), _text(tests_words(step)), f"{step.seconds:.2f}", receipt
+    reused = f"<br>{soft(f'of {code(step.reused_from)}')}" if step.reused_from else ""
+    receipt = f"{code(short(step.receipt))}{reused}"
+    return text(step.step), pill(step.color), text(tests_words(step)), took(step.seconds), receipt
 
 
-def _crossings(report: told.Report) -> Iterator[str]:
-    yield from _section("Crossing proof", report.crossings)
-    for crossing in report.crossings:
-        with_tests = f"with the tests of {_code(short(crossing.base))} exactly, on {_code(short(crossing.tried))}"
-        yield f"<p>{_pill(crossing.says)} {with_tests}, receipt {_code(short(crossing.receipt))}</p>"
-        child = "passed on child: receipt" if crossing.says == "crossed" else "on child: receipt"
-        rows = [(_code(test.test), _code(short(test.parent)), _code(short(test.child))) for test in crossing.tests]
-        yield _table(("test", "failed on parent: receipt", child), rows)
-        yield _list(_text(why) for why in dict.fromkeys(why for test in crossing.tests for why in test.against))
-
-
-def _changes(report: told.Report) -> Iterator[str]:
-    yield from _section("Change", report.changes)
-    for change in report.changes:
-        kind = _text(change.kind or "change")
-        yield f"<p>{kind} {_code(short(change.commit))} on {_code(short(change.parent))}</p>"
-        yield _list(
-            f'{_code(file.path)} <span class="plus">+{file.added}</span> <span class="minus">−{file.removed}</span>'
-            for file in change.files[:200]
-        )
-        lines = "".join(f'<span class="{line.kind}">{_text(line.text) or " "}</span>' for line in lines_of(change.diff))
-        yield f'<pre class="diff">{lines}</pre>'
-        if change.left_out:
-            yield f"<p>{change.left_out} lines are left out; the artifact {_code(short(change.patch))} has them.</p>"
-
-
-def _culprits(report: told.Report) -> Iterator[str]:
-    yield from _section("Culprit", report.culprits)
-    for found in report.culprits:
-        who = f"{_code(short(found.commit))} {_text(found.subject)}" if found.commit else "Not known"
-        sure = f"confidence {found.confidence:.2f}" if found.commit else ""
-        yield f'<p>{who}<br><span class="soft">{_text(found.why)} {sure}</span></p>'
-
-
-def _guards(report: told.Report) -> Iterator[str]:
-    yield from _section("Guard", report.guards)
+def _guard(report: told.Report) -> Iterator[str]:
     for guard in report.guards:
         count = f"{counted(len(guard.refusals), 'refusal')}, {counted(len(guard.notes), 'note')}"
-        yield f"<p>{_text(guard.says)}: {count}</p>"
-        rows = [(_pill("refused"), *_remark(one)) for one in guard.refusals]
+        yield f"<p>{text(guard.says)}: {count}</p>"
+        rows = [(pill("refused"), *_remark(one)) for one in guard.refusals]
         rows += [("to look at", *_remark(one)) for one in guard.notes]
         if rows:
-            yield _table(("", "where", "rule", "what", "more"), rows)
+            yield table(("verdict", "where", "rule", "what", "more"), rows)
 
 
 def _remark(one: told.RemarkFacts) -> tuple[str, str, str, str]:
-    return _code(place(one)), _text(one.rule), _text(one.message), _text(one.more)
+    return code(place(one)), text(one.rule), text(one.message), text(one.more)
 
 
 def _calls(report: told.Report) -> Iterator[str]:
-    yield from _section("Calls of agents", report.calls)
     if report.calls:
+        open_end = "at work" if report.run.status in UNFINISHED else "no end seen"
+        rows = [_call(call, open_end) for call in report.calls]
         head = ("agent", "outcome", "took", "turns", "tokens", "usd", "over its limits")
-        yield _table(head, map(_call, report.calls), frozenset({2, 3, 4, 5}))
+        yield table(head, rows, frozenset({2, 3, 4, 5}))
 
 
-def _call(call: told.CallFacts) -> tuple[str, ...]:
-    who = f'<b>{_text(call.agent)}</b><br><span class="soft">{_text(f"{call.driver} {call.model}".strip())}</span>'
-    why = f'<br><span class="soft">{_text(call.reason)}</span>' if call.reason else ""
+def _call(call: told.CallFacts, open_end: str) -> tuple[str, ...]:
+    cached = f"{call.cached_tokens:,} cached" if call.cached_tokens else ""
     return (
-        who,
-        _pill(call.outcome or "unknown") + why,
+        f"<b>{text(call.agent)}</b>{below(f'{call.driver} {call.model}'.strip())}",
+        pill(call.outcome or open_end) + below(call.reason),
         took(call.seconds),
         str(call.turns),
-        f"{call.input_tokens + call.output_tokens:,}",
+        f"{call.input_tokens:,} in<br>{call.output_tokens:,} out{below(cached)}",
         dollars(call),
-        _text("; ".join(call.over)),
+        text("; ".join(call.over)),
     )
 
 
 def _claims(report: told.Report) -> Iterator[str]:
-    yield from _section("What the agent said", report.claims)
     if report.claims:
-        yield f'<p class="note">{CLAIM}</p>'
+        yield note(text(CLAIM))
     for claim in report.claims:
-        yield f"<p>{_text(claim.agent or claim.action)}, judged by the runtime: <b>{_text(claim.judged)}</b></p>"
+        yield f"<p>{text(claim.agent or claim.action)}, judged by the runtime: <b>{text(claim.judged)}</b></p>"
         if claim.said.strip():
-            yield f"<details><summary>Its words</summary>{_pre(claim.said)}</details>"
-
-
-def _phases(report: told.Report) -> Iterator[str]:
-    yield from _section("Phases", report.phases)
-    for iteration in dict.fromkeys(phase.iteration for phase in report.phases):
-        if report.run.iterations > 1:
-            yield f"<h3>Iteration {iteration}</h3>"
-        mine = [phase for phase in report.phases if phase.iteration == iteration]
-        yield _table(("phase", "took", "steps"), map(_phase, mine), frozenset({1}))
-
-
-def _phase(phase: told.PhaseFacts) -> tuple[str, ...]:
-    name = f'<b>{_text(phase.phase)}</b><br><span class="soft">{_text(phase.objective)}</span>'
-    decision = f"<p><b>{_text(spaced(phase.decision))}</b></p>" if phase.decision else ""
-    return name, took(phase.seconds), _list(map(_step, phase.steps)) + decision
-
-
-def _step(step: told.StepFacts) -> str:
-    mark = "" if step.state == "done" else f" {_pill(step.state)}"
-    time = f' <span class="soft">{took(step.seconds)}</span>' if step.state != "skipped" else ""
-    more = [*step.raised, step.error, step.note, f"{step.attempts} attempts" if step.attempts > 1 else ""]
-    said = _text("; ".join(part for part in more if part))
-    below = f'<br><span class="soft">{said}</span>' if said else ""
-    return f"{_text(step.id)}{mark}{time}{below}"
+            yield fold("Its words", pre(claim.said, "Its words"))
 
 
 def _effects(report: told.Report) -> Iterator[str]:
-    yield from _section("Effects", report.effects)
     if report.effects:
-        rows = [(_code(one.name), _code(one.target), _pill(one.state), _text(one.reason)) for one in report.effects]
-        yield _table(("effect", "target", "state", "why"), rows)
+        rows = [(code(one.name), code(one.target), pill(one.state), text(one.reason)) for one in report.effects]
+        yield table(("effect", "target", "state", "why"), rows)
+
+
+def _run(report: told.Report) -> Iterator[str]:
+    run = report.run
+    detail = {name: value for name, value in run.detail.items() if not isinstance(value, dict | list)}
+    rows = [
+        ("run", code(run.run_id)),
+        ("subject", code(run.subject)),
+        ("began", text(moment(run.began_at))),
+        ("ended", text(moment(run.ended_at))),
+        ("started by", text(f"{run.trigger}, {run.by}")),
+        ("retry of", code(run.retry_of or "")),
+        ("autonomy", text(run.autonomy or "")),
+        ("dry run", "yes: nothing left this machine" if run.dry_run else ""),
+        *((f"{name} used", text(value)) for name, value in spend_words(report.spend)),
+        *((name, text(value)) for name, value in pairs(detail)),
+        ("spec", code(short(run.spec_digest))),
+        ("chain head", code(run.chain_head)),
+    ]
+    yield fact_list((name, value) for name, value in rows if value)
 
 
 def _conditions(report: told.Report) -> Iterator[str]:
-    yield from _section("Conditions at the end", report.conditions)
-    for one in report.conditions:
-        rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in pairs(one.evidence))
-        yield f'<details><summary>{_code(one.name)}</summary><dl class="facts">{rows}</dl></details>'
+    if report.conditions:
+        each = (
+            fold(code(one.name), fact_list((name, text(value)) for name, value in pairs(one.evidence)))
+            for one in report.conditions
+        )
+        yield fold(counted(len(report.conditions), "condition"), listed(each))
 
 
 def _receipts(report: told.Report) -> Iterator[str]:
-    yield from _section("Receipts", report.receipts)
     if report.receipts:
         rows = [
-            (_code(short(one.digest)), _text(one.kind), _text(f"{one.phase}.{one.action}"),
-             "" if one.exit_code is None else str(one.exit_code), _code(short(one.log)), took(one.seconds))
+            (code(short(one.digest)), text(one.kind), text(f"{one.phase}.{one.action}"),
+             code(one_line(" ".join(one.command), 120)), "" if one.exit_code is None else str(one.exit_code),
+             code(short(one.log)), took(one.seconds))
             for one in report.receipts
         ]  # fmt: skip
-        yield _table(("receipt", "kind", "step", "exit code", "log", "took"), rows, frozenset({3, 5}))
+        head = ("receipt", "kind", "step", "command", "exit code", "log", "took")
+        yield fold(counted(len(rows), "receipt"), table(head, rows, frozenset({4, 6})))
 
 
-def _foot(report: told.Report) -> str:
-    check = _code(f"becket verify {report.run.run_id} --head {report.run.chain_head}")
-    return f"<footer>Made {_text(moment(report.made_at))} from the journal, not from an agent's words. {check}</footer>"
+SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = (
+    ("people", "For a person", _people),
+    ("proof", "Proof", _proof),
+    ("check", "Check it yourself", _check),
+    ("story", "Story", _story),
+    ("culprit", "Culprit", _culprit),
+    ("change", "Change", _change),
+    ("gates", "Gates", _gates),
+    ("guard", "Guard", _guard),
+    ("calls", "Calls of agents", _calls),
+    ("claims", "What the agent said", _claims),
+    ("effects", "Effects", _effects),
+    ("run", "The run", _run),
+    ("conditions", "Conditions at the end", _conditions),
+    ("receipts", "Receipts", _receipts),
+)
+"""In the order in which one wants to know."""

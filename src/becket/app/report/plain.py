@@ -48,6 +48,10 @@ def short_if_digest(text: object) -> str:
     return short(shown) if _DIGEST.fullmatch(shown) else shown
 
 
+def with_short_digests(text: str) -> str:
+    return _DIGEST.sub(lambda found: found[0][:SHORT], one_line(text))
+
+
 def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
