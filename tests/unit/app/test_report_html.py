@@ -137,6 +137,7 @@ def test_what_a_person_has_to_decide_comes_before_everything_else() -> None:
     found = order(page, "<h1>Handed to team-orders", "May tests/test_orders.py", "becket approve apr_", 'id="check"')
     assert found == sorted(found)
     assert "becket deny apr_1m7hddegfsyrkje9" in page
+    assert "becket handoffs take hnd_1m7hddegfsyrkje8" in page
     decided = samples.asking().approvals[0].model_copy(update={"state": "approved", "decided_by": "ann"})
     after = html_of(samples.asking().model_copy(update={"approvals": (decided,)}))
     assert "becket approve" not in after

@@ -134,8 +134,9 @@ def _people(report: told.Report) -> Iterator[str]:
         yield f"<h3>Handoff to {text(item.owner)} {pill(item.state)}</h3>"
         yield f"<p>{text(spaced(item.reason))}, {code(item.handoff_id)}{taken}</p>"
         yield note(f"<strong>Next:</strong> {text(item.next_step)}", urgent=item.state in UNSETTLED)
-        if item.commands:
-            yield commands(*item.commands)
+        take = (f"becket handoffs take {item.handoff_id}",) if item.state == "open" else ()
+        if take or item.commands:
+            yield commands(*take, *item.commands)
 
 
 def _proof(report: told.Report) -> Iterator[str]:
@@ -350,7 +351,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = 
     ("claims", "What the agent said", _claims),
     ("effects", "Effects", _effects),
     ("run", "The run", _run),
-    ("conditions", "Conditions at the end", _conditions),
+    ("conditions", "Conditions", _conditions),
     ("receipts", "Receipts", _receipts),
 )
 """In the order in which one wants to know."""
