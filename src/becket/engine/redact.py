@@ -1,7 +1,8 @@
 """Redaction: secrets are replaced by `[redacted:kind]` before a text leaves or is stored (L25).
 
 Known values are found exactly and in their usual encodings; unknown ones by their shape. Every pattern runs in linear
-time: unbounded repeats are never followed by something that can fail, look-aheads are bounded.
+time: unbounded repeats are never followed by something that can fail, look-aheads are bounded. What begins at a name of
+a secret is looked for only where a name ends: one scan for names serves several rules.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ def _mark(kind: str) -> str:
     return f"[redacted:{kind}]"
 
 
-_NAMES = (
-    r"password|passwd|passphrase|secret(?:[_-]?(?:access[_-]?)?key)?|token|credentials?"
-    r"|(?:api|access|account|auth|client|encryption|private|shared|signing)[_-]?(?:key|secret)"
-    r"|pwd(?![\"']?[ \t]{0,8}+[:=]{1,2}[ \t]{0,8}+[\"']?[/~])"  # not the working directory
+_KEYS = r"[_-]?(?:key|secret)"
+_NAMES = (  # by their first letters: this is tried at every letter of a text
+    rf"a(?:pi|c(?:cess|count)|uth){_KEYS}|c(?:redentials?|lient{_KEYS})|encryption{_KEYS}"
+    rf"|p(?:ass(?:w(?:or)?d|phrase)|rivate{_KEYS}"
+    r"|wd(?![\"']?[ \t]{0,8}+[:=]{1,2}[ \t]{0,8}+[\"']?[/~]))"  # not the working directory
+    rf"|s(?:ecret(?:[_-]?(?:access[_-]?)?key)?|(?:hared|igning){_KEYS})|token"
 )
 _ASSIGNS = r"\\?[\"']?[ \t]{0,8}+(?>=>|:=|==?|:)[ \t]{0,8}+"
 # What stands where a secret would stand, and is none: a mark, a variable, a template, a mask, a plain word.
@@ -64,6 +67,38 @@ def _is_jwt(match: re.Match[str]) -> bool:
     return match["secret"].count(".") >= 2
 
 
+def _folded(text: str) -> str:
+    """In small letters and of the same length, with the few strangers that a pattern without case takes for i and s."""
+    if text.isascii():
+        return text.lower()
+    return text.replace("\u0130", "i").lower().replace("\u0131", "i").replace("\u017f", "s")
+
+
+# With a look at what follows: where it is a quote or no plain word, one of the rules may find a secret.
+_VALUE = rf"(?!(?:{_WORDS.replace('(?i:', '(?:')})(?![\w-]))[^\s\"']"
+_NAME = re.compile(rf"(?:{_NAMES})(?={_ASSIGNS}(?:\\?[\"']|{_VALUE})|={_VALUE}|[ \t]{{1,8}}+{_VALUE})")
+
+
+class _Text:
+    """A text on its way through the rules."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._names: tuple[list[int], list[int]] | None = None
+
+    def names(self) -> tuple[list[int], list[int]]:
+        """Where names of secrets begin and end that something is assigned to. No two overlap: none has such a sign in
+        it. Numbers in two lists, not pairs: of a million of those the garbage collector would make more work than we.
+        """
+        if self._names is None:
+            starts, ends = [], []
+            for name in _NAME.finditer(_folded(self.text)):
+                starts.append(name.start())
+                ends.append(name.end())
+            self._names = starts, ends
+        return self._names
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """The last named group of the pattern is the secret; without one, the whole match."""
@@ -73,18 +108,53 @@ class _Rule:
     pattern: re.Pattern[str]
     judge: Callable[[re.Match[str]], bool] | None = None  # where the shape alone does not tell
 
-    def hide(self, match: re.Match[str]) -> str:
+    def applied(self, to: _Text) -> str:
+        return self.pattern.sub(self._hide, to.text)
+
+    def _hide(self, match: re.Match[str]) -> str:
         if self.judge is not None and not self.judge(match):
             return match[0]
         start, end = match.span(match.lastgroup or 0)
         return match[0][: start - match.start()] + _mark(self.kind) + match[0][end - match.start() :]
 
 
+@dataclass(frozen=True, slots=True)
+class _AfterName:
+    """The pattern begins where a name of a secret ends, and its last group is the secret. `head` is what stands
+    between the beginning of the line, or of the option, and that name.
+    """
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+    head: re.Pattern[str] | None = None
+
+    def applied(self, to: _Text) -> str:
+        text, mark, match_at, head = to.text, _mark(self.kind), self.pattern.match, self.head
+        pieces: list[str] = []
+        done = 0
+        for start, end in zip(*to.names(), strict=True):
+            if start < done or (match := match_at(text, end)) is None:
+                continue
+            if head is not None and head.search(text, max(done, start - _LONGEST_HEAD), start) is None:
+                continue
+            first, last = match.span(match.lastgroup or 0)
+            pieces += (text[done:first], mark)
+            done = last
+        return "".join((*pieces, text[done:])) if pieces else text
+
+
+_LONGEST_HEAD = 120
+_NAME_HINTS = "passw passphrase pwd secret token credential key"
+
+
 def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
     return _Rule(kind, tuple(hints.split()), re.compile(pattern), judge)
 
 
-_NAMED = "passw passphrase pwd secret token credential key"
+def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS) -> _AfterName:
+    return _AfterName("secret", tuple(hints.split()), re.compile(pattern), re.compile(rf"{head}\Z") if head else None)
+
 
 _RULES = (
     _rule(
@@ -108,25 +178,21 @@ _RULES = (
         rf"(?i:bearer)[ \t]{{1,8}}+(?P<secret>(?={_CHARS}{{0,64}}[0-9]){_CHARS}{{8,}}|{_CHARS}{{32,}})",
     ),
     _rule("basic", "basic", r"(?i:basic)[ \t]{1,8}+(?P<secret>[A-Za-z0-9+/]{6,1024}={0,2})", _is_basic),
-    _rule("secret", _NAMED, rf"(?i:{_NAMES}){_ASSIGNS}(?:{_QUOTED})"),
-    _rule("secret", _NAMED, rf"(?i:{_NAMES})=(?P<bare>{_NOT_BARE}{_BARE})"),
-    _rule(  # token: abc123, in the middle of a line: prose has no digits there
-        "secret",
-        _NAMED,
-        rf"(?i:{_NAMES}){_ASSIGNS}"
-        rf"(?P<odd>{_NOT_BARE}(?=[^\s\"'<>&;]{{0,64}}[0-9!@#$%^*+=~])(?=[^\s\"'<>&;]{{6}}){_BARE})",
+    _after_name(rf"{_ASSIGNS}(?:{_QUOTED})"),
+    _after_name(rf"=(?P<bare>{_NOT_BARE}{_BARE})"),
+    _after_name(  # token: abc123, in the middle of a line: prose has no digits there
+        rf"{_ASSIGNS}(?=[^\s\"'<>&;]{{6}})(?=[^\s\"'<>&;0-9!@#$%^*+=~]{{0,64}}+[0-9!@#$%^*+=~])"
+        rf"(?P<odd>{_NOT_BARE}{_BARE})"
     ),
-    _rule(  # db_password: word, alone on its line
-        "secret",
-        _NAMED,
-        rf"(?m:^)[ \t]{{0,40}}+(?:-[ \t]{{1,4}}+)?[\w.-]{{0,64}}?(?i:{_NAMES})[ \t]{{0,8}}+[:=][ \t]{{1,8}}+"
-        rf"(?P<line>{_NOT_BARE}[^\s#\"']{{3,512}})(?=[ \t]{{0,40}}+(?:#[^\r\n]*)?(?m:$))",
+    _after_name(  # db_password: word, alone on its line
+        rf"[ \t]{{0,8}}+[:=][ \t]{{1,8}}+(?P<line>{_NOT_BARE}[^\s#\"']{{3,512}})(?=[ \t]{{0,40}}+(?:#[^\r\n]*)?(?m:$))",
+        head=r"(?m:^)[ \t]{0,40}+(?:-[ \t]{1,4}+)?[\w.-]{0,64}",
     ),
-    _rule(
-        "secret",
-        _NAMED,
-        rf"(?<![\w-])--[\w-]{{0,40}}?(?i:{_NAMES})[ \t]{{1,8}}+(?P<option>{_NOT_BARE}(?!-)"
-        rf"(?:(?=[^\s\"']{{0,64}}[0-9])[^\s\"']{{6,}}|[^\s\"']{{16,}}))",
+    _after_name(
+        rf"[ \t]{{1,8}}+(?=[^\s\"']{{6}})(?P<option>(?!-){_NOT_BARE}"
+        rf"(?:(?=[^\s\"'0-9]{{0,64}}+[0-9])[^\s\"']{{6,}}|[^\s\"']{{16,}}))",
+        head=r"(?<![\w-])--[\w-]{0,40}",
+        hints="--",
     ),
     _rule(
         "url-key",
@@ -140,7 +206,7 @@ _RULES = (
     _rule("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{22,}"),
     _rule("gitlab", "gl", r"gl(?:pat|ptt|dt|rt|oas|soat|ft|imt|agent|cbt)-[A-Za-z0-9_-]{20,}"),
     _rule("slack", "xox xapp-", r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{20,}"),
-    _rule("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,64}[A-Z0-9])[A-Za-z0-9_-]{20,}"),
+    _rule("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,64}+[A-Z0-9])[A-Za-z0-9_-]{20,}"),
     _rule("api-key", "k_live_ k_test_ whsec_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}"),
     _rule("api-key", "npm_ pypi- hf_", r"npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}"),
     _rule("aws", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
@@ -234,11 +300,11 @@ class Redactor:
         for known in self._known:
             for form in known.exact:
                 text = text.replace(form, _mark(known.name))
-        lower = text.lower()
+        folded, now = _folded(text), _Text(text)
         for rule in _RULES:
-            if any(hint in lower for hint in rule.hints):
-                text = rule.pattern.sub(rule.hide, text)
-        return text
+            if any(hint in folded for hint in rule.hints) and (text := rule.applied(now)) != now.text:
+                now = _Text(text)
+        return now.text
 
     def value(self, value: Json) -> Json:
         """The same for a JSON value: texts everywhere, and whatever a field of a secret's name holds."""
