@@ -1,10 +1,10 @@
-"""The secrets that agents are given: their keys, and what the files of their logins hold."""
+"""The secrets that becket.yaml leads to: those that gates, services, alarms and agents are given."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from becket.contract.base import Json
@@ -14,6 +14,31 @@ from becket.engine.redact import secret_variables
 _LARGEST = 64_000
 _NAMES_A_SECRET = re.compile(r"(?i)token|key|secret|password|credential|cookie")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([\w.-]+)\s*[=:]\s*[\"']?([^\s\"']+)")
+
+
+def given_secrets(config: Config, root: Path, environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    """All of them. `root` is the repository, whose folders hold the files of variables."""
+    given = secret_variables(_variables(root / name for name in _env_files(config)))
+    given |= agent_secrets(config, environ, home)
+    given |= {f"alarms.{number}.secret": each.secret for number, each in enumerate(config.alarms) if each.secret}
+    return given
+
+
+def _env_files(config: Config) -> set[str]:
+    of_steps = {step.env_file for gate in config.gates.values() for step in gate}
+    return {name for name in of_steps | {service.env_file for service in config.services.values()} if name}
+
+
+def _variables(files: Iterable[Path]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue  # whoever needs it says so
+        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.startswith("#"))
+        found |= {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
+    return found
 
 
 def agent_secrets(config: Config, environ: Mapping[str, str], home: Path) -> dict[str, str]:

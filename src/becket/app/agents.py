@@ -34,14 +34,15 @@ class ConfiguredAgents:
         self._redact = redact
 
     def get(self, name: str) -> Driven:
-        agents = self._config().agents
+        config = self._config()
+        agents = config.agents
         if name not in agents:
             raise NotFound(f"no agent is called {name!r}; becket.yaml has {', '.join(agents) or 'none'}")
         outfit = Outfit(
             processes=self._processes(agents[name]),
             hidden=self._hidden(),
             skills=load_skills(self._root),
-            prices=prices_with(self._config().prices),
+            prices=prices_with(config.prices),
             environ=os.environ,
             home=Path.home(),
             redact=self._redact,

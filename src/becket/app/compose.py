@@ -6,7 +6,7 @@ import os
 import pwd
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from becket.adapters.service import ReleaseEffect, WatchdogLine
 from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
 from becket.adapters.store.verdicts import FileVerdicts
-from becket.app.agent_secrets import agent_secrets
+from becket.app.agent_secrets import given_secrets
 from becket.app.agents import ConfiguredAgents
 from becket.app.plugins import built_in_loops, load_registry
 from becket.app.project import CommittedProjects
@@ -105,7 +105,9 @@ class App:
         return self._current().config
 
     def _current(self) -> Settings:
-        self._settings = read_settings(self.state, self._settings)
+        last, self._settings = self._settings, read_settings(self.state, self._settings)
+        if self._settings is not last and "redactor" in self.__dict__:
+            self.redactor.learn(self._secrets(self._settings.config))
         return self._settings
 
     async def watch_config(self) -> None:
@@ -140,11 +142,19 @@ class App:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Knows by value the daemon's own secrets, and those that gates, services and agents are given."""
-        secrets = [(f"alarms.{number}.secret", target.secret) for number, target in enumerate(self.config.alarms)]
-        given = secret_variables(_variables(self.state.root / name for name in _env_files(self.config)))
-        given |= agent_secrets(self.config, os.environ, Path.home())
-        return Redactor(secret_variables(os.environ) | given | {name: value for name, value in secrets if value})
+        """Knows by value the daemon's own secrets, and those that gates, services and agents are given; those of a
+        becket.yaml that changed as soon as it counts.
+        """
+        return Redactor(secret_variables(os.environ) | self._secrets(self.config))
+
+    def _secrets(self, config: Config) -> dict[str, str]:
+        return given_secrets(config, self.state.root, os.environ, Path.home())
+
+    def _config_of_a_call(self) -> Config:
+        """An agent's login may have renewed itself since the last call."""
+        config = self.config
+        self.redactor.learn(self._secrets(config))
+        return config
 
     @cached_property
     def effects(self) -> dict[str, EffectAdapter]:
@@ -213,7 +223,7 @@ class App:
     @cached_property
     def agents(self) -> ConfiguredAgents:
         redact = self.redactor.text
-        return ConfiguredAgents(lambda: self.config, self.processes_for, self.hidden, self.state.root, redact)
+        return ConfiguredAgents(self._config_of_a_call, self.processes_for, self.hidden, self.state.root, redact)
 
     @cached_property
     def smokes(self) -> ContainedSmokes:
@@ -327,23 +337,6 @@ class _Lazily(dict[type, object]):
 def sandbox_here() -> Holds:
     """What the best sandbox of this machine keeps apart."""
     return choose("auto").holds()
-
-
-def _env_files(config: Config) -> set[str]:
-    of_steps = {step.env_file for gate in config.gates.values() for step in gate}
-    return {name for name in of_steps | {service.env_file for service in config.services.values()} if name}
-
-
-def _variables(files: Iterable[Path]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for file in files:
-        try:
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            continue  # whoever needs it says so
-        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.startswith("#"))
-        found |= {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
-    return found
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."

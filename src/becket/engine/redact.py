@@ -285,16 +285,33 @@ class _Known:
         return exact or any(trace in view for view in squeezed for trace in self.traces)
 
 
+_REMEMBERED = 4
+"""Values of one name that are looked for: a login that renewed itself may still be printed with its former one."""
+
+
 class Redactor:
-    """Knows the secrets by name. Made once at start; it holds them, so it is never stored or shown."""
+    """Knows the secrets by name. One for all, for as long as a process lives; it holds them, so it is never stored or
+    shown.
+    """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
-        self.too_plain = tuple(sorted(secrets.keys() - chosen.keys()))
+        self._values: dict[str, tuple[str, ...]] = {}
+        self._known: tuple[_Known, ...] = ()
+        self.too_plain: tuple[str, ...] = ()
         """Names of secrets that are too short or plain to be looked for in text; `doctor` may say so."""
-        self._known = tuple(
-            _Known.of(name, value) for name, value in sorted(chosen.items(), key=lambda item: -len(item[1]))
-        )
+        self.learn(secrets)
+
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Look for these from now on too. Nothing is forgotten for want of being told again."""
+        chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
+        self.too_plain = tuple(sorted({*self.too_plain, *secrets} - chosen.keys()))
+        new = {name: value for name, value in chosen.items() if value not in self._values.get(name, ())}
+        if not new:
+            return
+        for name, value in new.items():
+            self._values[name] = (value, *self._values.get(name, ()))[:_REMEMBERED]
+        pairs = [(name, value) for name, values in self._values.items() for value in values]
+        self._known = tuple(_Known.of(*pair) for pair in sorted(pairs, key=lambda pair: -len(pair[1])))
 
     def text(self, text: str) -> str:
         for known in self._known:

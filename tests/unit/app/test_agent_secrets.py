@@ -11,6 +11,7 @@ from becket.app.agent_secrets import agent_secrets
 from becket.contract.base import Json
 from becket.contract.config import Config
 from becket.engine.redact import Redactor
+from becket.testing.world import World
 
 
 def redacted(home: Path, said: str, environ: dict[str, str] | None = None, **agent: Json) -> str:
@@ -40,3 +41,36 @@ def test_a_file_that_is_no_object_is_known_too(tmp_path: Path, text: str) -> Non
 def test_a_login_that_is_not_there_is_no_trouble_here(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert redacted(tmp_path, "fine", credentials=["~/none.json", "~/folder"]) == "fine"
+
+
+def configured(world: World, agents: str) -> Config:
+    world.write("becket.yaml", f"version: 1\nagents: {agents}\n")
+    return world.app.config
+
+
+def test_an_agent_that_comes_into_becket_yaml_later_is_known_without_a_restart(tmp_path: Path) -> None:
+    """L25: whoever holds the redactor already, such as the engine and the door, hides the new secret too."""
+    world = World(tmp_path)
+    redact = world.app.redactor.text
+    configured(world, "{old: {driver: command, run: cat, set: {GATE_KEY: old-plain-word-1}}}")
+    assert redact("old-plain-word-1 new-plain-word-2") == "[redacted:agents.old.GATE_KEY] new-plain-word-2"
+
+    configured(world, "{newer: {driver: command, run: cat, set: {GATE_KEY: new-plain-word-2}}}")
+    assert redact("old-plain-word-1 new-plain-word-2") == (
+        "[redacted:agents.old.GATE_KEY] [redacted:agents.newer.GATE_KEY]"
+    )
+
+
+def test_a_login_that_renewed_itself_is_known_before_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    login = tmp_path / "login.json"
+    login.write_text('{"token": "former-plain-word-1"}')
+    world = World(tmp_path)
+    redact = world.app.redactor.text
+    configured(world, "{fixer: {driver: command, run: cat, credentials: [~/login.json]}}")
+    login.write_text('{"token": "renewed-plain-word-2"}')
+
+    world.app.agents.get("fixer")
+    assert "plain-word" not in redact("former-plain-word-1 renewed-plain-word-2")

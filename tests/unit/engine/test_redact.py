@@ -221,6 +221,22 @@ def test_a_plain_word_is_not_hunted_for_but_still_hidden_where_it_is_assigned() 
     assert redactor.text("PGPASSWORD=postgres") == "PGPASSWORD=[redacted:secret]"
 
 
+def test_what_is_learned_later_is_hidden_and_what_was_known_stays_hidden() -> None:
+    """A login that renewed itself is known by both of its values; only the latest few are looked for."""
+    redactor = Redactor({"LOGIN": "first-value-1", "PIN": "1234"})
+    redactor.learn({"LOGIN": "second-value-2", "OTHER": "other-value-3"})
+    redactor.learn({})
+    assert redactor.text("first-value-1 second-value-2 other-value-3") == (
+        "[redacted:LOGIN] [redacted:LOGIN] [redacted:OTHER]"
+    )
+    assert redactor.leaks("first value 1") == ["LOGIN"]
+    redactor.learn({"PIN": "no longer so plain 5"})
+    assert redactor.too_plain == ()
+    for number in range(4):
+        redactor.learn({"LOGIN": f"renewed-value-{number}"})
+    assert redactor.text("second-value-2 renewed-value-0") == "second-value-2 [redacted:LOGIN]"
+
+
 def test_secret_variables_are_chosen_by_name_or_by_a_password_in_a_url() -> None:
     environment = {
         "PATH": "/usr/bin", "PWD": "/home/x", "GITHUB_TOKEN": "t", "MY_API_KEY": "k", "SMTP_PASS": "p",
