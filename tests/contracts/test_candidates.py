@@ -399,6 +399,30 @@ def test_patch_change_message_and_forget(home: Path, tmp_path: Path) -> None:
     assert git(home, "for-each-ref", "refs/becket") == ""
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "named"),
+    [
+        ("süß/文件.py", "x = 2\n", "+++ b/süß/文件.py\n"),
+        ("tab\there.py", "x = 2\n", '+++ "b/tab\\there.py"\n'),  # it would not look like what it is
+        ("süß.py", "grüße = 1\n".encode("latin-1"), '+++ "b/s\\303\\274\\303\\237.py"\n'),
+    ],
+)
+def test_a_patch_names_files_as_people_write_them_and_still_applies(
+    home: Path, tmp_path: Path, path: str, text: str | bytes, named: str
+) -> None:
+    """Unless its bytes are no text: then a reader's replacement characters must not spoil a name."""
+    base = git(home, "rev-parse", "main")
+    (home / path).parent.mkdir(exist_ok=True)
+    (home / path).write_bytes(text if isinstance(text, bytes) else text.encode())
+    fix = commit(home, {}, "Add it")
+    patch = asyncio.run(port(home).patch(base, fix))
+    assert named.encode() in patch
+    (tmp_path / "patch").write_bytes(patch)
+    git(home, "reset", "--quiet", "--hard", base)
+    git(home, "apply", "--index", str(tmp_path / "patch"))
+    assert git(home, "write-tree") == git(home, "rev-parse", f"{fix}^{{tree}}")
+
+
 def test_what_was_rescued_is_listed_newest_first(home: Path, workspace: Workspace) -> None:
     """L7: work that was never committed is found again, whatever its name."""
     repository = discover(home)

@@ -75,7 +75,9 @@ class Candidates(Protocol):
         ...
 
     async def patch(self, old: str, new: str, limit: int = 2_000_000) -> bytes:
-        """A binary-safe patch that `git apply` takes; cut at a line with a remark beyond the limit."""
+        """A binary-safe patch that `git apply` takes and people can read; cut at a line with a remark beyond the
+        limit.
+        """
         ...
 
     async def message(self, sha: str) -> str:

@@ -90,7 +90,7 @@ class GitCandidates:
         return await read_change(self._place, await self._resolved(old), await self._resolved(new))
 
     async def patch(self, old: str, new: str, limit: int = 2_000_000) -> bytes:
-        whole = await self._patch(await self._resolved(old), await self._resolved(new))
+        whole = await self._readable_patch(await self._resolved(old), await self._resolved(new))
         if len(whole) <= limit:
             return whole
         shortened = whole[: whole.rfind(b"\n", 0, limit) + 1]
@@ -204,8 +204,17 @@ class GitCandidates:
             return commit.parents[0]
         return (await run(self._place, "hash-object", "-t", "tree", "--stdin")).text
 
-    async def _patch(self, old: str, new: str) -> bytes:
-        return (await run(self._place, *_DIFF, *_PATCH, "--end-of-options", old, new, "--")).stdout
+    async def _patch(self, old: str, new: str, *options: str) -> bytes:
+        return (await run(self._place, *options, *_DIFF, *_PATCH, "--end-of-options", old, new, "--")).stdout
+
+    async def _readable_patch(self, old: str, new: str) -> bytes:
+        """With names as people write them, unless a reader would have to guess what its bytes mean."""
+        patch = await self._patch(old, new, "-c", "core.quotePath=false")
+        try:
+            patch.decode("utf-8")
+        except UnicodeDecodeError:
+            return await self._patch(old, new)
+        return patch
 
     async def _listing(self, commit: str) -> _Tree:
         output = await run(self._place, "ls-tree", "-r", "-z", "--full-tree", commit)
