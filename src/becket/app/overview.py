@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from becket.app.agent_spend import added
 from becket.app.compose import App
+from becket.app.quota import QUOTA, quota_of
 from becket.app.state import State
 from becket.app.status import (
     MOST,
@@ -100,6 +101,7 @@ async def _run(app: App, run: Run) -> RunNow:
         run_id=run.run_id, loop_id=run.loop_id, subject=run.subject.name, status=run.status.value, held=run.held,
         iteration=run.iteration, phase=last.phase.value if last else "", step=last.id if last else "",
         since=await _since(app, run), waits_for=run.waiting_on,
+        quota=quota_of(await app.store.calls(run.run_id)) if QUOTA in run.waiting_on else None,
     )  # fmt: skip
 
 

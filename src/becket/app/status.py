@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.state import State, holder
 from becket.contract.errors import StoreUnavailable
@@ -30,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "events": ("run_id", "seq", "at", "kind"),
     "steps": ("number", "run_id", "iteration", "phase", "id"),
-    "wakeups": ("run_id", "wake", "expires"),
+    "wakeups": ("run_id", "wake", "due", "expires"),
     "handoffs": (
         "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
         "created_at",
@@ -39,7 +40,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "controls": ("scope", "set_by", "note", "at"),
     "cursors": ("name", "due_at"),
     "alerts": ("key", "text", "state", "count", "first_at"),
-    "agent_calls": ("began_at", "result"),
+    "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
 }  # fmt: skip
 """Everything that this file asks the database for."""
 
@@ -66,7 +67,9 @@ class RunNow:
     since: float
     waits_for: tuple[str, ...] = ()
     wakes_on: tuple[str, ...] = ()
-    until: float | None = None
+    looks_at: float | None = None  # when it looks again by itself
+    until: float | None = None  # when it gives up
+    quota: QuotaNow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +301,7 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row) -> RunNow:
         "SELECT phase, id FROM steps WHERE run_id = ? AND iteration = ? ORDER BY number DESC LIMIT 1",
         (row["run_id"], row["iteration"]),
     ).fetchone()
-    wakes = conn.execute("SELECT wake, expires FROM wakeups WHERE run_id = ?", (row["run_id"],)).fetchall()
+    wakes = conn.execute("SELECT wake, due, expires FROM wakeups WHERE run_id = ?", (row["run_id"],)).fetchall()
     since = row["created_at"]
     if status == "running":
         claimed = conn.execute(
@@ -312,7 +315,9 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row) -> RunNow:
         run_id=row["run_id"], loop_id=row["loop_id"], subject=row["subject"], status=status, held=bool(row["held"]),
         iteration=row["iteration"], phase=step["phase"] if step else "", step=step["id"] if step else "", since=since,
         waits_for=waits_for, wakes_on=tuple(dict.fromkeys(wake["wake"] for wake in wakes)),
+        looks_at=min((wake["due"] for wake in wakes if wake["due"] < wake["expires"]), default=None),
         until=min((wake["expires"] for wake in wakes), default=None),
+        quota=read_quota(conn, row["run_id"]) if QUOTA in waits_for else None,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from becket.cli.paper import emit, say
 from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, took
 
 if TYPE_CHECKING:
+    from becket.app.quota import QuotaNow
     from becket.app.status import RunNow, Snapshot, SpentNow
 
 
@@ -126,9 +127,24 @@ def _queued(run: RunNow, now: float) -> str:
 
 
 def _waiting(run: RunNow, now: float) -> str:
-    wakes = f", wakes on {' or '.join(run.wakes_on)}" if run.wakes_on else ""
+    signals = [wake for wake in run.wakes_on if wake != "clock" or run.looks_at is None]
+    wakes = f", wakes on {' or '.join(signals)}" if signals else ""
+    again = f", looks again {clock(run.looks_at, now)}" if run.looks_at else ""
     until = f", until {clock(run.until, now)}" if run.until else ""
-    return f"for {' and '.join(run.waits_for)}{wakes}, since {clock(run.since, now)}{until}"
+    if run.quota is not None:
+        again = again or quota_back(run.quota, now)
+        until = until.replace(", until", ", gives up")
+    waits = " and ".join(waits_words(name, run.quota) for name in run.waits_for)
+    return f"for {waits}{wakes}{again}, since {clock(run.since, now)}{until}"
+
+
+def waits_words(name: str, quota: QuotaNow | None) -> str:
+    """`the quota of the agent fixer`, or the condition's name."""
+    return words.QUOTA_OF.format(agent=line(quota.agent, 60)) if quota and name == words.QUOTA_WAIT else name
+
+
+def quota_back(quota: QuotaNow, now: float) -> str:
+    return f", back {clock(quota.back, now)}" if quota.back is not None else ""
 
 
 def _approvals(now: Snapshot, paint: Paint) -> Iterator[str]:

@@ -12,8 +12,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from becket.app.quota import quota_of
 from becket.cli import words
 from becket.cli.agent_lines import used_words
+from becket.cli.glance import quota_back, waits_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
 from becket.cli.proof import proof_sections
 from becket.cli.timeline import Mark, Passage, Row, condition_words, passages
@@ -291,8 +293,11 @@ def _waits(story: Story) -> Text:
     lines = []
     for name in run.waiting_on:
         wait = story.spec.wait_conditions.get(name)
-        how = f", wakes on {wait.wake}, at most {took(wait.for_)}" if wait else ""
-        lines.append(f"for {name}{how}, since {clock(run.waits_since.get(name, run.updated_at), story.now)}")
+        quota = quota_of(story.calls) if name == words.QUOTA_WAIT else None
+        wakes = quota_back(quota, story.now) if quota else f", wakes on {wait.wake}" if wait else ""
+        most = f", at most {took(wait.for_)}" if wait else ""
+        since = clock(run.waits_since.get(name, run.updated_at), story.now)
+        lines.append(f"for {waits_words(name, quota)}{wakes}{most}, since {since}")
     return Text.assemble("\n".join(lines), "\n", (f"becket drop {run.run_id}", "bold"), ("  gives it up", "dim"))
 
 

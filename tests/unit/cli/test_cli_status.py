@@ -12,16 +12,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tales import text_of
 
 from becket.adapters.store import open_sqlite
 from becket.adapters.store.tables import metadata
 from becket.app import status
 from becket.app.overview import overview
+from becket.app.quota import QuotaNow
 from becket.app.state import find_state
 from becket.app.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
+from becket.app.story import Story, read_story
 from becket.cli.glance import told
-from becket.cli.plain import Paint
+from becket.cli.plain import Paint, clock
+from becket.cli.story import told as story_told
+from becket.contract.agent import AgentOutcome
 from becket.contract.errors import StoreUnavailable
+from becket.testing.agent import Act, ScriptedAgent
+from becket.testing.clock import ManualClock
 from becket.testing.world import World
 
 PLAIN = Paint(io.StringIO())
@@ -77,6 +84,34 @@ def test_todays_calls_of_agents_are_counted_as_the_store_counts_them(tmp_path: P
     assert (quick.spent.calls, quick.spent.open, quick.spent.unpriced) == (1, 0, 1)
     assert "today 1 call, " in lines(quick)
     assert take(world.state, full.now + 2 * 86_400).spent is None
+
+
+def test_a_run_without_quota_says_whose_and_when_it_looks_again(tmp_path: Path) -> None:
+    """L23: not only when it gives up. Of two agents without quota, it waits for the one that has some first."""
+    later = Act(hint=AgentOutcome.quota_wait, error="usage limit", until=ManualClock()() + 7_200)
+    sooner = Act(hint=AgentOutcome.quota_wait, error="usage limit", until=ManualClock()() + 3_600)
+    agents = {"a": ScriptedAgent([later]), "b": ScriptedAgent([sooner])}
+    world = World(tmp_path, store="sqlite", agents=agents)
+    one = "driver: command, run: 'true'"
+    world.write("becket.yaml", f"version: 1\nsandbox: none\nagents: {{a: {{{one}, fallback: [b]}}, b: {{{one}}}}}\n")
+    sha = world.commit()
+
+    async def play() -> tuple[Snapshot, Story]:
+        run = await world.run("once", inputs={"agent": "a", "brief": "say hi", "base": sha})
+        assert run.waiting_on == ("agent.quota_wait",)
+        return await overview(world.app), await read_story(world.app, run.run_id)
+
+    full, story = asyncio.run(play())
+    quick = take(world.state, full.now)
+    (waiting,), (port,) = quick.waiting, full.waiting
+    assert waiting.quota == port.quota == QuotaNow("b", sooner.until)
+    assert waiting.looks_at == sooner.until
+    assert waiting.until is not None
+    shown, gives_up = clock(sooner.until or 0.0, full.now), clock(waiting.until, full.now)
+    assert f"for the quota of the agent b, looks again {shown}, since" in lines(quick)
+    assert f", gives up {gives_up}" in lines(quick)
+    assert f"for the quota of the agent b, back {shown}, since" in lines(full)
+    assert f"for the quota of the agent b, back {shown}, at most" in text_of(story_told(story), 120)
 
 
 ASKING = """\
