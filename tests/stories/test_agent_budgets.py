@@ -98,6 +98,41 @@ def test_within_its_budgets_a_call_is_recorded_and_settled(shop: Shop) -> None:
     assert asyncio.run(shop.world.store.spent(run.run_id)) == {"agent_time": 60.0, "tokens": 500.0, "usd": 2.0}
 
 
+@pytest.mark.parametrize(
+    ("agent", "bound", "why"),
+    [
+        ("{driver: codex, model: local}", "{day: {usd: 4}}", "`budgets.day.usd` cannot be held, the price of 'local'"),
+        ("{driver: codex, model: local}", "{loops: {shop: {month: {usd: 4}}}}", "`budgets.loops.shop.month.usd`"),
+        ("{driver: acp, run: gemini --acp, model: local}", "{month: {usd: 4}}", "`budgets.month.usd`"),
+        ("{driver: codex, model: local}", "{loops: {heal: {day: {usd: 4}}}, day: {tokens: 9000}}", ""),
+        ("{driver: codex, model: gpt-5.4}", "{day: {usd: 4}}", ""),
+        ("{driver: codex, model: ours}", "{day: {usd: 4}}", ""),
+        ("{driver: codex}", "{day: {usd: 4}}", ""),
+        ("{driver: claude, model: local}", "{day: {usd: 4}}", ""),
+        ("{driver: acp, run: claude-agent-acp, model: local}", "{day: {usd: 4}}", ""),
+        ("{driver: command, run: x, model: local}", "{day: {usd: 4}}", ""),
+    ],
+)
+def test_a_budget_in_money_that_nobody_could_hold_is_refused_before_the_call(
+    shop: Shop, agent: str, bound: str, why: str
+) -> None:
+    """L21: an agent that tells its cost itself, whose model has a price, or that may yet tell its model goes on."""
+    prices = "{ours: {input: 0, output: 0}}"
+    shop.world.write(
+        "becket.yaml",
+        f"version: 1\nsandbox: none\nagents: {{fixer: {agent}}}\nbudgets: {bound}\nprices: {prices}\n",
+    )
+    shop.loop()
+    run = asyncio.run(shop.world.run("shop"))
+    step = asyncio.run(shop.step(run))
+    assert shop.made == (0 if why else 1)
+    assert len(asyncio.run(shop.world.store.calls(run.run_id))) == shop.made
+    if why:
+        assert (step.state, step.error_kind, step.attempts) == (StepState.failed, "budget_unheld", 1)
+        assert why in (step.error or "")
+        assert "`prices: {local: {input: " in (step.error or "")
+
+
 def test_a_spent_budget_of_today_hands_the_run_over_and_tomorrow_is_another_day(shop: Shop) -> None:
     """Not retried, not called: the step fails with the budget's name, and so does the run's handoff."""
     shop.loop()

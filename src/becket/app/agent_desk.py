@@ -12,7 +12,7 @@ from becket.actions.mail import MAIL
 from becket.adapters.agents.inbox import put
 from becket.adapters.git.apply import DoesNotFit, apply_patch
 from becket.app.agent_watch import Listener, Tell
-from becket.app.agents import unpriced, wrongs
+from becket.app.agents import unheld, unpriced, wrongs
 from becket.app.compose import App
 from becket.app.desk import Wish, cancel, change_handoff, see_through, start
 from becket.contract.agent import AgentOutcome, CallFiles
@@ -80,7 +80,8 @@ async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = Fa
         )
     driven = app.agents.get(agent)
     wrong = wrongs(agent, app.config.agents[agent], app.state.root, Path.home())
-    if problem := unpriced(app.config, agent, driven) or next(wrong, ""):
+    blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE, lambda: driven.tells_money)
+    if problem := blind or next(wrong, ""):
         raise Unfit(problem)
     inputs: dict[str, Json] = {"agent": agent, "brief": brief, "base": base, "alone": alone}
     started: Started = await start(app, Wish(loop_id=ONCE, inputs=inputs))

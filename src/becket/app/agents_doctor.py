@@ -19,7 +19,7 @@ from becket.adapters.agents import versions
 from becket.adapters.agents.outfit import Outfit, ways_out
 from becket.adapters.agents.prices import prices_with
 from becket.app.agent_desk import Called, begin, result, see_call, shown, standing
-from becket.app.agents import made, unpriced, wrongs
+from becket.app.agents import made, unheld, unpriced, wrongs
 from becket.app.compose import App
 from becket.app.desk import cancel
 from becket.app.sandboxes import Sandboxes
@@ -88,6 +88,7 @@ def fact(around: Around, name: str) -> AgentFact:
         network=network.value,
         ways=ways,
         unpriced=unpriced(around.config, name, driven),
+        unheld=unheld(around.config, name, None, lambda: driven.tells_money),
         wrong=tuple(wrongs(name, agent, around.root, around.home)),
     )
 

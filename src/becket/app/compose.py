@@ -28,7 +28,7 @@ from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
 from becket.adapters.store.verdicts import FileVerdicts
 from becket.app.agent_secrets import given_secrets
-from becket.app.agents import ConfiguredAgents
+from becket.app.agents import ConfiguredAgents, unheld
 from becket.app.plugins import built_in_loops, load_registry
 from becket.app.project import CommittedProjects
 from becket.app.sandboxes import Sandboxes
@@ -36,6 +36,7 @@ from becket.app.state import State
 from becket.contract.action import Registry
 from becket.contract.agent import Agents
 from becket.contract.base import new_id
+from becket.contract.calls import CallWish
 from becket.contract.candidate import Candidates
 from becket.contract.config import AgentConfig, Budgets, Config, PersonConfig
 from becket.contract.effect import EffectAdapter
@@ -290,6 +291,9 @@ class App:
 
     def budgets(self) -> Budgets:
         return self.config.budgets
+
+    def unheld(self, run: Run, wish: CallWish) -> str:
+        return unheld(self.config, wish.agent, run.loop_id, lambda: self.agents.get(wish.agent).tells_money)
 
     def owner(self) -> str:
         return self.config.handoff_to or self.person()[0]

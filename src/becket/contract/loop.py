@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
+from becket.contract.calls import CallWish
 from becket.contract.config import Budgets
 from becket.contract.errors import Finding
 from becket.contract.run import Run
@@ -58,6 +59,12 @@ class Policy(Protocol):
 
     def budgets(self) -> Budgets:
         """What agents may use in a day and a month, for all loops and for each."""
+        ...
+
+    def unheld(self, run: Run, wish: CallWish) -> str:
+        """Why a budget of the configuration could not be held for this call, or nothing. Asked before each call is
+        booked; a call with a reason is not made.
+        """
         ...
 
     def owner(self) -> str:

@@ -357,6 +357,8 @@ class StepContext:
     async def begin_call(self, wish: CallWish) -> CallGrant:
         if wish.label in self.labels:
             raise ActionFailed(f"two calls of one attempt are both labelled {wish.label!r}", kind="call_label")
+        if why := self.house.policy.unheld(self.run, wish):
+            raise ActionFailed(why, kind="budget_unheld")
         self.labels.add(wish.label)
         return await money.begin(self.house.store, self._caller(), wish)
 

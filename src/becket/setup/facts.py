@@ -81,6 +81,7 @@ class AgentFact:
     network: str = ""  # its network, where it is not bounded by hosts
     ways: tuple[str, ...] = ()  # `host:port` that it can reach
     unpriced: str = ""  # why its limit in money cannot be held
+    unheld: str = ""  # why a budget in money cannot be held for it
     wrong: tuple[str, ...] = ()  # what else keeps it from being called, each with what to do
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from becket.app.agents_doctor import Around, fact, version_of
 from becket.app.sandboxes import Sandboxes
-from becket.contract.config import Config
+from becket.contract.config import Budgets, Config
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -92,6 +93,17 @@ def test_a_limit_in_money_that_nobody_can_hold_is_found(tmp_path: Path) -> None:
     assert known.unpriced == ""
     told = fact(around(tmp_path, {"driver": "acp", "run": "claude-agent-acp", "limits": {"usd": 1}}), "a")
     assert told.unpriced == ""  # its program says itself what it cost
+
+
+def test_a_budget_in_money_that_nobody_can_hold_is_found(tmp_path: Path) -> None:
+    """Whatever loop it is for: the doctor does not know which one calls the agent."""
+    place = around(tmp_path, {"driver": "codex", "model": "local"})
+    assert fact(place, "a").unheld == ""
+    budgets = Budgets.model_validate({"month": {"usd": 9}, "loops": {"heal": {"day": {"usd": 1}}}})
+    bound = replace(place, config=place.config.model_copy(update={"budgets": budgets}))
+    assert fact(bound, "a").unheld.startswith(
+        "agents.a: `budgets.month.usd` and `budgets.loops.heal.day.usd` cannot be held, the price of 'local' is not"
+    )
 
 
 def test_what_can_never_be_called_is_found(tmp_path: Path) -> None:

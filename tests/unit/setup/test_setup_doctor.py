@@ -205,6 +205,10 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         {**config("agents: {a: {driver: codex}}\n"), **looks(unpriced="it cannot be held. Name its price")},
         "agents", ERROR, "it cannot be held", "Name its price",
     ),
+    "agent for which a budget in money cannot be held": (
+        {**config("agents: {a: {driver: codex}}\n"), **looks(unheld="it cannot be held. Say its price")},
+        "agents", WARN, "it cannot be held", "Say its price",
+    ),
     "agent that can never be called": (
         {**config("agents: {a: {driver: codex}}\n"), **looks(wrong=("no skill is called x; there is: y",))},
         "agents", ERROR, "no skill is called x", "there is: y",

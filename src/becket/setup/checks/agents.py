@@ -87,6 +87,9 @@ def _beside(name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosi
     if fact.unpriced:
         what, _, mend = fact.unpriced.partition(". ")
         yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)
+    if fact.unheld:
+        what, _, mend = fact.unheld.partition(". ")
+        yield _say(level=Level.warn, what=what, mend=mend or None, where=FILE)
     for wrong in fact.wrong:
         what, _, mend = wrong.partition("; ")
         yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)

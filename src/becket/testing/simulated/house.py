@@ -13,6 +13,7 @@ from becket.adapters.notify import ConsoleNotice
 from becket.adapters.store import open_memory
 from becket.app.plugins import built_in_loops, load_registry
 from becket.contract.agent import Agents, AgentsByName
+from becket.contract.calls import CallWish
 from becket.contract.candidate import Candidates
 from becket.contract.config import Budgets, Config
 from becket.contract.effect import EffectAdapter
@@ -121,6 +122,9 @@ class ModelProjects:
 
     def budget(self, run: Run, stored: Budget) -> Budget:
         return stored
+
+    def unheld(self, run: Run, wish: CallWish) -> str:
+        return ""
 
     def budgets(self) -> Budgets:
         return Budgets()
