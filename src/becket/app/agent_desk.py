@@ -209,23 +209,45 @@ def _kept(called: Called) -> str:
 
 
 async def say(app: App, run_id: str, text: str) -> Delivery:
-    """Put a message where the agent at work finds it, or else the next one."""
-    run = await app.store.get_run(run_id)
+    """Put a message where the agent at work finds it, or else the next one. Raises UsageError for a run that has ended,
+    also if it ended in this very moment: no next one will ever look.
+    """
+    run = _not_ended(await app.store.get_run(run_id))
+    by, folder = app.person()[0], app.of_run(run.run_id)
+    call = next((call for call in await app.store.calls(run.run_id) if call.end is None), None)
+    place = CallFiles(folder / CALLS / folder_of(call.run_id, call.call_id)) if call is not None else None
+    if call is None or place is None or run.status is not Status.running or not place.folder.is_dir():
+        call, letter = None, put(folder / MAIL, text, by)
+    else:
+        letter = put(place.inbox, text, by)
+        if await _too_late(app, call, letter):
+            call, letter = None, folder / MAIL / letter.name
+    try:
+        _not_ended(await app.store.get_run(run_id))
+    except UsageError:
+        _withdraw(letter, app.state.runs)
+        raise
+    if call is None:
+        return Delivery(run_id=run.run_id, agent=None)
+    return Delivery(run_id=run.run_id, agent=call.agent, driver=call.driver)
+
+
+def _not_ended(run: Run) -> Run:
     if run.status in ENDED:
         raise UsageError(
             f"{run.run_id} has ended ({run.status.value}) and nobody is there to be told; "
             f"`becket runs retry {run.run_id}` tries it again"
         )
-    by, folder = app.person()[0], app.of_run(run.run_id)
-    call = next((call for call in await app.store.calls(run.run_id) if call.end is None), None)
-    place = CallFiles(folder / CALLS / folder_of(call.run_id, call.call_id)) if call is not None else None
-    if call is None or place is None or run.status is not Status.running or not place.folder.is_dir():
-        put(folder / MAIL, text, by)
-        return Delivery(run_id=run.run_id, agent=None)
-    letter = put(place.inbox, text, by)
-    if await _too_late(app, call, letter):
-        return Delivery(run_id=run.run_id, agent=None)
-    return Delivery(run_id=run.run_id, agent=call.agent, driver=call.driver)
+    return run
+
+
+def _withdraw(letter: Path, below: Path) -> None:
+    """With the folders that were made for it: those of the run are gone already, or go soon."""
+    letter.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it is not empty, or not there
+        for folder in letter.relative_to(below).parents:
+            if folder.name:
+                (below / folder).rmdir()
 
 
 async def _too_late(app: App, call: AgentCall, letter: Path) -> bool:
