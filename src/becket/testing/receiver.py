@@ -17,9 +17,11 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Literal, Self
+
+from becket.testing.loopback import LoopbackServer
 
 _LONGEST_BODY = 10_000_000
 
@@ -70,7 +72,7 @@ class Receiver:
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._released = threading.Event()
-        self._server = _Server(("127.0.0.1", port), _Handler, self)
+        self._server = _Server(port, self)
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -161,16 +163,10 @@ class Receiver:
                 self._changed.notify_all()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # stop waits for the requests under way
-    block_on_close = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], receiver: Receiver) -> None:
+class _Server(LoopbackServer):
+    def __init__(self, port: int, receiver: Receiver) -> None:
         self.receiver = receiver
-        super().__init__(address, handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone away is what is being tested, not an error."""
+        super().__init__(port, _Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):

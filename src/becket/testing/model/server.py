@@ -9,11 +9,11 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from becket.testing.loopback import LoopbackServer
 from becket.testing.model.exchange import Frame, WireName
 from becket.testing.model.wires import Wire
 from becket.testing.model.wires.chat import Chat
@@ -55,21 +55,12 @@ class Player(Protocol):
     def models(self, wire: Wire, path: str, headers: Mapping[str, str], line: Line) -> None: ...
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = False  # stopping waits for the requests under way
-    block_on_close = True
-    request_queue_size = 128
-
+class Server(LoopbackServer):
     def __init__(self, port: int, player: Player, context: ssl.SSLContext | None) -> None:
         self.player = player
         self.context = context
         self.open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", port), _Handler)
-
-    def server_bind(self) -> None:
-        """Without asking for the machine's name, which may take seconds."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "127.0.0.1", int(self.server_address[1])
+        super().__init__(port, _Handler)
 
     def server_close(self) -> None:
         """Clients that keep a connection for later are told that there is no later."""
@@ -77,9 +68,6 @@ class Server(ThreadingHTTPServer):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RD)
         super().server_close()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone away is part of many tests, not an error."""
 
 
 def route(method: str, path: str, headers: Mapping[str, str]) -> tuple[str, Wire] | None:
