@@ -21,7 +21,7 @@ from becket.app.agents import ConfiguredAgents
 from becket.contract.agent import Agent, AgentEvent, AgentReport, Around, CallFiles, EventKind, Judged, Limits, judge
 from becket.contract.config import AgentConfig, Config, Price
 from becket.contract.process import ChildRef, SandboxKind
-from becket.testing.model import Edit, Say, ScriptedModel, Shell, Step
+from becket.testing.model import Edit, Say, ScriptedModel, Shell, Step, Write
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
 PRICES = {"scripted": Price(input=2.0, output=20.0), "gemini-2.5": Price(input=2.0, output=20.0)}
@@ -189,16 +189,19 @@ class AgentStage:
         except OSError:
             return False
 
-    def program_pid(self) -> int:
-        """Of the agent's program itself, found below the child that was started for it."""
+    def program_pid(self, *, youngest: bool = False) -> int:
+        """Of the agent's program itself, found below the child that was started for it.
+
+        Gemini runs itself once more; the `youngest` does the work.
+        """
         (child,) = self.watcher.alive
         below = descendants(child.pid)
         found = shutil.which(self.kind.program)
         real = str(Path(found or "").resolve())
-        for pid, words in processes():
-            if pid in below and real in words.split("\0")[:3]:  # an interpreter and its option may stand before it
-                return pid
-        raise AssertionError(f"no {self.kind.program} below {child.pid}: {sorted(below)}")
+        # An interpreter and its option may stand before it.
+        ours = [pid for pid, words in processes() if pid in below and real in words.split("\0")[:3]]
+        assert ours, f"no {self.kind.program} below {child.pid}: {sorted(below)}"
+        return ours[-1 if youngest else 0]
 
 
 def processes() -> Iterator[tuple[int, str]]:
@@ -261,6 +264,20 @@ def tree_of(folder: Path) -> dict[str, bytes]:
 
 def repairs(*more: Step) -> tuple[Step, ...]:
     return (REPAIR, Say("It is good now."), *more)
+
+
+ASK_PROXY = """\
+address=${HTTPS_PROXY#http://}; port=${address##*:}
+login="Proxy-Authorization: Basic $(printf %s "${address%@*}" | base64 -w0)"
+exec 3<>/dev/tcp/127.0.0.1/$port
+printf 'CONNECT elsewhere.test:443 HTTP/1.1\\r\\nHost: elsewhere.test:443\\r\\n%s\\r\\n\\r\\n' "$login" >&3
+head -1 <&3 > told.txt
+"""
+
+
+def asks_the_proxy_for_elsewhere() -> tuple[Step, ...]:
+    """By a file: gemini takes the quotes off a script of `bash -c`, and blocks what substitutes a command."""
+    return Write("ask.sh", ASK_PROXY), *shell("bash ask.sh")
 
 
 def shell(command: str) -> tuple[Step, ...]:

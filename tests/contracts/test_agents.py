@@ -5,7 +5,20 @@ from __future__ import annotations
 import time
 
 import pytest
-from agent_stage import CLAUDE, CODEX, GEMINI, IN_LANDLOCK, AgentStage, Kind, kinds, model, repairs, shell, stage
+from agent_stage import (
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    IN_LANDLOCK,
+    REPAIR,
+    AgentStage,
+    Kind,
+    kinds,
+    model,
+    repairs,
+    shell,
+    stage,
+)
 
 from becket.contract.agent import AgentOutcome, CallState, EventKind, Limits
 from becket.contract.process import SandboxKind
@@ -19,7 +32,7 @@ ALL = kinds(CODEX, CLAUDE, GEMINI, *IN_LANDLOCK, *UNCONTAINED, bare=True)
 
 HELD = kinds(CODEX, CLAUDE, GEMINI)
 QUICK = kinds(CODEX, CLAUDE)
-"""The real gemini takes ten times as long: it plays what no other driver shows."""
+"""The real gemini takes ten times as long: it plays what it may do differently."""
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -100,7 +113,7 @@ def test_a_rate_limit_with_retry_after_is_waited_for(stage: AgentStage) -> None:
     assert time.time() < done.report.until < time.time() + 1_300
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", HELD)
 def test_a_failing_server_is_the_models_error(stage: AgentStage) -> None:
     """L20: claude calls this `subtype: success`."""
     done = stage.call(Loop(Status(500)))
@@ -108,11 +121,20 @@ def test_a_failing_server_is_the_models_error(stage: AgentStage) -> None:
     assert done.judged.reason
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", HELD)
 def test_a_stream_that_is_always_cut_is_the_models_error_and_no_work(stage: AgentStage) -> None:
     """L20: gemini ends its turn as if all were well."""
     done = stage.call(Loop(Cut()), limits=Limits(seconds=40))
     assert done.judged.outcome is AgentOutcome.model_error, done.report
+
+
+@pytest.mark.parametrize("kind", HELD)
+@pytest.mark.parametrize("last", [Cut(), Truncate("")], ids=["cut", "empty"])
+def test_an_answer_that_is_not_whole_after_an_edit_is_no_good_end(stage: AgentStage, last: Cut | Truncate) -> None:
+    """L20: gemini ends its turn well for all that. What was done is there to be saved (L7)."""
+    done = stage.call(REPAIR, Loop(last), limits=Limits(seconds=40))
+    assert done.judged.outcome is AgentOutcome.model_error, done.report
+    assert done.judged.changed_paths == ("value.txt",)
 
 
 @pytest.mark.parametrize("kind", QUICK)
@@ -121,13 +143,13 @@ def test_a_stream_that_is_cut_once_is_tried_again(stage: AgentStage) -> None:
     assert done.judged.outcome is AgentOutcome.changed, done.report
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", HELD)
 def test_an_answer_that_is_too_long_for_its_model_is_never_taken_for_work(stage: AgentStage) -> None:
+    """Gemini does not tell how its model's answer ended: what there is of it is then all it has to say."""
     done = stage.call(Loop(Truncate()))
-    assert done.judged.outcome in (AgentOutcome.model_error, AgentOutcome.nothing_done, AgentOutcome.limit_reached)
+    untold = stage.kind.program == "gemini"
+    assert done.judged.outcome is (AgentOutcome.nothing_done if untold else AgentOutcome.model_error), done.report
     assert done.judged.changed_paths == ()
-    if stage.kind.program != "gemini":
-        assert done.judged.outcome is AgentOutcome.model_error, done.report
 
 
 @pytest.mark.parametrize("kind", QUICK)
@@ -155,8 +177,23 @@ def test_a_tool_call_that_is_refused_is_told_and_no_work(stage: AgentStage) -> N
     assert CallState.refused in [event.state for event in done.events], done.events
 
 
-@pytest.mark.parametrize("kind", [pytest.param(Kind("gemini", sandbox=SandboxKind.none), id="fake-gemini-bare")])
+@pytest.mark.parametrize("kind", [pytest.param(Kind("gemini", sandbox=SandboxKind.none), id="fake-gemini-bare"),
+                                  pytest.param(Kind("gemini", True, SandboxKind.none), id="real-gemini-bare",
+                                               marks=pytest.mark.agents)])  # fmt: skip
 def test_an_acp_agent_is_not_let_write_outside_without_a_sandbox(stage: AgentStage) -> None:
-    done = stage.call(Write(str(stage.decoy / "planted"), "x"), Say("Done."))
-    assert not (stage.decoy / "planted").exists()
-    assert done.judged.outcome in (AgentOutcome.refused, AgentOutcome.nothing_done)
+    """Gemini asks before it writes into a folder of its own in HOME."""
+    place = stage.agent_home / ".gemini" / "tmp" / stage.tree.name / "planted"
+    done = stage.call(Write(str(place), "x"), Say("Done."))
+    assert done.judged.outcome is AgentOutcome.refused, done.report
+    assert "planted" in done.judged.reason
+    assert CallState.refused in [event.state for event in done.events], done.events
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("kind", kinds(GEMINI, fakes=()))
+def test_what_gemini_declines_by_itself_is_told_and_no_work(stage: AgentStage) -> None:
+    """L20: it does not ask, and calls a command that it did not run `completed`."""
+    done = stage.call(Write(str(stage.decoy / "planted"), "x"), Shell("echo $(date) > value.txt"), Say("Done."))
+    assert done.judged.outcome is AgentOutcome.refused, done.report
+    assert ["planted" in done.report.refusals[0], done.report.refusals[1:]] == [True, ("echo $(date) > value.txt",)]
+    assert [event.state for event in done.events].count(CallState.refused) == 2, done.events

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import socket
 from pathlib import Path
 
 import pytest
-from agent_stage import CLAUDE, CODEX, GEMINI, IN_LANDLOCK, AgentStage, kinds, make_stage, model, repairs, shell, stage
+from agent_stage import (
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    IN_LANDLOCK,
+    AgentStage,
+    asks_the_proxy_for_elsewhere,
+    kinds,
+    make_stage,
+    model,
+    repairs,
+    shell,
+    stage,
+)
 
 from becket.contract.agent import AgentOutcome
 from becket.contract.errors import UsageError
@@ -94,18 +106,9 @@ def test_it_reaches_its_model_and_no_other_port(stage: AgentStage) -> None:
             decoy.accept()
 
 
-ASK_PROXY = """\
-address=${HTTPS_PROXY#http://}; port=${address##*:}
-login="Proxy-Authorization: Basic $(printf %s "${address%@*}" | base64 -w0)"
-exec 3<>/dev/tcp/127.0.0.1/$port
-printf 'CONNECT elsewhere.test:443 HTTP/1.1\\r\\nHost: elsewhere.test:443\\r\\n%s\\r\\n\\r\\n' "$login" >&3
-head -1 <&3 > told.txt
-"""
-
-
 @pytest.mark.parametrize("kind", kinds(CODEX, CLAUDE))
 def test_a_host_that_is_not_allowed_is_denied_and_named(stage: AgentStage) -> None:
-    done = stage.call(*shell(f"bash -c {shlex.quote(ASK_PROXY)}"))
+    done = stage.call(*asks_the_proxy_for_elsewhere())
     assert " 403 " in (stage.tree / "told.txt").read_text()
     assert "elsewhere.test:443" in done.report.denied
 

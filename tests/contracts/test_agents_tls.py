@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_stage import CLAUDE, CODEX, AgentStage, Kind, make_stage, repairs
+from agent_stage import CLAUDE, CODEX, GEMINI, AgentStage, Kind, asks_the_proxy_for_elsewhere, make_stage, repairs
 
 from becket.contract.agent import AgentOutcome
-from becket.testing.model import Say, ScriptedModel, Shell
+from becket.testing.model import ScriptedModel
 
 HOST = "model.test"
 IN_HOME = "trust/ca.pem"
 INSIDE = f"/run/becket/home/{IN_HOME}"
-TRUST = {"codex": "SSL_CERT_FILE", "claude": "NODE_EXTRA_CA_CERTS"}
+TRUST = {"codex": "SSL_CERT_FILE", "claude": "NODE_EXTRA_CA_CERTS", "gemini": "NODE_EXTRA_CA_CERTS"}
 KINDS = [
-    pytest.param(CODEX, id="real-codex", marks=pytest.mark.agents),
-    pytest.param(CLAUDE, id="real-claude", marks=pytest.mark.agents),
+    *(pytest.param(kind, id=f"real-{kind.program}", marks=pytest.mark.agents) for kind in (CODEX, CLAUDE, GEMINI)),
     *(pytest.param(Kind(name, sandbox=CODEX.sandbox), id=f"fake-{name}", marks=pytest.mark.slow) for name in TRUST),
 ]
 
@@ -59,19 +58,19 @@ def stage(kind: Kind, authority: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert made.left() == []
 
 
-def by_name(stage: AgentStage) -> dict[str, Any]:
+def by_name(stage: AgentStage, *, trusted: bool = True) -> dict[str, Any]:
     """What a user writes whose gateway has a certificate of the company's own authority."""
-    path = "/v1" if stage.kind.program == "codex" else ""
-    return {
-        "endpoint": f"https://{HOST}:{stage.model.port}{path}",
-        "credentials": [{"file": "~/ca.pem", "as": IN_HOME}],
-    }
+    place = f"{HOST}:{stage.model.port}"
+    trust = {TRUST[stage.kind.program]: INSIDE} if trusted else {}
+    given: dict[str, Any] = {"credentials": [{"file": "~/ca.pem", "as": IN_HOME}], "set": trust}
+    if stage.kind.program == "gemini":
+        return {**given, "hosts": [place], "set": {**trust, "GOOGLE_GEMINI_BASE_URL": f"https://{place}"}}
+    return {**given, "endpoint": f"https://{place}{'/v1' if stage.kind.program == 'codex' else ''}"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_behind_tls_is_reached_through_the_proxy(stage: AgentStage) -> None:
-    trust = {TRUST[stage.kind.program]: INSIDE}
-    done = stage.call(*repairs(), **by_name(stage), set=trust)
+    done = stage.call(*repairs(), **by_name(stage))
     assert done.judged.outcome is AgentOutcome.changed, done.report
     assert len(stage.model.requests) >= 2
     assert done.report.denied == ()
@@ -79,17 +78,14 @@ def test_a_model_behind_tls_is_reached_through_the_proxy(stage: AgentStage) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_host_is_denied_and_named_while_the_model_is_reached(stage: AgentStage) -> None:
-    trust = {TRUST[stage.kind.program]: INSIDE}
-    ask = "printf 'CONNECT other.test:443 HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3 > told.txt"
-    step = Shell(f'bash -c "exec 3<>/dev/tcp/127.0.0.1/${{HTTPS_PROXY##*:}}; {ask}"')
-    done = stage.call(step, Say("Done."), **by_name(stage), set=trust)
+    done = stage.call(*asks_the_proxy_for_elsewhere(), **by_name(stage))
     assert "403" in (stage.tree / "told.txt").read_text(), done.report
-    assert done.report.denied == ("other.test:443",)
+    assert done.report.denied == ("elsewhere.test:443",)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_certificate_that_nobody_vouches_for_ends_the_call(stage: AgentStage) -> None:
     """The real codex says so only after a minute of trying."""
-    done = stage.call(**by_name(stage))
+    done = stage.call(**by_name(stage, trusted=False))
     assert done.judged.outcome in (AgentOutcome.model_error, AgentOutcome.crashed), done.report
     assert stage.model.requests == ()

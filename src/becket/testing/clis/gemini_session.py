@@ -174,17 +174,22 @@ class Session:
 
     def _read(self, response: Any) -> list[Json]:
         parts: list[Json] = []
-        for frame in frames(response):
-            if "error" in frame:
-                raise HttpError(int(frame["error"]["code"]), json.dumps(frame), {})
-            candidate = frame["candidates"][0]
-            for part in candidate.get("content", {}).get("parts", []):
-                self._show(part)
-                parts += [part] if part.get("text") != "" and not part.get("thought") else []
-            if "finishReason" in candidate:
-                self._history.append({"role": "model", "parts": parts or [{"text": " "}]})
-                self._spend(frame["usageMetadata"])
-                return [part["functionCall"] for part in parts if "functionCall" in part]
+        usage: Json = {}
+        with contextlib.suppress(Dropped):
+            for frame in frames(response):
+                if "error" in frame:
+                    raise HttpError(int(frame["error"]["code"]), json.dumps(frame), {})
+                candidate, usage = frame["candidates"][0], frame["usageMetadata"]
+                for part in candidate.get("content", {}).get("parts", []):
+                    self._show(part)
+                    parts += [part] if part.get("text") != "" and not part.get("thought") else []
+                if "finishReason" in candidate:
+                    self._spend(usage)
+                    self._keep(parts or [{"text": " "}], usage)
+                    return [part["functionCall"] for part in parts if "functionCall" in part]
+        if parts and "functionResponse" in self._history[-1]["parts"][0] and not self._cancelled.is_set():
+            self._keep(parts, usage)  # after a tool call, what came is taken for an answer
+            return []
         raise Dropped(begun=True)
 
     def _show(self, part: Json) -> None:
@@ -195,10 +200,13 @@ class Session:
     def _spend(self, usage: Json) -> None:
         self._used["input_tokens"] += usage["promptTokenCount"]
         self._used["output_tokens"] += usage["candidatesTokenCount"] + usage.get("thoughtsTokenCount", 0)
+
+    def _keep(self, parts: list[Json], usage: Json) -> None:
+        self._history.append({"role": "model", "parts": parts})
         names = {"input": "promptTokenCount", "output": "candidatesTokenCount", "cached": "cachedContentTokenCount"}
         tokens = {name: usage.get(field, 0) for name, field in names.items()}
         tokens |= {"thoughts": usage.get("thoughtsTokenCount", 0), "total": usage["totalTokenCount"]}
-        self._record.add("gemini", self._history[-1]["parts"], tokens=tokens, model=self._model)
+        self._record.add("gemini", parts, tokens=tokens, model=self._model)
 
     def _do(self, at: int, call: Json) -> Json:
         if self._cancelled.is_set():

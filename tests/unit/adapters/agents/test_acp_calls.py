@@ -238,6 +238,31 @@ def test_an_error_of_the_server_that_ended_a_turn_well_is_found_by_its_missing_c
     assert judge(report, ()).outcome is AgentOutcome.model_error
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("failed", 'Path not in workspace: Attempted path "/etc/motd" resolves outside'),
+        ("completed", "Blocked: command substitution detected in shell command."),
+    ],
+)
+def test_a_call_that_gemini_declines_by_itself_is_a_refusal(stage: Stage, status: str, said: str) -> None:
+    """L20: whatever it calls it."""
+    content = [{"type": "content", "content": {"type": "text", "text": said}}]
+    over = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": status, "content": content}
+    report = stage.call([{"update": over}, {"chunk": "Done."}])
+    assert report.refusals == (said,)
+    assert stage.events[0].state is CallState.refused
+    assert judge(report, ()).outcome is AgentOutcome.refused
+
+
+def test_a_call_that_failed_is_no_refusal_and_says_why(stage: Stage) -> None:
+    content = [{"type": "content", "content": {"type": "text", "text": "No such file."}}]
+    over = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "failed", "content": content}
+    report = stage.call([{"update": over}, {"chunk": "Done."}])
+    assert (stage.events[0].state, stage.events[0].text) == (CallState.failed, "No such file.")
+    assert report.refusals == ()
+
+
 def test_an_empty_message_only_makes_the_agent_go_on(stage: Stage) -> None:
     stage.tell = {EventKind.tool_call: "  "}
     begun = {"update": {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "status": "pending"}}

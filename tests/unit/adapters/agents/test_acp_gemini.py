@@ -40,6 +40,26 @@ def test_what_was_used_since_is_told_while_the_prompt_goes_on(tmp_path: Path, ch
     assert (ledger.used.input_tokens, ledger.used.output_tokens, ledger.model) == (150, 40, "scripted")
 
 
+@pytest.mark.parametrize(
+    ("counted", "cut"),
+    [(150, False), (50, True), (100, False), (200, False)],
+    ids=["all", "all-but-the-last", "all-but-an-earlier-one", "tried-again"],
+)
+def test_an_answer_that_is_recorded_and_not_counted_has_no_end(
+    tmp_path: Path, chats: Path, counted: int, cut: bool
+) -> None:
+    """L20: gemini ends its turn as if all were well."""
+    record(chats).write_text(answer("before", 900, 20))
+    ledger = GeminiLedger(tmp_path, SESSION)
+    assert not ledger.ends_cut(0)
+    with record(chats).open("a") as file:
+        file.write(answer("of a prompt that was cancelled", 900, 20))
+    ledger.prompt()
+    with record(chats).open("a") as file:
+        file.write(answer("a", 50, 20) + answer("b", 100, 10))
+    assert ledger.ends_cut(counted) is cut
+
+
 def test_a_session_of_an_agent_without_such_records_has_used_nothing(tmp_path: Path) -> None:
     assert GeminiLedger(tmp_path, "../../*").used.tokens == 0
 

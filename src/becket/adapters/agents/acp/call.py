@@ -14,9 +14,10 @@ from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
 from becket.adapters.agents.acp.policy import Policy
 from becket.adapters.agents.acp.reading import Reading
 from becket.adapters.agents.acp.talk import Failure, Lost, Talk
+from becket.adapters.agents.acp.tally import tokens_of
 from becket.adapters.agents.acp.wire import Wire
 from becket.adapters.agents.inbox import Inbox
-from becket.adapters.agents.loose import Object, text
+from becket.adapters.agents.loose import Object, mapping, text
 from becket.adapters.agents.outfit import OUTPUT_CAP, Outfit, Worn
 from becket.adapters.agents.sessions import Sessions, remember_before
 from becket.adapters.agents.watch import Watch
@@ -130,6 +131,8 @@ class Call:
 
     async def _prompt(self, said: str) -> tuple[Ending, bool]:
         """How the prompt ended, and whether a message cut it short."""
+        if self._ledger is not None:
+            self._ledger.prompt()
         asked = asyncio.create_task(self._talk.prompt(said))
         try:
             match await self._interrupted(asked):
@@ -182,7 +185,14 @@ class Call:
             return Ending(True) if cancelled else by_failure(failure, time.time())
         if cancelled and text(result, "stopReason") == "cancelled":
             return Ending(True)
-        return by_stop(result, self._reading.said, self._reading.worked, time.time())
+        return by_stop(result, self._reading.said, self._reading.worked, time.time(), self._is_cut(result))
+
+    def _is_cut(self, result: Object) -> bool:
+        """Gemini ends its turn well, whatever became of its model's answer after a tool call."""
+        if self._ledger is None:
+            return False
+        counted = tokens_of(mapping(result, "_meta", "quota", "token_count")).input_tokens
+        return not self._reading.answered or self._ledger.ends_cut(counted)
 
     def _tell(self, event: AgentEvent) -> None:
         self._watch.tally(self._reading.tally.usage)

@@ -36,8 +36,11 @@ class Ending:
     until: float | None = None
 
 
-def by_stop(result: Object, said: str, worked: bool, now: float) -> Ending:
-    """By the prompt's answer. Words are taken for an error only if they begin like one and nothing was done."""
+def by_stop(result: Object, said: str, worked: bool, now: float, cut: bool = False) -> Ending:
+    """By the prompt's answer. Words are taken for an error only if they begin like one and nothing was done.
+
+    `cut`: the agent's own records say that its model's last answer has no end.
+    """
     reason = text(result, "stopReason")
     if reason in _STOPS:
         hint, error = _STOPS[reason]
@@ -50,7 +53,7 @@ def by_stop(result: Object, said: str, worked: bool, now: float) -> Ending:
         trouble = recognise(last, now)
         if trouble is not None:
             return Ending(True, last, trouble.outcome, trouble.until)
-    if unanswered:
+    if unanswered or cut:
         return Ending(True, f"its model gave no whole answer; last: {last or 'nothing'}", AgentOutcome.model_error)
     return Ending(True)
 

@@ -33,6 +33,21 @@ class GeminiLedger:
         self.model = ""
         self._look()
         self._before = frozenset(self._steps)
+        self._prompted = len(self._steps)
+
+    def prompt(self) -> None:
+        """The next prompt begins."""
+        self._look()
+        self._prompted = len(self._steps)
+
+    def ends_cut(self, counted: int) -> bool:
+        """Whether the prompt's last answer has no end. `counted` is the prompt's input, as told when it was over.
+
+        What came of a stream that was cut after a tool call is recorded like any other answer, but it is not counted.
+        """
+        self._look()
+        given = [usage.input_tokens for usage in self._steps.values()][self._prompted :]
+        return bool(given) and sum(given) - counted >= given[-1] > 0
 
     @property
     def used(self) -> Usage:

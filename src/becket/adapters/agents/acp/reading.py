@@ -9,7 +9,7 @@ from becket.adapters.agents.acp.tally import Tally
 from becket.adapters.agents.acp.tools import Call, ToolCalls
 from becket.adapters.agents.loose import Object, mapping, text
 from becket.adapters.agents.reports import SAID_LIMIT
-from becket.contract.agent import AgentEvent, EventKind
+from becket.contract.agent import AgentEvent, CallState, EventKind
 from becket.contract.base import Json
 
 _PIECES_LIMIT = 10_000
@@ -44,6 +44,7 @@ class Reading:
         self.unknown = 0
         self.refusals: list[str] = []
         self.worked = False  # the running prompt has led to a tool call
+        self.answered = False  # it has said something since the prompt and the last piece of a tool call
 
     def pause(self) -> None:
         """A session is being opened."""
@@ -53,7 +54,7 @@ class Reading:
     def begin(self) -> None:
         """A prompt is sent."""
         self._live, self._awaited = True, True
-        self.said, self.worked = "", False
+        self.said, self.worked, self.answered = "", False, False
 
     def update(self, params: Json) -> None:
         """The parameters of one `session/update`."""
@@ -103,6 +104,7 @@ class Reading:
         if not said:
             return
         self._turn()
+        self.answered = self.answered or kind is EventKind.message
         message = text(told, "messageId")
         if kind is not self._kind or message != self._message or len(self._pieces) > _PIECES_LIMIT:
             self.flush()
@@ -115,12 +117,14 @@ class Reading:
         self.flush()
         if not self._calls.known(text(told, "toolCallId")):
             self._turn()
-        self.worked = True
+        self.worked, self.answered = True, False
         call, event = self._calls.piece(told)
         if not self._calls.running:
             self._awaited = True
         if event is not None:
             self._tell(event)
+            if event.state is CallState.refused:
+                self.refusals.append(event.text)
         return call
 
     def _cost(self, told: Object) -> None:

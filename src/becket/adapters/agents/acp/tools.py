@@ -13,6 +13,8 @@ _CHANGES_FILES = frozenset({"edit", "delete", "move"})
 _STATES = {"completed": CallState.done, "failed": CallState.failed}
 _PATH_KEYS = ("file_path", "filePath", "path", "abs_path", "absolute_path", "notebook_path", "dir_path", "cwd")
 _MOST_CALLS = 10_000
+_DECLINED = ("Path not in workspace", "Blocked: command substitution detected")
+"""How gemini begins what it says of a call that it declines by itself. The second it calls `completed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Call:
     given: str = ""
     touches: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
+    came_of_it: str = ""
 
     def with_more(self, told: Object) -> Call:
         """A later piece says only what is new."""
@@ -44,6 +47,7 @@ class Call:
             given=compact(dict(given)) if given else self.given,
             touches=_each(*self.touches, *diffs, *places, *named),
             edits=_each(*self.edits, *diffs, *(places if kind in _CHANGES_FILES else ())),
+            came_of_it=_came_of_it(told) or self.came_of_it,
         )
 
 
@@ -67,6 +71,8 @@ class ToolCalls:
         """Take in one piece; the event is what is new in it for a person."""
         call = self._learn(told)
         state = _STATES.get(text(told, "status"))
+        if state is not None and call.came_of_it.startswith(_DECLINED):
+            state = CallState.refused
         if call.key in self._over:
             return call, None
         if state is not None:
@@ -97,12 +103,19 @@ class ToolCalls:
         is_edit = bool(call.edits) and state is not CallState.started
         return AgentEvent(
             kind=EventKind.edit if is_edit else EventKind.tool_call,
-            text=call.command or call.title or call.given,
+            text=call.command or call.title or call.given or call.came_of_it,
             tool=call.tool or call.kind or "tool",
             call=call.key,
             state=state,
             paths=tuple(below(self._workspace, path) for path in call.edits) if is_edit else (),
         )
+
+
+def _came_of_it(told: Object) -> str:
+    """What is said of a call that is over."""
+    if text(told, "status") not in _STATES:
+        return ""
+    return next((said for part in objects(told, "content") if (said := text(part, "content", "text"))), "")
 
 
 def _command(given: Object) -> str:
