@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -145,6 +146,11 @@ class Program:
                 send(id=message["id"], result=value)
             else:
                 time.sleep(60)
+        elif name == "until_told_to_go":
+            told = threading.Event()
+            signal.signal(signal.SIGTERM, lambda *_: told.set())
+            told.wait(60)
+            send(id=message["id"], result=value)
         elif name == "hang":
             time.sleep(60)
         return False

@@ -141,6 +141,12 @@ def test_a_program_that_never_answers_ends_with_its_time(stage: Stage) -> None:
     assert report.usage.seconds < 5
 
 
+def test_a_program_that_calls_the_end_of_its_time_a_cancel_is_not_believed(stage: Stage) -> None:
+    """L20: so qwen 0.24 answers when it is told to go."""
+    report = stage.call([{"until_told_to_go": {"stopReason": "cancelled"}}], limits=Limits(seconds=2.5))
+    assert judge(report, ()).outcome is AgentOutcome.limit_reached, report
+
+
 def test_a_missing_program_is_said_without_a_start(stage: Stage) -> None:
     agent = stage.agent()
     agent = type(agent)("helper", agent.config.model_copy(update={"run": "no-such-agent --acp"}), agent.outfit)

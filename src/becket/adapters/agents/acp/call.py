@@ -23,7 +23,7 @@ from becket.adapters.agents.sessions import Sessions, remember_before
 from becket.adapters.agents.watch import Watch
 from becket.contract.agent import RETRYABLE, AgentEvent, AgentOutcome, AgentReport, Around, EventKind, Limits, Usage
 from becket.contract.config import AgentConfig, Price
-from becket.contract.process import ChildResult, ChildSpec, Rein
+from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Rein
 
 _LOOK = 0.1
 """Seconds between two looks at the inbox and the limits while nothing is heard."""
@@ -71,6 +71,8 @@ class Call:
         try:
             ending = await self._converse(spec.tree, brief, session)
             result = await _gone(child, rein, may_leave=isinstance(ending, Ending) and ending.ended)
+            if isinstance(ending, Ending) and ending.hint is AgentOutcome.cancelled and result.end is ChildEnd.timeout:
+                ending = Lost("it stopped when its time was over")  # qwen says `cancelled` when it is told to go
             if isinstance(ending, Lost):
                 last_words = "\n".join(reports.tail_of(self._worn.files.log).splitlines()[-_LAST_LINES:])
                 ending = by_loss(str(ending), result, last_words, self._reading.tally.turns > 0, time.time())
