@@ -66,6 +66,9 @@ EVENTS = {
     "handoff.changed": "The handoff was taken, finished or has expired.",
     "child.started": "A contained process began.",
     "child.ended": "Everything that process started is gone.",
+    "call.booked": "Leave to call an agent, with what it may use; it counts as used until it is settled.",
+    "call.settled": "How the call ended, what it used, and whose word that is; also after the run's end.",
+    "spent": "An action used something of a budget, without a call.",
     "artifacts.dropped": "Retention dropped its logs and other artifacts; the record itself stays.",
     "note": "A remark for people.",
 }

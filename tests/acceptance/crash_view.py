@@ -24,8 +24,10 @@ TOLD = frozenset(Kind) - {
     Kind.phase_entered,
     Kind.cancel_asked,
     Kind.effect_intended,
+    Kind.call_booked,
+    Kind.call_settled,
 }
-"""Events of the story itself; the others tell of workers and processes, of which a crash needs more."""
+"""Events of the story itself; the others tell of workers, processes and calls, of which a crash needs more."""
 
 
 async def view(app: App, folder: Path) -> dict[str, Json]:

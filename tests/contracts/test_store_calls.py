@@ -8,12 +8,26 @@ import sys
 from typing import Any
 
 import pytest
-from store_worlds import START, ManualClock, World, agent_call, claim_again, claimed, contents, every_store, every_world
+from store_worlds import (
+    START,
+    ManualClock,
+    World,
+    agent_call,
+    check_chain,
+    claim_again,
+    claimed,
+    contents,
+    every_store,
+    every_world,
+    recorded,
+    told,
+)
 
 from becket.adapters.store import open_postgres, open_sqlite
 from becket.contract.agent import AgentOutcome, Priced, Usage
-from becket.contract.calls import CallEnd
+from becket.contract.calls import CallEnd, SettledBy
 from becket.contract.errors import Fenced, NotFound
+from becket.contract.events import Event, Kind
 from becket.contract.run import Move
 from becket.contract.store import End, SpendLimit, Store
 
@@ -45,6 +59,46 @@ async def test_a_call_is_recorded_with_its_booking_and_settled_at_what_it_used(
     assert found.end.model_copy(update={"session": end.session}) == end
     assert await store.spent(run_id="run_a", since=START) == {"usd": 0.125, "agent_time": 7.5, "tokens": 15.0}
     assert await store.spent(since=START + 1) == {}, "it counts for the day on which it began"
+
+
+async def of_calls(store: Store, run_id: str) -> list[Event]:
+    events = await store.events(run_id)
+    check_chain(events)
+    return [event for event in events if event.kind in (Kind.call_booked, Kind.call_settled)]
+
+
+@every_store
+async def test_the_chain_tells_what_a_call_may_use_and_what_it_used(store: Store, clock: ManualClock) -> None:
+    await claimed(store, "run_a")
+    await store.begin_call(agent_call(), 1, {"usd": 0.5, "agent_time": 60.0}, (DAY,))
+    clock.forward(10)
+    await store.end_call("c1", ended(by=SettledBy.files), {"usd": 0.125, "agent_time": 7.5, "tokens": 15.0})
+    booked, settled = await of_calls(store, "run_a")
+    assert (booked.kind, booked.at, settled.kind, settled.at) == ("call.booked", START, "call.settled", START + 10)
+    assert told(booked) == {
+        "call": "c1", "iteration": 1, "phase": "act", "step_id": "fix", "agent": "fixer", "driver": "codex",
+        "model": "m", "limits": {"seconds": 60.0, "turns": None, "tokens": 900, "usd": 0.5},
+        "booked": {"usd": 0.5, "agent_time": 60.0},
+    }  # fmt: skip
+    assert told(settled) == {
+        "call": "c1", "agent": "fixer", "outcome": "changed", "by": "files",
+        "usage": ended().usage.model_dump(mode="json"), "used": {"usd": 0.125, "agent_time": 7.5, "tokens": 15.0},
+    }  # fmt: skip
+
+
+@every_store
+async def test_settlements_by_those_who_hold_no_claim_make_no_second_chain(store: Store, clock: ManualClock) -> None:
+    """The run's holder writes its steps, another one settles what an earlier life left, some of it twice."""
+    claim = await claimed(store, "run_a")
+    for number in range(8):
+        await store.begin_call(agent_call(f"c{number}"), 1, {"usd": 0.5}, ())
+    await asyncio.gather(
+        *(store.record("run_a", 1, recorded(claim, f"s{number}")) for number in range(8)),
+        *(store.end_call(f"c{number}", ended(), {"usd": 0.25}) for number in range(8) for _ in range(2)),
+    )
+    settled = [event.data["call"] for event in await of_calls(store, "run_a") if event.kind is Kind.call_settled]
+    assert sorted(settled) == [f"c{number}" for number in range(8)]
+    assert await store.spent() == {"usd": 2.0}
 
 
 @every_store
@@ -100,6 +154,10 @@ async def test_only_the_holder_begins_a_call_and_whoever_made_it_may_settle_it(
     await store.end("run_a", epoch, End(move=Move.complete, reason="x"))
     await store.end_call("c2", ended(), {"usd": 0.75})
     assert await store.spent() == {"usd": 1.0}
+    said = [(event.kind.value, event.data["call"]) for event in await of_calls(store, "run_a")]
+    late = [("call.settled", "c1"), ("call.booked", "c2"), ("call.settled", "c2")]
+    assert said == [("call.booked", "c1"), *late], "also for a claim that is gone, and after the end"
+    assert (await store.events("run_a"))[-2].kind is Kind.run_ended
 
 
 @every_store

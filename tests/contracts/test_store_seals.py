@@ -7,6 +7,7 @@ from typing import Any
 from store_worlds import (
     START,
     ManualClock,
+    agent_call,
     claim_again,
     claimed,
     every_store,
@@ -18,8 +19,10 @@ from store_worlds import (
     wait_for,
 )
 
+from becket.contract.agent import AgentOutcome, Limits, Usage
+from becket.contract.calls import CallEnd
 from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.events import SEALS, Kind, NewEvent
+from becket.contract.events import COVERS, SEALS, Kind, NewEvent
 from becket.contract.handoff import Handoff, HandoffState
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Move, started_as
@@ -117,6 +120,36 @@ async def test_an_effect_is_sealed_as_asked_and_as_settled(store: Store, clock: 
 
 
 @every_store
+async def test_a_call_is_sealed_as_booked_and_as_settled_with_what_it_counts_for(
+    store: Store, clock: ManualClock
+) -> None:
+    await claimed(store, "run_a")
+    call = agent_call(agent="f \0", model="half \ud800", limits=Limits(seconds=0.1 + 0.2, usd=1e-7))
+    await store.begin_call(call, 1, {"usd": 1e-7, "agent_time": 0.1 + 0.2}, ())
+    await check(store, "run_a", "call", "spending")
+    clock.forward(0.1)
+    end = CallEnd(outcome=AgentOutcome.changed, reason="\0 \ud800", until=float("inf"), usage=Usage(usd=1 / 3))
+    await store.end_call("c1", end, {"usd": 1 / 3, "tokens": 7})
+    await check(store, "run_a", "call", "spending")
+    await store.end("run_a", 1, End(move=Move.complete, reason="done"))
+    await check(store, "run_a", "call", "spending")
+
+
+@every_store
+async def test_what_is_used_without_a_call_is_sealed_too(store: Store, clock: ManualClock) -> None:
+    await claimed(store, "run_a")
+    for _ in range(2):
+        await store.reserve("k", "run_a", 1, {"usd": 0.1, "tokens": 5}, ())
+    await check(store, "run_a", "spending")
+    await store.settle_spend("k", {"agent_time": 1.5})
+    await check(store, "run_a", "spending")
+    assert [event.data["used"] for event in await store.events("run_a") if event.kind is Kind.spent] == [
+        {"tokens": 5, "usd": 0.1},
+        {"agent_time": 1.5},
+    ]
+
+
+@every_store
 async def test_what_people_decide_is_sealed_at_every_change(store: Store, clock: ManualClock) -> None:
     await claimed(store, "run_a")
     for number in range(5):
@@ -160,7 +193,7 @@ async def test_the_first_event_holds_what_the_run_was_told(store: Store, clock: 
     awkward = {"subject": "half \ud800 \0", "inputs": AWKWARD, "group": "g", "by": "me \0", "trigger": "t"}
     run_id = await started(store, "run_a", **awkward, autonomy="propose", dry_run=True)
     (created,) = await store.events(run_id)
-    told_at_start = {**started_as(await store.get_run(run_id)), "spec_digest": "spec-1"}
+    told_at_start = {**started_as(await store.get_run(run_id)), "spec_digest": "spec-1", COVERS: ["call", "spending"]}
     assert created.data == told_at_start
 
 

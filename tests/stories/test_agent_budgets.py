@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from becket.app.verify import verify_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.agent import AgentOutcome, Limits, Usage
 from becket.contract.base import Record
 from becket.contract.calls import CallEnd, CallGrant, CallWish
+from becket.contract.events import Kind
 from becket.contract.run import Run, Status, Step, StepState
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.world import World
@@ -186,6 +188,15 @@ def test_a_run_without_a_usd_left_is_not_begun_at_all(shop: Shop) -> None:
     assert (run.reason, shop.made) == ("budget_exhausted", 0)
 
 
+async def told_once_each(world: World, run: Run) -> bool:
+    """Every call is booked once and settled once by the chain, and the chain and the rows agree."""
+    events = await world.store.events(run.run_id)
+    for kind in (Kind.call_booked, Kind.call_settled):
+        told = [event.data["call"] for event in events if event.kind is kind]
+        assert sorted(told) == sorted(call.call_id for call in await world.store.calls(run.run_id))
+    return all(item.ok for item in await verify_run(world.app, run.run_id, rerun=False))
+
+
 @pytest.mark.parametrize(
     ("point", "usd"),
     [
@@ -215,6 +226,7 @@ def test_a_killed_call_stays_booked_until_the_next_life_settles_it(point: str, u
         assert (await shop.world.store.spent(run.run_id))["usd"] == usd
         assert all(call.end is not None for call in await shop.world.store.calls(run.run_id))
         assert len(shop.settled) == (0 if settled_before or booked == 0.0 else 1)
+        assert await told_once_each(shop.world, run)
 
     asyncio.run(story())
 
@@ -237,6 +249,7 @@ def test_a_killed_call_that_nobody_settles_is_paid_in_full(shop: Shop) -> None:
         await shop.world.settle()
         run = await shop.world.store.get_run(run.run_id)
         assert run.detail == {"budget": "this run's usd budget", "used": 5.0, "limit": 5.0}
+        assert await told_once_each(shop.world, run), "with its run over, it is seen that it never began"
 
     asyncio.run(story())
 
@@ -257,6 +270,7 @@ def test_a_run_that_was_taken_over_still_settles_what_it_used(shop: Shop) -> Non
         assert [call.end is not None for call in calls] == [True, True]
         assert shop.settled == []
         assert (await shop.world.store.spent())["usd"] == 4.0
+        assert await told_once_each(shop.world, run)
 
     asyncio.run(story())
 

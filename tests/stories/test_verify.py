@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from verify_stage import Copy, bad, ready, rich_story
 from verify_stories import STORIES, simple, waiting
-from verify_tamperings import TAMPERINGS, write_the_chain_anew
+from verify_tamperings import TAMPERINGS, rewrite, write_the_chain_anew
 
 from becket.app.verify import Checked, verify_run
 from becket.contract.errors import UsageError
-from becket.contract.events import Kind, NewEvent
+from becket.contract.events import COVERS, Kind, NewEvent
 from becket.contract.store import RunFilter
 from becket.testing.world import World
 
@@ -43,8 +43,9 @@ def test_the_copy_holds_and_every_kind_of_row_was_looked_at(copy: Copy) -> None:
     assert bad(found) == []
     seen = {item.what.split()[0] for item in found.checks}
     kinds = {"events", "status", "run", "spec", "steps", "conditions", "receipt", "artifact", "effect"}
-    assert seen == {*kinds, "approval", "handoff"}
-    for table in ("facts", "carried", "steps", "receipts", "artifact_refs", "effects", "approvals", "handoffs"):
+    assert seen == {*kinds, "approval", "handoff", "call", "spent"}
+    tables = ("facts", "carried", "steps", "receipts", "artifact_refs", "effects", "approvals", "handoffs")
+    for table in (*tables, "agent_calls", "spending"):
         assert copy.all(f"SELECT * FROM {table}"), f"the story leaves nothing in {table}, so tampering proves nothing"
 
 
@@ -73,9 +74,92 @@ def test_a_kept_head_stays_good_while_the_run_goes_on_and_no_other_is(copy: Copy
     earlier = copy.one("SELECT digest FROM events WHERE kind = 'run.ended'")["digest"]
     found = copy.verify(f" {earlier.upper()}\n")
     assert found.ok, "a person took the handoff since: that is no forgery"
-    assert "with 1 after it" in found.checks[-1].detail
+    assert "with 3 after it" in found.checks[-1].detail, "and two calls that never began were given back"
     for other in ("", "0" * 64, earlier[:12]):
         assert bad(copy.verify(other)) == ["kept head"]
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (
+            "UPDATE agent_calls SET result = replace(result, '\"usd\":0.125', '\"usd\":0.025') WHERE iteration = 2",
+            "call 2-act-mark-1-2-made: usd was 0.125, the row says 0.025",
+        ),
+        (
+            "UPDATE agent_calls SET result = replace(result, '\"input_tokens\":10', '\"input_tokens\":1')",
+            "call 3-act-mark-1-2-made: input_tokens was 10, the row says 1",
+        ),
+        (
+            "UPDATE agent_calls SET result = replace(result, 'changed', 'crashed')",
+            "call 2-act-mark-1-2-made: outcome was changed, the row says crashed",
+        ),
+        (
+            "UPDATE agent_calls SET limits = replace(limits, '\"usd\":0.5', '\"usd\":5.0') WHERE iteration = 3",
+            "call 3-act-mark-1-2-lost: limit of usd was 0.5, the row says 5",
+        ),
+        (
+            "UPDATE agent_calls SET result = NULL, ended_at = NULL",
+            "call 2-act-mark-1-2-made: outcome was changed, the row says not told",
+        ),
+        (
+            "UPDATE spending SET amount = 0.025 WHERE kind = 'usd' AND key LIKE '%:2:act:mark:1:2:made'",
+            "spent: usd is 0.65, the events add up to 0.75",
+        ),
+        (
+            "UPDATE spending SET amount = 0.025 WHERE kind = 'usd' AND key LIKE '%:2:act:mark:1:2:made'",
+            "call 2-act-mark-1-2-made: what the budgets count for it: it was changed",
+        ),
+        (
+            "DELETE FROM spending WHERE kind = 'usd' AND key LIKE '%:2:act:mark:1:usd'",
+            "spending run: it was changed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_false_figure_is_named_with_what_was_sealed(change: str, finding: str, copy: Copy) -> None:
+    """L23: what was spent is only known if nobody can lower it afterwards."""
+    copy.sql(change)
+    what, _, words = finding.partition(": ")
+    details = [item.detail for item in copy.verify().checks if not item.ok and item.what.startswith(what)]
+    assert [text for text in details if words in text], details
+
+
+OF_CALLS = (Kind.call_booked, Kind.call_settled, Kind.spent)
+
+
+def as_before(*kinds: Kind) -> Callable[[Kind, dict[str, Any]], dict[str, Any] | None]:
+    """A chain from before calls were told of: without those events, and without the word that they are."""
+    return lambda kind, data: None if kind in kinds else {key: value for key, value in data.items() if key != COVERS}
+
+
+def test_calls_from_before_the_events_told_of_them_are_said_to_be_unproven(copy: Copy) -> None:
+    rewrite(copy, as_before(*OF_CALLS))
+    found = copy.verify()
+    assert bad(found) == []
+    said = [item.detail for item in found.checks if item.what in ("calls", "spent", "spending")]
+    assert said == ["4 calls are from before the events told of calls: nothing proves them"]
+    copy.sql("DELETE FROM agent_calls")
+    said = [item.detail for item in copy.verify().checks if item.what in ("calls", "spent", "spending")]
+    assert said == ["is from before the events told of it: nothing proves it"]
+
+
+def test_a_call_that_began_before_the_events_told_of_calls_is_proven_by_its_settlement(copy: Copy) -> None:
+    rewrite(copy, as_before(Kind.call_booked))
+    found = copy.verify()
+    assert bad(found) == []
+    assert [item.what for item in found.checks if item.what.startswith(("call", "spent"))] == [
+        *(f"call {name}" for name in ("2-act-mark-1-2-made", "3-act-mark-1-2-made")),
+        *(f"call {name}" for name in ("3-act-mark-1-2-lost", "2-act-mark-1-2-lost")),
+        "spent",
+    ]
+    copy.sql("UPDATE agent_calls SET result = replace(result, '\"usd\":0.125', '\"usd\":0.025')")
+    assert bad(copy.verify()) == ["call 2-act-mark-1-2-made", "call 3-act-mark-1-2-made"]
+
+
+@pytest.mark.parametrize("kind", OF_CALLS)
+def test_a_chain_that_says_it_tells_of_calls_must(kind: Kind, copy: Copy) -> None:
+    rewrite(copy, lambda told, data: None if told is kind else data)
+    assert bad(copy.verify())
 
 
 def test_no_command_out_of_a_tampered_record_is_run_again(copy: Copy, tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from becket.app.compose import App
 from becket.app.state import find_state
 from becket.app.verify import Verified, verified
 from becket.contract.action import ActionContext, ActionDef, Result
+from becket.contract.agent import AgentOutcome, Limits, Priced, Usage
 from becket.contract.base import Record
+from becket.contract.calls import CallEnd, CallWish
 from becket.contract.condition import Condition, ConditionGroup, Life
 from becket.contract.handoff import HandoffState
 from becket.contract.run import Status
@@ -55,8 +57,22 @@ phases:
 """
 
 
+async def pay(context: ActionContext) -> None:
+    """A call that is settled, one whose end nobody sees, and something that was used without a call."""
+    limits = Limits(seconds=60.0, turns=9, tokens=900, usd=0.5)
+    lost, made = [
+        await context.begin_call(CallWish(label=label, agent="fixer", driver="test", model="m", limits=limits))
+        for label in ("lost", "made")
+    ]
+    assert lost.call_id != made.call_id
+    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=Priced.table)
+    await context.end_call(made, CallEnd(outcome=AgentOutcome.changed, reason="done \0", usage=usage))
+    await context.spend("usd", 0.25)
+
+
 async def mark(context: ActionContext, params: Record) -> Result:
     """Something of every kind, in values that JSON flattens."""
+    await pay(context)
     await context.keep(f"mark {context.run.iteration}".encode(), "mark/of.txt")
     evidence = {"numbered": {10: "ten", 9: "nine"}, "pair": (1, 2), "broken": "half \ud800 \0"}
     return Result(

@@ -67,11 +67,11 @@ def cut_the_end(copy: Copy) -> None:
     )  # fmt: skip
 
 
-def add_event(copy: Copy, kind: Kind, data: dict[str, Any]) -> None:
+def add_event(copy: Copy, kind: Kind, data: dict[str, Any], at: float | None = None) -> None:
     """A well-formed event at the end of the chain."""
     run = copy.one("SELECT * FROM runs")
     event = {
-        "run_id": copy.run_id, "seq": run["event_count"] + 1, "at": run["updated_at"], "kind": kind.value,
+        "run_id": copy.run_id, "seq": run["event_count"] + 1, "at": at or run["updated_at"], "kind": kind.value,
         "data": canonical(data), "previous": run["head"],
     }  # fmt: skip
     values = (copy.run_id, event["seq"], event["at"], event["kind"], json.loads(event["data"]), event["previous"])
@@ -95,6 +95,45 @@ def resettle_an_effect(copy: Copy) -> None:
     row = copy.one("SELECT * FROM effects WHERE iteration = 3")
     row["defer"] = bool(row["defer"])
     add_event(copy, Kind.effect_settled, {"key": row["key"], "state": "done", SEALS: seal("effect", [row])})
+
+
+MADE = "agent_calls WHERE call_id LIKE '%:3:act:mark:1:2:made'"
+
+
+def resettle_a_call(copy: Copy) -> None:
+    """Its usd is lowered everywhere, and a well-formed event with the seals of the changed rows says so."""
+    call_id = copy.one(f"SELECT call_id FROM {MADE}")["call_id"]
+    copy.sql(
+        "UPDATE agent_calls SET result = replace(result, '\"usd\":0.125', '\"usd\":0.025') WHERE call_id = :call",
+        "UPDATE spending SET amount = 0.025 WHERE kind = 'usd' AND key = :call",
+        call=call_id,
+    )
+    seals = seal("call", copy.all(f"SELECT * FROM {MADE}"))
+    seals |= seal("spending", copy.all("SELECT * FROM spending WHERE key = :call", call=call_id))
+    told = json.loads(
+        copy.one("SELECT data FROM events WHERE kind = 'call.settled' AND data LIKE '%:3:act%made%'")["data"]
+    )
+    used = {**told["used"], "usd": 0.025}
+    add_event(copy, Kind.call_settled, {**told, "used": used, "usage": {**told["usage"], "usd": 0.025}, SEALS: seals})
+
+
+def settle_a_call_again(copy: Copy) -> None:
+    """Word for word."""
+    told = copy.one("SELECT data FROM events WHERE kind = 'call.settled' AND data LIKE '%:3:act%made%'")
+    add_event(copy, Kind.call_settled, json.loads(told["data"]))
+
+
+def book_after_the_end(copy: Copy) -> None:
+    """A call that was never made, complete with its row, its booking and their seals."""
+    copy.sql(
+        "INSERT INTO agent_calls SELECT 9999, 'new', run_id, iteration, phase, step_id, loop_id, agent, driver, model, "
+        f"limits, began_at, NULL, NULL FROM {MADE}",
+        "INSERT INTO spending SELECT 'new', kind, run_id, loop_id, amount, at FROM spending WHERE key LIKE '%:3:%made'",
+    )
+    seals = seal("call", copy.all("SELECT * FROM agent_calls WHERE call_id = 'new'"))
+    seals |= seal("spending", copy.all("SELECT * FROM spending WHERE key = 'new'"))
+    booked = {"agent_time": 7.5, "tokens": 15.0, "usd": 0.125}
+    add_event(copy, Kind.call_booked, {"call": "new", "booked": booked, SEALS: seals})
 
 
 def artifact(copy: Copy) -> Path:
@@ -238,6 +277,41 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
     ),
     "a fact is deleted": ("DELETE FROM facts", "fact proven/main@1"),
     "what is carried over is changed": ("UPDATE carried SET value = '{}'", "carried"),
+    "a call is deleted": (f"DELETE FROM {MADE}", "call 3-act-mark-1-2-made"),
+    "a call is made up": (
+        (
+            "INSERT INTO agent_calls SELECT 9999, 'new', run_id, iteration, phase, step_id, loop_id, agent, driver, "
+            f"model, limits, began_at, ended_at, result FROM {MADE}"
+        ),
+        "call new",
+    ),
+    "a call is another agent's": ("UPDATE agent_calls SET agent = 'other'", "call 2-act-mark-1-2-lost"),
+    "a call is another model's": ("UPDATE agent_calls SET model = 'other'", "call 2-act-mark-1-2-lost"),
+    "a call is another step's": ("UPDATE agent_calls SET step_id = 'other'", "call 2-act-mark-1-2-lost"),
+    "a call is another run's": ("UPDATE agent_calls SET run_id = 'run_other'", "call 2-act-mark-1-2-made"),
+    "a call's time is moved": ("UPDATE agent_calls SET began_at = began_at - 1", "call 2-act-mark-1-2-made"),
+    "a call's end is moved": ("UPDATE agent_calls SET ended_at = ended_at + 1", "call 3-act-mark-1-2-made"),
+    "a call's reason is changed": (
+        "UPDATE agent_calls SET result = replace(result, 'done', 'gone')",
+        "call 3-act-mark-1-2-made",
+    ),
+    "a call is settled anew, its seals fit": (resettle_a_call, "events"),
+    "a call is settled twice": (settle_a_call_again, "events"),
+    "a call is booked after the end": (book_after_the_end, "events"),
+    "a call cannot be read": ("UPDATE agent_calls SET result = '{'", "calls"),
+    "a call counts for less": ("UPDATE spending SET amount = 0 WHERE key LIKE '%made'", "call 2-act-mark-1-2-made"),
+    "a call counts for nothing": ("DELETE FROM spending WHERE key LIKE '%:3:%made'", "call 3-act-mark-1-2-made"),
+    "a call counts for another day": ("UPDATE spending SET at = at - 86400", "call 2-act-mark-1-2-lost"),
+    "a call counts for another loop": ("UPDATE spending SET loop_id = 'x'", "call 2-act-mark-1-2-lost"),
+    "a call counts for another run": ("UPDATE spending SET run_id = 'run_other'", "spent"),
+    "something is booked that nobody used": (
+        "INSERT INTO spending SELECT 'new', kind, run_id, loop_id, amount, at FROM spending WHERE kind = 'usd' LIMIT 1",
+        "spending new",
+    ),
+    "what was used without a call is lowered": (
+        "UPDATE spending SET amount = 0.01 WHERE amount = 0.25",
+        "spending run_",
+    ),
     "an artifact is changed on disk": (write_artifact, "artifact"),
     "an artifact is removed from disk": (lambda copy: artifact(copy).unlink(), "artifact"),
     "an artifact's reference is deleted": (
@@ -255,22 +329,23 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
 }
 
 
+def rewrite(copy: Copy, tell: Callable[[Kind, dict[str, Any]], dict[str, Any] | None]) -> None:
+    """The whole chain anew, with every digest: each event as `tell` wants it, or left out."""
+    old = copy.all("SELECT * FROM events ORDER BY seq")
+    copy.sql("DELETE FROM events", "UPDATE runs SET event_count = 0, head = ''")
+    for event in old:
+        data = tell(Kind(event["kind"]), json.loads(event["data"]))
+        if data is not None:
+            add_event(copy, Kind(event["kind"]), data, event["at"])
+
+
 def write_the_chain_anew(copy: Copy) -> None:
     """What somebody can do who writes the database and knows how: a forged step, its seal, and every digest after."""
     copy.sql("UPDATE steps SET note = 'forged' WHERE id = 'say' AND iteration = 1")
     fits = seal("step", [copy.one("SELECT * FROM steps WHERE id = 'say' AND iteration = 1")])
-    previous = ""
-    for event in copy.all("SELECT * FROM events ORDER BY seq"):
-        data = json.loads(event["data"])
-        data |= (
-            {SEALS: data[SEALS] | {name: fits.get(name, old) for name, old in data[SEALS].items()}}
-            if SEALS in data
-            else {}
-        )
-        digest = event_digest(event["run_id"], event["seq"], event["at"], event["kind"], data, previous)
-        copy.sql(
-            "UPDATE events SET data = :data, previous = :previous, digest = :digest WHERE seq = :seq",
-            data=canonical(data), previous=previous, digest=digest, seq=event["seq"],
-        )  # fmt: skip
-        previous = digest
-    copy.sql("UPDATE runs SET head = :head", head=previous)
+
+    def forged(_: Kind, data: dict[str, Any]) -> dict[str, Any]:
+        seals = data.get(SEALS, {})
+        return data | ({SEALS: {name: fits.get(name, old) for name, old in seals.items()}} if seals else {})
+
+    rewrite(copy, forged)

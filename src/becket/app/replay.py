@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from becket.contract.base import Json
 from becket.contract.condition import Condition, Life
 from becket.contract.effect import SETTLED
-from becket.contract.events import OF_STEPS, SEALS, Event, Kind
+from becket.contract.events import COVERS, OF_STEPS, SEALS, Event, Kind
 from becket.contract.run import Run, Status, Step, started_as
 
 AFTER_END = frozenset(
@@ -16,6 +17,8 @@ AFTER_END = frozenset(
         Kind.approval_decided,
         Kind.handoff_changed,
         Kind.child_ended,
+        Kind.call_settled,
+        Kind.spent,
         Kind.artifacts_dropped,
         Kind.note,
     }
@@ -38,6 +41,14 @@ _AT_FIRST: dict[str, Json] = {
 }  # fmt: skip
 
 
+@dataclass(slots=True)
+class ToldCall:
+    """A call of an agent: what it was booked at, and what was settled."""
+
+    booked: dict[str, Json] = field(default_factory=dict)
+    settled: dict[str, Json] = field(default_factory=dict)
+
+
 def as_it_stands(run: Run) -> dict[str, Json]:
     """The fields of a run's row that its events tell of."""
     now = {name: getattr(run, name) for name in _AT_FIRST}
@@ -53,6 +64,9 @@ class Replay:
         self.seals: dict[str, str] = {}
         self.conditions: dict[tuple[str, str], Condition] = {}
         self.dropped = 0
+        self.covers: frozenset[str] = frozenset()
+        self.calls: dict[str, ToldCall] = {}
+        self.amounts: dict[str, dict[str, float]] = {}
         self.problems: list[str] = []
         self._steps = steps
         self._settled: set[str] = set()
@@ -80,7 +94,8 @@ class Replay:
             if self.seals.get(name, seal) != seal and (name.split()[0] in WRITTEN_ONCE or name in self._settled):
                 self.problems.append(f"event {event.seq} tells of {name} anew")
             self.seals[name] = seal
-            if name.startswith("effect ") and event.data["state"] in SETTLED:
+            effect_settled = name.startswith("effect ") and event.data["state"] in SETTLED
+            if effect_settled or event.kind is Kind.call_settled:
                 self._settled.add(name)
 
     def _raised_by(self, name: str) -> tuple[Condition, ...]:
@@ -95,6 +110,7 @@ class Replay:
     def created(self, event: Event) -> None:
         self.status = Status.queued
         self.run = {**_AT_FIRST, **event.data}
+        self.covers = frozenset(event.data.get(COVERS, ()))
 
     def iteration(self, event: Event) -> None:
         data = event.data
@@ -125,6 +141,25 @@ class Replay:
     def migrated(self, event: Event) -> None:
         self.run["spec_digest"] = event.data["to"]
 
+    def call_booked(self, event: Event) -> None:
+        call = event.data["call"]
+        if call in self.calls:
+            self.problems.append(f"event {event.seq} books the call {call} anew")
+        self.calls[call] = ToldCall(booked=event.data)
+        self.amounts[call] = event.data["booked"]
+
+    def call_settled(self, event: Event) -> None:
+        """A call that began before a run told of its calls is settled without a booking."""
+        call = event.data["call"]
+        known = self.calls.setdefault(call, ToldCall())
+        if known.settled or (not known.booked and "call" in self.covers):
+            self.problems.append(f"event {event.seq} settles the call {call}, which was not open")
+        known.settled = event.data
+        self.amounts[call] = event.data["used"]
+
+    def spent(self, event: Event) -> None:
+        self.amounts[event.data["key"]] = event.data["used"]
+
     def artifacts_dropped(self, event: Event) -> None:
         self.dropped += int(event.data["count"])
         self.seals = {name: seal for name, seal in self.seals.items() if not name.startswith("artifact ")}
@@ -140,5 +175,8 @@ _TELL = {
     Kind.run_unheld: Replay.held,
     Kind.run_migrated: Replay.migrated,
     Kind.cancel_asked: Replay.cancel_asked,
+    Kind.call_booked: Replay.call_booked,
+    Kind.call_settled: Replay.call_settled,
+    Kind.spent: Replay.spent,
     Kind.artifacts_dropped: Replay.artifacts_dropped,
 }

@@ -16,8 +16,10 @@ from typing import TypeVar
 
 from becket.app.again import left_out, repeat
 from becket.app.compose import App
+from becket.app.paid import Books, check_payments
 from becket.app.proofs import check_proofs
 from becket.app.replay import Replay, as_it_stands
+from becket.contract.calls import AgentCall
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect, EffectState
 from becket.contract.errors import NotFound, UsageError
@@ -67,6 +69,8 @@ class _Rows:
     effects: tuple[Effect, ...] = ()
     approvals: tuple[Approval, ...] = ()
     handoffs: tuple[Handoff, ...] = ()
+    calls: tuple[AgentCall, ...] = ()
+    spent: dict[str, float] = field(default_factory=dict)
     seals: dict[str, str] = field(default_factory=dict)
     broken: list[Checked] = field(default_factory=list)
 
@@ -97,7 +101,8 @@ async def verified(app: App, run_id: str, rerun: bool, head: str | None = None) 
     ]
     checks += await _proofs(app, rows)
     provable = all(item.ok for item in checks)
-    checks += [*_artifacts(app, rows, told), *_effects(rows, told), *_people(rows, told), *_rest(rows, told)]
+    checks += [*_artifacts(app, rows, told), *_effects(rows, told), *_people(rows, told)]
+    checks += [*_payments(rows, told), *_rest(rows, told)]
     if head is not None:
         checks.append(_kept(rows.events, head.strip().lower()))
     if rerun:
@@ -127,6 +132,8 @@ async def _read_once(app: App, run: Run) -> _Rows:
     rows.effects = await _readable(rows, "effects", store.effects(run.run_id), ())
     rows.approvals = await _readable(rows, "approvals", store.approvals(run.run_id), ())
     rows.handoffs = await _readable(rows, "handoffs", store.handoffs(run_id=run.run_id), ())
+    rows.calls = await _readable(rows, "calls", store.calls(run.run_id), ())
+    rows.spent = await store.spent(run_id=run.run_id)
     rows.seals = await store.seals(run.run_id)
     return rows
 
@@ -300,6 +307,11 @@ def _people(rows: _Rows, told: Replay) -> list[Checked]:
     about |= {row_name("handoff", one.handoff_id): f"{one.state}: {one.reason}" for one in rows.handoffs}
     names = [*_names(rows, told, "approval"), *_names(rows, told, "handoff")]
     return [_line(name, about.get(name, "?"), _trouble(rows, told, name)) for name in names]
+
+
+def _payments(rows: _Rows, told: Replay) -> list[Checked]:
+    books = Books(rows.run, rows.calls[::-1], rows.seals, rows.spent)
+    return [_line(one.what, one.about, one.trouble) for one in check_payments(books, told)]
 
 
 def _rest(rows: _Rows, told: Replay) -> Iterable[Checked]:

@@ -81,6 +81,19 @@ def _handoff_changed(data: Data) -> str:
     return f"{data['handoff_id']} is {data['state']}{' by ' + data['by'] if data.get('by') else ''}"
 
 
+def _call_booked(data: Data) -> str:
+    return f"{data['agent']} may use {_amounts(data['booked'])}"
+
+
+def _call_settled(data: Data) -> str:
+    return f"{data['agent']} {data['outcome'].replace('_', ' ')}, used {_amounts(data['used'])}"
+
+
+def _amounts(amounts: Mapping[str, float]) -> str:
+    said = [took(amount) if kind == "agent_time" else f"{amount:.10g} {kind}" for kind, amount in amounts.items()]
+    return ", ".join(said) or "nothing"
+
+
 _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.run_created: _created,
     Kind.run_claimed: lambda data: f"at work (worker {data['worker']}, segment {data['segment']})",
@@ -108,6 +121,9 @@ _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.handoff_changed: _handoff_changed,
     Kind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
     Kind.child_ended: lambda data: f"process {data['pid']} is gone",
+    Kind.call_booked: _call_booked,
+    Kind.call_settled: _call_settled,
+    Kind.spent: lambda data: f"used {_amounts(data['used'])}",
     Kind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",
     Kind.note: lambda data: str(data.get("text") or evidence(data)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 from pydantic import Field
 
@@ -33,6 +34,15 @@ class CallGrant(Record):
     cut_by: tuple[str, ...] = ()  # the budgets that allowed less than was wished, in words
 
 
+class SettledBy(StrEnum):
+    """Whose word it is what a call used."""
+
+    report = "report"  # that of whoever made the call, and saw its end
+    files = "files"  # nobody saw its end; its files tell
+    never_made = "never_made"  # there was leave for it, and it never began
+    booking = "booking"  # what was told is no amount; what was booked counts
+
+
 class CallEnd(Record):
     """How a call ended, by our judgement."""
 
@@ -44,6 +54,7 @@ class CallEnd(Record):
     model: str = ""
     version: str = ""
     over: tuple[str, ...] = ()  # limits that were overshot, in words
+    by: SettledBy = SettledBy.report
 
 
 class AgentCall(Record):
@@ -80,17 +91,19 @@ def folder_of(run_id: str, call_id: str) -> str:
 
 def end_by_files(call: AgentCall, agents: Agents, files: CallFiles) -> CallEnd | None:
     """The end of a call that nobody saw end, as far as its files tell; None: it may have used all that it may."""
+    if not files.folder.exists():  # it is made right before the call
+        why = "Becket was stopped before it began"
+        return CallEnd(outcome=AgentOutcome.cancelled, reason=why, model=call.model, by=SettledBy.never_made)
     used = _used(call, agents, files)
     if used is None:
         return None
-    why = "Becket was stopped while it was at work"
-    over = overshot(used, call.limits)
-    return CallEnd(outcome=AgentOutcome.cancelled, reason=why, usage=used, model=call.model, over=over)
+    return CallEnd(
+        outcome=AgentOutcome.cancelled, reason="Becket was stopped while it was at work", usage=used, model=call.model,
+        over=overshot(used, call.limits), by=SettledBy.files,
+    )  # fmt: skip
 
 
 def _used(call: AgentCall, agents: Agents, files: CallFiles) -> Usage | None:
-    if not files.folder.exists():
-        return Usage()  # it is made right before the call: there was leave for one, and it never began
     try:
         return agents.get(call.agent).used(files)
     except UsageError:

@@ -11,6 +11,11 @@ from becket.contract.base import Json, Record, digest_of
 SEALS = "seals"
 """Where an event's data holds the seals of the rows it tells of: name -> digest of the row as it was written."""
 
+COVERS = "covers"
+"""Where `run.created` names kinds of rows that not every chain tells of. Of a kind that is missing there, a row without
+an event may be from a time before such rows had one.
+"""
+
 
 def row_name(kind: str, *key: object) -> str:
     """What a row is called among the seals: `step 1/act/fix`."""
@@ -44,6 +49,9 @@ class Kind(StrEnum):
     handoff_changed = "handoff.changed"
     child_started = "child.started"
     child_ended = "child.ended"
+    call_booked = "call.booked"
+    call_settled = "call.settled"
+    spent = "spent"
     artifacts_dropped = "artifacts.dropped"
     note = "note"
 

@@ -450,14 +450,14 @@ class HouseStore(Protocol):
     async def reserve(
         self, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
     ) -> str | None:
-        """Book amounts before a call, unless a limit would be passed: then its name, and nothing is booked.
+        """Book amounts, unless a limit would be passed: then its name, and nothing is booked. An event tells of it.
 
         The same key books once.
         """
         ...
 
     async def settle_spend(self, key: str, amounts: dict[str, float]) -> None:
-        """Replace what was reserved by what was used."""
+        """Replace what was reserved by what was used. An event tells of it, also after the run's end."""
         ...
 
     async def begin_call(
@@ -465,13 +465,15 @@ class HouseStore(Protocol):
     ) -> str | None:
         """Record a call that is about to be made and book what it may use, or name the limit that forbids it.
 
-        One transaction. The same call_id begins once: then None, and nothing is booked again.
+        One transaction, with the event that seals the call. The same call_id begins once: then None, and nothing is
+        booked again.
         """
         ...
 
     async def end_call(self, call_id: str, end: CallEnd, amounts: dict[str, float]) -> None:
-        """Record how it ended and replace the booking by what was used. A second end of the same call changes nothing;
-        a run that was taken over in the meantime may still settle what it used. Raises NotFound.
+        """Record how it ended and replace the booking by what was used, with the event that seals both. A second end
+        of the same call changes nothing; no claim is needed: whoever knows what a call used may settle it, after the
+        run was taken over and after its end too. Raises NotFound.
         """
         ...
 

@@ -26,6 +26,7 @@ from becket.contract.calls import (
     CallEnd,
     CallGrant,
     CallWish,
+    SettledBy,
     amounts_used,
     booking,
     end_by_files,
@@ -136,8 +137,12 @@ async def end(store: Store, grant: CallGrant, ended: CallEnd) -> None:
     call_made()
     amounts = amounts_used(ended.usage, grant.limits)
     usage = ended.usage.model_copy(update={"seconds": amounts["agent_time"], "usd": amounts["usd"]})
-    over = ended.over or overshot(usage, grant.limits)
-    await _settle(store, grant.call_id, ended.model_copy(update={"usage": usage, "over": over}), amounts)
+    settled = {
+        "usage": usage,
+        "over": ended.over or overshot(usage, grant.limits),
+        "by": ended.by if usage == ended.usage else SettledBy.booking,
+    }
+    await _settle(store, grant.call_id, ended.model_copy(update=settled), amounts)
     call_settled()
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from becket.actions.mail import MAIL
 from becket.adapters.agents.inbox import Inbox, put
+from becket.app.verify import verify_run
 from becket.contract.agent import Agent, AgentOutcome, Usage
-from becket.contract.calls import AgentCall
+from becket.contract.calls import AgentCall, SettledBy
 from becket.contract.run import Run, Status, Step
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
@@ -303,9 +304,11 @@ def test_a_call_whose_end_nobody_saw_is_settled_by_its_files_or_its_booking_stan
         if told is None:
             assert before.end is None
             assert (await world.store.spent(run_id=run.run_id))["usd"] == pytest.approx(2 + after.end.usage.usd)
+            said = [item.detail for item in await verify_run(world.app, run.run_id, rerun=False) if item.ok]
+            assert "first, nobody saw its end: its booking stands" in said
         else:
             assert before.end is not None
-            assert (before.end.outcome, before.end.usage) == ("cancelled", told)
+            assert (before.end.outcome, before.end.usage, before.end.by) == ("cancelled", told, SettledBy.files)
 
     asyncio.run(story())
 
@@ -324,7 +327,7 @@ def test_leave_for_a_call_that_never_began_costs_nothing(tmp_path: Path) -> None
         before, after = await calls_of(world, run)
         assert before.end is not None
         assert after.end is not None
-        assert before.end.usage == Usage()
+        assert (before.end.usage, before.end.by) == (Usage(), SettledBy.never_made)
         assert (await world.store.spent(run_id=run.run_id))["usd"] == after.end.usage.usd
 
     asyncio.run(story())

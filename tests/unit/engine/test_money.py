@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from becket.adapters.store import open_memory
 from becket.contract.agent import AgentOutcome, Limits, Usage
-from becket.contract.calls import KINDS, BudgetSpent, CallEnd, CallGrant, CallWish, amounts_used, booking
+from becket.contract.calls import KINDS, BudgetSpent, CallEnd, CallGrant, CallWish, SettledBy, amounts_used, booking
 from becket.contract.config import Budgets
 from becket.contract.errors import ActionFailed, StoreUnavailable
 from becket.contract.run import NewRun, Run, Subject
@@ -366,6 +366,7 @@ def test_a_call_that_tells_nonsense_is_booked_and_shown_at_all_it_might_have_use
         (call,) = await house.store.calls()
         assert call.end is not None
         assert call.end.usage == Usage(seconds=600.0, output_tokens=5, usd=0.25)
+        assert call.end.by is SettledBy.booking
 
     asyncio.run(story())
 

@@ -8,15 +8,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from becket.adapters.store import money
-from becket.adapters.store.locked import fenced
+from becket.adapters.store.locked import fenced, find_and_lock
 from becket.adapters.store.rows import dumps, loads, plain
+from becket.adapters.store.sealing import row_seals
 from becket.adapters.store.tables import agent_calls
 from becket.adapters.store.tx import Row, Tx
+from becket.contract.base import Json
 from becket.contract.calls import AgentCall, CallEnd
 from becket.contract.errors import NotFound
+from becket.contract.events import Kind
 from becket.contract.store import SpendLimit
 
-_CALL = sa.select(agent_calls).where(agent_calls.c.call_id == sa.bindparam("call_id")).with_for_update()
+_ADD = sa.insert(agent_calls)
+_CALL = sa.select(agent_calls).where(agent_calls.c.call_id == sa.bindparam("call_id"))
+_LOCK = _CALL.with_for_update()
 _END = sa.update(agent_calls).where(agent_calls.c.call_id == sa.bindparam("this"))
 
 
@@ -24,19 +29,36 @@ def begin_call(
     tx: Tx, call: AgentCall, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
 ) -> str | None:
     run = fenced(tx, call.run_id, epoch)
+    if tx.one(_CALL, call_id=call.call_id) is not None:
+        return None
     refused = money.book(tx, run, call.call_id, amounts, limits)
     if refused is None:
-        tx.add_new(agent_calls, {**_row(call), "loop_id": run["loop_id"], "began_at": tx.now})
+        row = _row(call)
+        tx.run(_ADD, {**row, "loop_id": run["loop_id"], "began_at": tx.now})
+        said = {name: row[name] for name in ("iteration", "phase", "step_id", "agent", "driver", "model")}
+        allowed = {"limits": call.limits.model_dump(mode="json"), "booked": amounts}
+        run.add(Kind.call_booked, {"call": call.call_id, **said, **allowed, **_seals(tx, call.call_id)})
+        run.save()
     return refused
 
 
 def end_call(tx: Tx, call_id: str, end: CallEnd, amounts: dict[str, float]) -> None:
     known = tx.one(_CALL, call_id=call_id)
-    if known is None:
+    run = None if known is None else find_and_lock(tx, known.run_id)  # the run's lock comes first, as everywhere
+    row = None if run is None else tx.one(_LOCK, call_id=call_id)
+    if run is None or row is None:
         raise NotFound(f"no call {call_id!r} was begun here; begin a call before you end it")
-    if known.ended_at is None:
-        money.settle_spend(tx, call_id, amounts)
-        tx.run(_END, {"this": call_id, "ended_at": tx.now, "result": dumps(end.model_dump(mode="json"))})
+    if row.ended_at is None:
+        told = end.model_dump(mode="json")
+        money.replace(tx, call_id, amounts)
+        tx.run(_END, {"this": call_id, "ended_at": tx.now, "result": dumps(told)})
+        said = {"call": call_id, "agent": row.agent, **{name: told[name] for name in ("outcome", "by", "usage")}}
+        run.add(Kind.call_settled, {**said, "used": amounts, **_seals(tx, call_id)})
+        run.save()
+
+
+def _seals(tx: Tx, call_id: str) -> dict[str, Json]:
+    return row_seals(tx, call_id, "call", "spending")
 
 
 def list_calls(tx: Tx, run_id: str | None = None, since: float = 0, limit: int | None = None) -> tuple[AgentCall, ...]:

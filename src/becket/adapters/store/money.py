@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from becket.adapters.store.locked import LockedRun, fenced
+from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
+from becket.adapters.store.sealing import row_seals
 from becket.adapters.store.tables import spending
-from becket.adapters.store.tx import Tx
+from becket.adapters.store.tx import Row, Tx
 from becket.contract.errors import NotFound
+from becket.contract.events import Kind
 from becket.contract.store import SpendLimit
 
 _BOOKING = ""
@@ -26,11 +28,19 @@ _ADD_ROWS = sa.insert(spending)
 def reserve(
     tx: Tx, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
 ) -> str | None:
-    return book(tx, fenced(tx, run_id, epoch), key, amounts, limits)
+    run = fenced(tx, run_id, epoch)
+    if tx.one(_KNOWN, key=key) is not None:
+        return None
+    refused = book(tx, run, key, amounts, limits)
+    if refused is None:
+        _tell(run, key, amounts)
+    return refused
 
 
 def book(tx: Tx, run: LockedRun, key: str, amounts: dict[str, float], limits: Sequence[SpendLimit]) -> str | None:
-    """Book once per key, or name the limit that would be passed. The sums and the booking are one: see the mutex."""
+    """Book once per key, or name the limit that would be passed. The sums and the booking are one: see the mutex.
+    Whoever books tells of it.
+    """
     if limits:
         tx.mutex(["spending"])  # a limit may span runs and loops
     if tx.one(_KNOWN, key=key) is not None:
@@ -44,9 +54,27 @@ def book(tx: Tx, run: LockedRun, key: str, amounts: dict[str, float], limits: Se
 
 
 def settle_spend(tx: Tx, key: str, amounts: dict[str, float]) -> None:
+    run = find_and_lock(tx, _booking(tx, key).run_id)
+    replace(tx, key, amounts)
+    if run is not None:
+        _tell(run, key, amounts)
+
+
+def _tell(run: LockedRun, key: str, amounts: dict[str, float]) -> None:
+    run.add(Kind.spent, {"key": key, "used": amounts, **row_seals(run.tx, key, "spending")})
+    run.save()
+
+
+def _booking(tx: Tx, key: str) -> Row:
     known = tx.one(_KNOWN, key=key)
     if known is None:
         raise NotFound(f"nothing was booked under {key!r}; reserve before you settle")
+    return known
+
+
+def replace(tx: Tx, key: str, amounts: dict[str, float]) -> None:
+    """The booking by what was used. Within the lock of the run; whoever replaces tells of it."""
+    known = _booking(tx, key)
     tx.run(_DROP_AMOUNTS, {"this": key})
     _add(tx, key, known.run_id, known.loop_id, known.at, amounts)
 

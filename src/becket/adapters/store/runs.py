@@ -11,10 +11,11 @@ from becket.adapters.store.links import adopt, link
 from becket.adapters.store.locked import LockedRun, lock
 from becket.adapters.store.lookup import by_prefix
 from becket.adapters.store.rows import dumps, maybe_plain, plain, run_of, short_key
+from becket.adapters.store.sealing import SEALED_LATER
 from becket.adapters.store.tables import links, origins, runs, specs
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.errors import UsageError
-from becket.contract.events import Kind
+from becket.contract.events import COVERS, Kind
 from becket.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status, started_as
 from becket.contract.store import RunFilter
 
@@ -146,7 +147,8 @@ def _insert(tx: Tx, new: NewRun) -> Run:
     if new.parent is not None:
         link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
-    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **started_as(run.record())})
+    covers = {COVERS: list(SEALED_LATER)}
+    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **started_as(run.record()), **covers})
     run.save()
     return run.record()
 

@@ -11,7 +11,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from becket.adapters.store.tables import approvals, artifact_refs, carried, effects, facts, handoffs, receipts, steps
+from becket.adapters.store.tables import (
+    agent_calls,
+    approvals,
+    artifact_refs,
+    carried,
+    effects,
+    facts,
+    handoffs,
+    receipts,
+    spending,
+    steps,
+)
 from becket.adapters.store.tx import Tx
 from becket.contract.base import Json, digest_of
 from becket.contract.effect import SETTLED
@@ -26,8 +37,13 @@ _KEPT: dict[str, tuple[sa.Table, tuple[str, ...]]] = {
     "handoff": (handoffs, ("handoff_id",)),
     "fact": (facts, ("fact", "subject_key")),
     "carried": (carried, ("run_id",)),
+    "call": (agent_calls, ("call_id",)),
+    "spending": (spending, ("key",)),
 }
 """What is sealed, and the columns that name a row of it."""
+
+SEALED_LATER = ("call", "spending")
+"""Of these, journals hold rows from before they were sealed: a run says at its start that it seals them."""
 
 _SETTLED = frozenset(state.value for state in SETTLED)
 _IN_FLIGHT = ("settle_at", "next_at", "updated_at")
@@ -51,6 +67,8 @@ _OF_RUN = {
 
 def seal(kind: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Seals by name; in the order of the rows."""
+    if kind == "spending":
+        return _together(rows)
     key = _KEPT[kind][1]
     return {row_name(kind, *(row[name] for name in key)): _seal(kind, row) for row in rows}
 
@@ -60,6 +78,14 @@ def _seal(kind: str, row: Mapping[str, Any]) -> str:
     if kind == "effect":  # until it is settled it changes from attempt to attempt, and no event tells of that
         values = _SETTLED_EFFECT if row["state"] in _SETTLED else _ASKED
     return digest_of(values(row))
+
+
+def _together(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """All amounts of a key have one seal: a settlement replaces them all, and not by the same kinds."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for row in sorted(rows, key=itemgetter("key", "kind")):
+        found.setdefault(row_name("spending", row["key"]), []).append(_SEALED["spending"](row))
+    return {name: digest_of(amounts) for name, amounts in found.items()}
 
 
 def of_run(tx: Tx, run_id: str) -> dict[str, str]:
@@ -72,6 +98,14 @@ def of_run(tx: Tx, run_id: str) -> dict[str, str]:
 
 def row_seal(tx: Tx, kind: str, key: str) -> dict[str, Json]:
     """For an event's data: the seal of the one row of this key, as it stands."""
-    table, (name,) = _KEPT[kind]
-    rows = tx.all(sa.select(table).where(table.c[name] == key))
-    return {SEALS: seal(kind, (dict(row._mapping) for row in rows))}
+    return row_seals(tx, key, kind)
+
+
+def row_seals(tx: Tx, key: str, *kinds: str) -> dict[str, Json]:
+    """For an event's data: the seals of what has this key in these tables, as it stands."""
+    found: dict[str, str] = {}
+    for kind in kinds:
+        table, (name,) = _KEPT[kind]
+        rows = tx.all(sa.select(table).where(table.c[name] == key))
+        found |= seal(kind, (dict(row._mapping) for row in rows))
+    return {SEALS: found}

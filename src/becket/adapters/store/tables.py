@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest revision under `migrations`; `create_all` of this module builds exactly that."""
 
 
