@@ -107,11 +107,24 @@ class GitRepository:
             return revision
         if revision.startswith("refs/heads/") and not ref_problem(revision) and (value := await self.value(revision)):
             return value
+        if SHA.fullmatch(revision) and (commit := await self._known_commit(revision)):
+            return commit
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         output = await run(self._place, *command, ok=(0, 1, 128))
         if output.code == 128 and output.stderr:  # silent where the revision is well formed and leads nowhere
             raise GitCommandFailed(command, self._place.cwd, output.code, output.stderr)
         return output.text or None
+
+    async def _known_commit(self, name: str) -> str | None:
+        """Asked for together with its tree: whoever names a commit in full mostly wants that next."""
+        asked = f"{name}^{{commit}}\n{name}^{{tree}}\n".encode()
+        output = await run(self._place, "cat-file", "--batch-check=%(objectname)", stdin=asked)
+        commit, tree = output.text.splitlines()
+        if not SHA.fullmatch(commit):
+            return None
+        if SHA.fullmatch(tree):
+            self._remember_tree(commit, tree)
+        return commit
 
     async def value(self, ref: str) -> str | None:
         """What a full ref name holds, unpeeled; None if it does not exist."""
@@ -122,10 +135,13 @@ class GitRepository:
             return self._trees[commit]
         output = await run(self._place, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
         if SHA.fullmatch(commit) and commit != output.text:  # neither a name, which may move, nor a tree
-            if len(self._trees) >= MOST_REMEMBERED:
-                self._trees.clear()
-            self._trees[commit] = output.text
+            self._remember_tree(commit, output.text)
         return output.text
+
+    def _remember_tree(self, commit: str, tree: str) -> None:
+        if len(self._trees) >= MOST_REMEMBERED:
+            self._trees.clear()
+        self._trees[commit] = tree
 
     async def refs(self) -> Mapping[str, str]:
         """HEAD is told as `ref: refs/heads/...` unless it is detached: a switch of branch counts as a move."""
@@ -159,6 +175,8 @@ class GitRepository:
         return {_path(name): f"{meta[:6].decode()} {meta.split(b' ')[2].decode()}" for meta, _, name in entries}
 
     async def contains(self, commit: str, ancestor: str) -> bool:
+        if commit == ancestor and commit in self._trees:
+            return True
         asked = ("merge-base", "--is-ancestor", ancestor, commit)
         return (await run(self._place, *asked, ok=(0, 1))).code == 0
 
