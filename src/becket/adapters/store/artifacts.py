@@ -42,11 +42,14 @@ class FileArtifacts:
 
     def put(self, content: bytes | Path) -> tuple[str, int]:
         # What is hashed is our own copy: the file may still grow or change while it is read.
+        small = content if isinstance(content, bytes) else _small(content)
+        if small is not None and self._young_again(digest := hashlib.sha256(small).hexdigest()):
+            return digest, len(small)
         handle, name = tempfile.mkstemp(dir=self._incoming)
         copy = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
-                digest, size = _fill(file, content)
+                digest, size = _fill(file, content if small is None else small)
                 file.flush()
                 os.fchmod(file.fileno(), 0o400)
                 os.fsync(file.fileno())
@@ -55,11 +58,17 @@ class FileArtifacts:
             copy.unlink(missing_ok=True)
         return digest, size
 
+    def _young_again(self, digest: str) -> bool:
+        """True if it is here already. Newly wanted: whoever removes old content must see that it is young again."""
+        try:
+            os.utime(self._place(digest))
+        except FileNotFoundError:
+            return False
+        return True
+
     def _adopt(self, copy: Path, digest: str) -> None:
         place = self._place(digest)
-        if place.exists():
-            # Newly wanted: whoever removes old content must see that it is young again.
-            os.utime(place)
+        if self._young_again(digest):
             return
         if not place.parent.exists():
             place.parent.mkdir(exist_ok=True, mode=0o700)
@@ -108,6 +117,13 @@ class FileArtifacts:
         if not _DIGEST.fullmatch(digest):
             raise NotFound(f"{digest!r} is not the digest of an artifact; it has 64 characters of 0-9 and a-f")
         return self._folder / digest[:2] / digest[2:]
+
+
+def _small(path: Path) -> bytes | None:
+    """The content of a file that memory surely has room for."""
+    with path.open("rb") as file:
+        content = file.read(_CHUNK)
+    return content if len(content) < _CHUNK else None
 
 
 def _fill(file: BinaryIO, content: bytes | Path) -> tuple[str, int]:
