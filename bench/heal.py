@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -98,35 +98,36 @@ def cpu() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def script_cycles(folder: Path, rounds: int) -> dict[str, list[float]]:
-    env = script_environment()
-    figures: dict[str, list[float]] = {"green": [], "red": []}
-    used: list[float] = []
+class Cycles:
+    """One way to heal on a repository of its own: what every cycle took, and the CPU of the green ones."""
 
-    def once() -> float:
+    def __init__(self, folder: Path, once: Callable[[], Awaitable[float]]) -> None:
+        self._folder = folder
+        self._once = once
+        self.figures: dict[str, list[float]] = {"green": [], "red": [], "cpu": []}
+
+    async def turn(self, number: int, color: str) -> None:
+        change(self._folder, number, red=color == "red")
+        before = cpu()
+        self.figures[color].append(await self._once())
+        self.figures["cpu"] += [cpu() - before] if color == "green" else []
+        if (self._folder / "value.txt").read_text() != "good\n":
+            raise SystemExit(f"{self._folder.name} did not repair it")
+
+
+def script_once(folder: Path) -> Callable[[], Awaitable[float]]:
+    env = script_environment()
+
+    async def once() -> float:
         begin_at = time.perf_counter()
-        subprocess.run(["sh", str(SCRIPT), str(folder), "once"], env=env, check=True)
+        subprocess.run(["sh", str(SCRIPT), str(folder), "once"], env=env, check=True)  # noqa: ASYNC221 - all that runs
         return time.perf_counter() - begin_at
 
-    once()
-    for number in range(rounds):
-        for color, taken in figures.items():
-            change(folder, number, red=color == "red")
-            before = cpu()
-            taken.append(once())
-            used += [cpu() - before] if color == "green" else []
-            if (folder / "value.txt").read_text() != "good\n":
-                raise SystemExit("the script did not repair it")
-    return figures | {"cpu": used}
+    return once
 
 
-async def becket_cycles(folder: Path, rounds: int) -> dict[str, list[float]]:
+def becket_once(app: App) -> Callable[[], Awaitable[float]]:
     """A warm engine, as in the daemon: from the start of the run to its end, journal on disk."""
-    state = find_state(folder).make()
-    app = App(state, open_sqlite(state.database))
-    await app.store.join(app.worker("daemon", time.time()), alone=True)
-    figures: dict[str, list[float]] = {"green": [], "red": []}
-    used: list[float] = []
 
     async def once() -> float:
         begin_at = time.perf_counter()
@@ -139,28 +140,35 @@ async def becket_cycles(folder: Path, rounds: int) -> dict[str, list[float]]:
             raise SystemExit(f"the run ended as {run.status}: {run.reason} {run.detail}")
         return seconds
 
-    await once()
+    return once
+
+
+async def in_turns(ways: dict[str, tuple[Path, Callable[[], Awaitable[float]]]], rounds: int) -> dict[str, Any]:
+    """Every way once in every round, so that a busy moment of the machine meets them all."""
+    every = {name: Cycles(folder, once) for name, (folder, once) in ways.items()}
+    for _, once in ways.values():
+        await once()
     for number in range(rounds):
-        for color, taken in figures.items():
-            change(folder, number, red=color == "red")
-            before = cpu()
-            taken.append(await once())
-            used += [cpu() - before] if color == "green" else []
-            if (folder / "value.txt").read_text() != "good\n":
-                raise SystemExit("Becket did not repair it")
-    await app.store.close()
-    return figures | {"cpu": used}
+        for color in ("green", "red"):
+            for one in every.values():
+                await one.turn(number, color)
+    return {name: one.figures for name, one in every.items()}
 
 
-def cycles(folder: Path, rounds: int) -> dict[str, Any]:
+async def cycles(folder: Path, rounds: int) -> dict[str, Any]:
     script = make_project(folder / "script")
-    ours = {kind: make_project(folder / kind, kind) for kind in ("auto", "none")}
-    return {
-        "gate": bare_gate(script, rounds),
-        "script": script_cycles(script, rounds),
-        "sandbox": shutil.which("bwrap") is not None,
-        **{kind: asyncio.run(becket_cycles(place, rounds)) for kind, place in ours.items()},
-    }
+    ways = {"script": (script, script_once(script))}
+    apps = []
+    for kind in ("auto", "none"):
+        state = find_state(make_project(folder / kind, kind)).make()
+        app = App(state, open_sqlite(state.database))
+        await app.store.join(app.worker("daemon", time.time()), alone=True)
+        ways[kind] = (folder / kind, becket_once(app))
+        apps.append(app)
+    told = await in_turns(ways, rounds)
+    for app in apps:
+        await app.store.close()
+    return {"gate": bare_gate(script, rounds), "sandbox": shutil.which("bwrap") is not None, **told}
 
 
 def verdicts(folder: Path, count: int) -> dict[str, list[float]]:
@@ -297,7 +305,7 @@ def culprits(trials: int) -> list[dict[str, float]]:
 
 def parts(folder: Path, quick: bool) -> dict[str, Callable[[], Any]]:
     return {
-        "cycles": lambda: cycles(folder / "cycles", 3 if quick else 9),
+        "cycles": lambda: asyncio.run(cycles(folder / "cycles", 3 if quick else 9)),
         "verdicts": lambda: verdicts(folder / "verdicts", 6 if quick else 12),
         "trace": lambda: trace(folder / "trace", 100 if quick else 600),
         "culprits": lambda: culprits(300 if quick else 1000),
