@@ -216,6 +216,8 @@ _RULES = (
     _rule("becket-token", OWN_PREFIX, rf"(?<![A-Za-z0-9]){OWN_PREFIX}[A-Za-z0-9_-]{{20,}}"),
 )
 
+_HINTS = tuple(dict.fromkeys(hint for rule in _RULES for hint in rule.hints))
+
 _SECRET_FIELD = re.compile(rf"(?i:{_NAMES}|authorization)$")
 _HOLDER = re.compile(_HOLDERS)
 _WORD = re.compile(_WORDS)
@@ -317,9 +319,13 @@ class Redactor:
         for known in self._known:
             for form in known.exact:
                 text = text.replace(form, _mark(known.name))
-        folded, now = _folded(text), _Text(text)
+        folded = _folded(text)
+        hints = {hint for hint in _HINTS if hint in folded}
+        if not hints:  # nearly every text
+            return text
+        now = _Text(text)
         for rule in _RULES:
-            if any(hint in folded for hint in rule.hints) and (text := rule.applied(now)) != now.text:
+            if not hints.isdisjoint(rule.hints) and (text := rule.applied(now)) != now.text:
                 now = _Text(text)
         return now.text
 

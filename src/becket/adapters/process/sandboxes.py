@@ -162,8 +162,8 @@ class Bubblewrap:
         arguments += ["--bind", str(around.home or around.scratch.home), self._HOME]
         arguments += _mounts(around.rules)
         for path in ETC:
-            if path.exists():
-                arguments += _settings(path)
+            if os.path.exists(path):  # noqa: PTH110 - a third of pathlib's time, for each of thirty names
+                arguments += _settings(str(path))
         return [*arguments, "--remount-ro", "/", "--", *keeper]
 
     @staticmethod
@@ -193,12 +193,12 @@ def _notes_for_root() -> tuple[str, ...]:
     return (words.AS_ROOT,) if os.geteuid() == 0 else ()
 
 
-def _settings(path: Path) -> list[str]:
+def _settings(path: str) -> list[str]:
     """One file or folder of /etc; a link into /usr stays a link, which is cheaper than a mount."""
-    real = path.resolve()
-    if path.is_symlink() and real.is_relative_to("/usr"):
-        return ["--symlink", str(real), str(path)]
-    return ["--ro-bind", str(real), str(path)]
+    real = os.path.realpath(path)
+    if real.startswith("/usr/") and Path(path).is_symlink():
+        return ["--symlink", real, path]
+    return ["--ro-bind", real, path]
 
 
 def _mounts(rules: Sequence[Rule]) -> list[str]:
