@@ -162,7 +162,7 @@ async def run(
     with _in_memory() as said, _in_memory() as complained, _in_memory() as given:
         given.write(stdin)
         given.seek(0)
-        process = _start_with_files(place, command, given, said, complained)
+        process, lifeline = _start_with_files(place, command, given, said, complained)
         try:
             async with asyncio.timeout(timeout):
                 await _exit(process)
@@ -170,7 +170,9 @@ async def run(
             raise GitTimedOut(command, place.cwd, timeout) from None
         finally:
             if process.returncode is None:
-                await asyncio.shield(_end_all(process))
+                await asyncio.shield(_end_all(process, lifeline))
+            else:
+                os.close(lifeline)
         output = Output(process.returncode, _content(said), shown(_content(complained)))
     if output.code not in ok:
         raise GitCommandFailed(command, place.cwd, output.code, output.stderr)
@@ -179,18 +181,27 @@ async def run(
 
 def _start_with_files(
     place: Place, command: tuple[str, ...], stdin: io.FileIO, stdout: io.FileIO, stderr: io.FileIO
-) -> subprocess.Popen[bytes]:
-    with _told_if_not_started(place, command):
-        return subprocess.Popen(
-            _argv(place, command),
-            cwd=place.cwd,
-            env=_environment(place),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-            pass_fds=place.inherits,
-        )
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Git, and a descriptor that is at its end when git and all it started have ended."""
+    lifeline, held = os.pipe()
+    try:
+        with _told_if_not_started(place, command):
+            process = subprocess.Popen(
+                _argv(place, command),
+                cwd=place.cwd,
+                env=_environment(place),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                pass_fds=(*place.inherits, held),
+            )
+    except BaseException:
+        os.close(lifeline)
+        raise
+    finally:
+        os.close(held)
+    return process, lifeline
 
 
 def _in_memory() -> io.FileIO:
@@ -204,15 +215,23 @@ def _content(file: io.FileIO) -> bytes:
 
 async def _exit(process: subprocess.Popen[bytes]) -> None:
     """Wait without a thread: a pidfd is readable when its process has ended."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    if process.returncode is not None:
+        return
     handle = os.pidfd_open(process.pid)
     try:
-        loop.add_reader(handle, ended.set)
-        await ended.wait()
+        await _readable(handle)
         process.wait()
     finally:
-        loop.remove_reader(handle)
         os.close(handle)
+
+
+async def _readable(descriptor: int) -> None:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def run_at_start(folder: Path, *command: str) -> Output:
@@ -246,8 +265,15 @@ async def end(process: asyncio.subprocess.Process) -> None:
     await _end_session(process.pid, process.wait)
 
 
-async def _end_all(process: subprocess.Popen[bytes]) -> None:
-    await _end_session(process.pid, lambda: _exit(process))
+async def _end_all(process: subprocess.Popen[bytes], lifeline: int) -> None:
+    async def all_ended() -> None:
+        await _exit(process)
+        await _readable(lifeline)
+
+    try:
+        await _end_session(process.pid, all_ended)
+    finally:
+        os.close(lifeline)
 
 
 async def _end_session(pid: int, ended: Callable[[], Coroutine[None, None, object]]) -> None:
