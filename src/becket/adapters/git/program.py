@@ -157,7 +157,7 @@ async def run(
     """Run one command to its end; an exit code that is not in `ok` is a GitCommandFailed.
 
     On cancellation git is ended before CancelledError leaves. What it reads and says lies in memory: there is nothing
-    to attend to but its end, and that costs a third of three pipes and a thread.
+    to attend to but its end, and that costs half of three pipes and a thread.
     """
     with _in_memory() as said, _in_memory() as complained, _in_memory() as given:
         given.write(stdin)
