@@ -160,7 +160,7 @@ class Stage:
     ) -> Answer:
         done = subprocess.run(
             [*PROGRAM, *arguments], cwd=self.root, env=environment() | (env or {}), check=False, capture_output=True,
-            text=True, timeout=90,
+            text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == code, f"becket {' '.join(arguments)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert ("Traceback" in done.stderr) == traceback
@@ -179,14 +179,14 @@ class Stage:
 
     def end(self, process: subprocess.Popen[str]) -> Answer:
         """Wait for a program that was started."""
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=300)
         return Answer(process.returncode, out, err)
 
     def scratch_of(self, run_id: str) -> Path:
         return self.state / "runs" / run_id / "scratch"
 
 
-def wait_for(what: Callable[[], T], seconds: float = 30.0) -> T:
+def wait_for(what: Callable[[], T], seconds: float = 120.0) -> T:
     """The first truthy answer; fails when none comes."""
     end = time.monotonic() + seconds
     while not (answer := what()):

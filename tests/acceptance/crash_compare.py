@@ -155,7 +155,7 @@ def _compare_console(wanted: list[str], found: list[str], in_doubt: dict[str, Do
     assert (Counter(found) - Counter(wanted)).total() <= len(repeated)
 
 
-def no_stray_process(folder: Path, patience: float = 5.0) -> None:
+def no_stray_process(folder: Path, patience: float = 60.0) -> None:
     """Nothing that belongs to the case is alive: by working directory or environment (L19, L26)."""
     until = time.monotonic() + patience
     while alive := _of_case(os.fsencode(folder)):

@@ -21,7 +21,7 @@ from becket.testing.crashes import Life, Nursery
 from becket.testing.world import run_git
 
 HERE = Path(__file__).parent
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @dataclass

@@ -98,7 +98,7 @@ def house(tmp_path: Path) -> Iterator[House]:
                 os.kill(pid, signal.SIGKILL)
 
 
-def until(what: str, look: Callable[[], object], seconds: float = 30.0) -> None:
+def until(what: str, look: Callable[[], object], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not look():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
@@ -128,7 +128,7 @@ def test_a_run_is_served_by_the_daemon_and_two_terminals_both_see_their_end(hous
     first = house.start("run", "greet", "--with", "who=one", "--follow")
     second = house.start("run", "greet", "--with", "who=two", "--follow")
     for terminal in (first, second):
-        out, err = terminal.communicate(timeout=60)
+        out, err = terminal.communicate(timeout=300)
         assert terminal.returncode == 0, out + err
     assert {run["status"] for run in house.runs("greet")} == {"completed"}
 
@@ -137,7 +137,11 @@ def test_a_commit_starts_a_run_by_itself(house: House) -> None:
     house.write(".becket/loops/seen.yaml", SEEN)
     house.commit("a loop")
     house.up()
-    until("the first commit is remembered", lambda: b"commit:seen" in (house.state / "becket.db-wal").read_bytes())
+    journal = [house.state / name for name in ("becket.db", "becket.db-wal")]
+    until(
+        "the first commit is remembered",
+        lambda: any(file.exists() and b"commit:seen" in file.read_bytes() for file in journal),
+    )
     house.write("file", "changed")
     house.commit("a change")
     until("the commit has its run", lambda: [run for run in house.runs("seen") if run["status"] == "completed"])

@@ -56,7 +56,7 @@ def server(handle: Handle) -> Iterator[int]:
             yield listener.getsockname()[1]
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
+            thread.join(60)
             for connection in accepted:
                 connection.close()
 

@@ -80,12 +80,6 @@ def silent_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
 @contextmanager
 def web(answer: int) -> Iterator[tuple[int, list[str]]]:
     """A web server that wants a login and answers one with `answer`; tells who came."""

@@ -102,7 +102,7 @@ class Postgres:
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - a killed test run leaves no server behind
             **self._user,
         )
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from store_worlds import new_run, wait_for, worker
 
+from becket.adapters.dispatch import embedded
 from becket.adapters.dispatch.bell import MAX_PATH, Bell, ring
-from becket.adapters.dispatch.embedded import NET, Embedded, Staff
+from becket.adapters.dispatch.embedded import Embedded, Staff
 from becket.adapters.store import open_sqlite
 from becket.contract.errors import WorkerDeclaredDead
 from becket.contract.run import Move, Status
@@ -72,7 +73,8 @@ async def serving(
     facts = {"engine": engine, "store": own, "worker": worker("w1"), "ttl": TTL}
     dispatcher = Embedded(Staff(**(facts | staff)), bell)  # type: ignore[arg-type]
     task = asyncio.create_task(dispatcher.serve())
-    await asyncio.sleep(0.1)
+    await joined(other)
+    await asyncio.sleep(0.1)  # it has looked once, and sleeps
     try:
         yield engine, other, dispatcher
     finally:
@@ -84,29 +86,49 @@ async def serving(
         await other.close()
 
 
-async def appears(seen: dict[str, float], run_id: str, within: float) -> float:
-    begin = time.monotonic()
-    while run_id not in seen:
-        assert time.monotonic() - begin < within, f"{run_id} was not started within {within} s"
-        await asyncio.sleep(0.005)
-    return time.monotonic() - begin
+async def joined(store: Store) -> None:
+    async with asyncio.timeout(60):
+        while not await store.workers():
+            await asyncio.sleep(0.005)
 
 
+async def appears(seen: dict[str, float], run_id: str) -> None:
+    async with asyncio.timeout(60):
+        while run_id not in seen:
+            await asyncio.sleep(0.005)
+
+
+async def ends(store: Store, run_id: str) -> None:
+    async with asyncio.timeout(60):
+        while (await store.get_run(run_id)).status is not Status.completed:
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def no_net(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but what a test is about makes the dispatcher look."""
+    monkeypatch.setattr(embedded, "NET", 3600.0)
+    monkeypatch.setattr(embedded, "IDLE", 3600.0)
+
+
+@pytest.mark.usefixtures("no_net")
 def test_a_bell_starts_at_once_what_another_process_queued(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (engine, other, _):
             await other.start_run(new_run("run_1"))
             assert ring(tmp_path / "bell")
-            assert await appears(engine.seen, "run_1", 5) < NET / 2
+            await appears(engine.seen, "run_1")
 
     asyncio.run(story())
 
 
 def test_a_lost_ring_costs_a_second_and_no_more(tmp_path: Path) -> None:
+    assert embedded.NET == 1.0
+
     async def story() -> None:
         async with serving(tmp_path) as (engine, other, _):
             await other.start_run(new_run("run_1"))
-            await appears(engine.seen, "run_1", NET * 5)
+            await appears(engine.seen, "run_1")
 
     asyncio.run(story())
 
@@ -128,6 +150,7 @@ def test_a_bell_works_however_deep_the_repository_lies(tmp_path: Path) -> None:
     assert not ring(path)
 
 
+@pytest.mark.usefixtures("no_net")
 def test_one_timer_wakes_a_waiting_run_when_it_is_due(tmp_path: Path) -> None:
     async def story() -> None:
         own = open_sqlite(tmp_path / "b.db")
@@ -138,8 +161,8 @@ def test_one_timer_wakes_a_waiting_run_when_it_is_due(tmp_path: Path) -> None:
         await own.wait("run_1", claim.run.epoch, [wait_for("bell", due, expires=due + 60)], {}, Carried())
         await own.close()
         async with serving(tmp_path) as (engine, _, _):
-            await appears(engine.seen, "run_1", 5)
-            assert -0.01 <= engine.seen["run_1"] - due < NET / 2
+            await appears(engine.seen, "run_1")
+            assert engine.seen["run_1"] > due - 0.01
 
     asyncio.run(story())
 
@@ -153,9 +176,8 @@ def test_what_an_earlier_engine_left_running_is_started_again(tmp_path: Path) ->
         await own.start_run(new_run("run_1"))
         assert await own.claim("run_1", 1, "w0", 3600) is not None
         await own.close()
-        async with serving(tmp_path) as (engine, other, _):
-            await appears(engine.seen, "run_1", 5)
-            assert (await other.get_run("run_1")).status is Status.completed
+        async with serving(tmp_path) as (_, other, _):
+            await ends(other, "run_1")
 
     asyncio.run(story())
 
@@ -167,16 +189,17 @@ def test_a_run_that_was_taken_away_is_stopped(tmp_path: Path) -> None:
         async with serving(tmp_path, "sit") as (engine, other, _):
             await other.start_run(new_run("run_1"))
             ring(tmp_path / "bell")
-            await appears(engine.seen, "run_1", 5)
-            with contextlib.closing(sqlite3.connect(tmp_path / "b.db", timeout=5)) as database, database:
-                database.execute("update runs set lease_until = 0")
-            assert await other.requeue_lost() == ("run_1",)
-            begin = time.monotonic()
+            await appears(engine.seen, "run_1")
+            taken: tuple[str, ...] = ()
+            while not taken:  # its heart may beat in between
+                with contextlib.closing(sqlite3.connect(tmp_path / "b.db", timeout=60)) as database, database:
+                    database.execute("update runs set lease_until = 0")
+                taken = await other.requeue_lost()
+            assert taken == ("run_1",)
             while not engine.cancelled:
-                assert time.monotonic() - begin < 10
                 await asyncio.sleep(0.01)
 
-    asyncio.run(story())
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_a_worker_that_is_declared_dead_ends_its_process(tmp_path: Path) -> None:
@@ -184,10 +207,10 @@ def test_a_worker_that_is_declared_dead_ends_its_process(tmp_path: Path) -> None
         own, other = open_sqlite(tmp_path / "b.db"), open_sqlite(tmp_path / "b.db")
         dispatcher = Embedded(Staff(engine=Recorder(own), store=own, worker=worker("w1"), ttl=TTL))
         task = asyncio.create_task(dispatcher.serve())
-        await asyncio.sleep(0.1)
+        await joined(other)
         await other.join(worker("w2"), alone=True)
         with pytest.raises(WorkerDeclaredDead):
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, 60)
         await own.close()
         await other.close()
 
@@ -199,13 +222,13 @@ def test_stopping_gives_back_what_was_at_work(tmp_path: Path) -> None:
         async with serving(tmp_path, "sit") as (engine, other, dispatcher):
             await other.start_run(new_run("run_1"))
             ring(tmp_path / "bell")
-            await appears(engine.seen, "run_1", 5)
+            await appears(engine.seen, "run_1")
             dispatcher.stop()
             while (await other.get_run("run_1")).status is not Status.queued:
                 await asyncio.sleep(0.01)
             assert engine.cancelled == ["run_1"]
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_a_person_s_cancel_reaches_the_engine_at_work(tmp_path: Path) -> None:
@@ -213,13 +236,13 @@ def test_a_person_s_cancel_reaches_the_engine_at_work(tmp_path: Path) -> None:
         async with serving(tmp_path, "sit") as (engine, other, _):
             await other.start_run(new_run("run_1"))
             ring(tmp_path / "bell")
-            await appears(engine.seen, "run_1", 5)
+            await appears(engine.seen, "run_1")
             await other.ask_cancel("run_1", "me", "enough")
             ring(tmp_path / "bell")
             while not engine.interrupted:
                 await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_only_so_many_runs_are_at_work_at_once_and_all_of_them_end(tmp_path: Path) -> None:
@@ -233,7 +256,7 @@ def test_only_so_many_runs_are_at_work_at_once_and_all_of_them_end(tmp_path: Pat
             assert engine.most <= 3
             assert await dispatcher.idle() in (True, False)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_a_chore_or_a_resident_that_fails_stops_nobody_else(tmp_path: Path) -> None:
@@ -252,11 +275,11 @@ def test_a_chore_or_a_resident_that_fails_stops_nobody_else(tmp_path: Path) -> N
         async with serving(tmp_path, chores=[broken], residents=[restless]) as (engine, other, _):
             await other.start_run(new_run("run_1"))
             ring(tmp_path / "bell")
-            await appears(engine.seen, "run_1", 5)
+            await appears(engine.seen, "run_1")
             while tried.count("resident") < 2:
                 await asyncio.sleep(0.05)
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), 60))
     assert "chore" in tried
 
 
@@ -270,10 +293,11 @@ def test_an_idle_dispatcher_sleeps(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with serving(tmp_path, chores=[count]):
+            begin = time.monotonic()
             await asyncio.sleep(2.5)
+            assert looks <= 2 + (time.monotonic() - begin) / embedded.NET
 
     asyncio.run(story())
-    assert looks <= 4
 
 
 def test_after_a_clock_jump_the_worker_keeps_what_it_holds(tmp_path: Path) -> None:
@@ -287,7 +311,7 @@ def test_after_a_clock_jump_the_worker_keeps_what_it_holds(tmp_path: Path) -> No
         task = asyncio.create_task(dispatcher.serve())
         await own.start_run(new_run("run_1"))
         dispatcher.kick()
-        await appears(engine.seen, "run_1", 5)
+        await appears(engine.seen, "run_1")
         clock.advance(8 * 3600)
         dispatcher.kick()
         await asyncio.sleep(0.3)
@@ -312,7 +336,8 @@ def test_what_is_due_and_served_by_nobody_here_is_not_looked_at_in_circles(tmp_p
         async with serving(tmp_path, chores=[count]) as (_, other, _):
             await other.fire(None, Cursor(name="schedule:x", value="x", due_at=1.0), ())
             ring(tmp_path / "bell")
+            begin = time.monotonic()
             await asyncio.sleep(2.0)
+            assert looks < 15 + (time.monotonic() - begin) / embedded.SHORTEST_NAP / 4
 
     asyncio.run(story())
-    assert looks < 15

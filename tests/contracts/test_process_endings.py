@@ -66,19 +66,21 @@ def nap() -> Iterator[str]:
     assert left == []
 
 
-def test_timeout_asks_first(ground: Ground) -> None:
-    """At the timeout everything gets TERM, and may clean up."""
-    result = ground.shell("trap 'echo cleaned > cleaned; exit 4' TERM; sleep 60 & wait", timeout=0.3)
+@pytest.mark.parametrize("kind", KINDS)
+def test_timeout_asks_first(kind: SandboxKind, tmp_path: Path) -> None:
+    """At the timeout everything gets TERM, and may clean up; nobody waits for the rest of the grace."""
+    ground = Ground(ContainedProcesses(kind, grace=50.0), tmp_path)
+    result = ground.shell_that_times_out("trap 'echo cleaned > cleaned; exit 4' TERM; sleep 60 & touch ready; wait")
     assert (result.end, result.exit_code) == (ChildEnd.timeout, 4)
     assert (ground.tree / "cleaned").exists()
-    assert 0.2 < result.seconds < 5
+    assert 0.2 < result.seconds < 50
 
 
 def test_timeout_of_a_deaf_child(ground: Ground, nap: str) -> None:
     """A child that ignores TERM is killed after the grace, with all it started."""
-    result = ground.shell(f"trap '' TERM; sleep {nap} & while :; do sleep 0.05; done", timeout=0.3)
+    result = ground.shell_that_times_out(f"trap '' TERM; sleep {nap} & touch ready; while :; do sleep 0.05; done")
     assert (result.end, result.exit_code) == (ChildEnd.timeout, -9)
-    assert 0.5 < result.seconds < 5
+    assert result.seconds > 0.5
     assert sleeping(nap) == []
 
 
@@ -104,18 +106,19 @@ def test_nothing_outlives_the_child(ground: Ground, nap: str, how: str) -> None:
     assert (result.end, result.exit_code, result.left_running) == (ChildEnd.exited, 0, 1), ground.said
     assert ground.said == "main is done\n"
     assert sleeping(nap) == []
-    assert result.seconds < 5
+    assert result.seconds < 60, "they would sleep for 300"
 
 
 def test_helper_that_ends_by_itself_is_not_left_running(ground: Ground) -> None:
     """A process that ends a moment after the child is no leftover."""
-    result = ground.shell("sleep 0.05 & exit 0")
-    assert (result.exit_code, result.left_running) == (0, 0)
+    tries = (ground.shell("sleep 0.05 & exit 0") for _ in range(5))  # on a busy machine a moment may be long
+    assert (0, 0) in ((result.exit_code, result.left_running) for result in tries)
 
 
 def test_leftovers_in_numbers(ground: Ground, nap: str) -> None:
     """Each leftover counts, children of leftovers too."""
-    result = ground.shell(f"for i in 1 2 3; do setsid sh -c 'sleep {nap}; :' & done")
+    started = f"for i in 1 2 3; do setsid sh -c 'sleep {nap} & touch '$i'; wait' & done"
+    result = ground.shell(f"{started}; until [ -e 1 ] && [ -e 2 ] && [ -e 3 ]; do sleep 0.01; done")
     assert (result.exit_code, result.left_running) == (0, 6)
     assert sleeping(nap) == []
 
@@ -149,7 +152,7 @@ def test_becket_dies_before_the_release(ground: Ground) -> None:
     """A crash between spawn and release leaves a child that never runs its program."""
     daemon, child = _daemon(ground, "touch ran", "die-in-started")
     with daemon:
-        assert daemon.wait(timeout=10) == -signal.SIGKILL
+        assert daemon.wait(timeout=60) == -signal.SIGKILL
     wait_until("the keeper ended by itself", lambda: not Path(f"/proc/{child.pid}").exists())
     assert not (ground.tree / "ran").exists()
 
@@ -160,7 +163,7 @@ def test_becket_dies_while_the_child_runs(ground: Ground, nap: str) -> None:
     with daemon:
         wait_until("the child runs", lambda: len(sleeping(nap)) == 2)
         daemon.kill()
-        daemon.wait(timeout=10)
+        daemon.wait(timeout=60)
     wait_until("everything ended by itself", lambda: sleeping(nap) == [])
     wait_until("the keeper ended by itself", lambda: not Path(f"/proc/{child.pid}").exists())
 
@@ -169,7 +172,7 @@ def test_sweep_removes_abandoned_folders(ground: Ground) -> None:
     """The private folders that a crash left are removed at the next boot; those of a live Becket are not (L44)."""
     daemon, _ = _daemon(ground, "touch ran", "die-in-started")
     with daemon:
-        daemon.wait(timeout=10)
+        daemon.wait(timeout=60)
     in_use = Scratch(ground.base)
     hour_ago = time.time() - 3600
     for folder in ground.base.glob("becket-child-*"):
@@ -203,7 +206,7 @@ def test_sweep_kills_what_it_is_told(ground: Ground, sleeper: subprocess.Popen[b
     """A child of an earlier Becket that is still alive is killed and named (L26)."""
     ref = reference(sleeper.pid)
     assert ground.processes.sweep([ref]) == [ref]
-    assert sleeper.wait(timeout=5) == -signal.SIGKILL
+    assert sleeper.wait(timeout=60) == -signal.SIGKILL
     assert ground.processes.sweep([ref]) == []
 
 
@@ -223,7 +226,7 @@ def test_sweep_finds_orphans_by_their_mark(ground: Ground, nap: str) -> None:
         assert ground.processes.sweep([other]) == []
         assert orphan.poll() is None
         assert ground.processes.sweep([other, dead]) == [dead]
-        assert orphan.wait(timeout=5) == -signal.SIGKILL
+        assert orphan.wait(timeout=60) == -signal.SIGKILL
 
 
 def test_sweep_takes_the_session(ground: Ground, nap: str) -> None:

@@ -313,7 +313,7 @@ def test_a_git_that_outlives_us_is_waited_for(nursery: Nursery, world: World) ->
     go_on.write_text("go\n")
     assert waiting.read_text() == "here\n"
     go_on.write_text("go\n")
-    recovering.join(20)
+    recovering.join(120)
     (answer,) = answers
     assert isinstance(answer, NotPromoted)
     world.refused(WhyNot.failed, answer, before)

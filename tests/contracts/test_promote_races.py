@@ -101,7 +101,7 @@ def racing(world: World, seed: int, habits: str) -> Iterator[Race]:
             yield race
         finally:
             racer.stdin.close()
-            assert racer.wait(30) == 0
+            assert racer.wait(300) == 0
     race.said = [json.loads(line) for line in said.read_text().splitlines()]
 
 

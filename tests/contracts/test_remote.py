@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 from git_repos import commit, git, planted_script
-from remote_world import World, closed_port, silent_port, web
+from remote_world import World, silent_port, web
 
 from becket.adapters.git.program import GitCommandFailed, run
 from becket.contract.effect import Permit, door_mint
 from becket.contract.errors import EffectRefused, GitFailed
 from becket.contract.remote import NotPushed, Pushed, PushRequest, RemoteFailed, Trouble, WhyNotPushed, push_call
+from becket.testing.ports import unused_port
 
 
 @pytest.fixture
@@ -106,8 +107,8 @@ class TestTrouble:
 
     def test_nobody_listens(self, world: World) -> None:
         for url in (
-            f"git://127.0.0.1:{closed_port()}/hub.git",
-            f"http://127.0.0.1:{closed_port()}/hub.git",
+            f"git://127.0.0.1:{unused_port()}/hub.git",
+            f"http://127.0.0.1:{unused_port()}/hub.git",
             str(world.folder / "gone.git"),
         ):
             world.at(url)
@@ -278,12 +279,12 @@ class TestPush:
 
 @contextmanager
 def git_daemon(folder: Path) -> Iterator[int]:
-    port = closed_port()
+    port = unused_port()
     program = Path(git(folder, "--exec-path")) / "git-daemon"
     options = (f"--base-path={folder}", "--export-all", "--enable=receive-pack", "--reuseaddr", "--listen=127.0.0.1")
     daemon = subprocess.Popen([program, *options, f"--port={port}", str(folder)], start_new_session=True)
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -294,7 +295,7 @@ def git_daemon(folder: Path) -> Iterator[int]:
         yield port
     finally:
         os.killpg(daemon.pid, signal.SIGTERM)
-        daemon.wait(10)
+        daemon.wait(60)
 
 
 @pytest.mark.slow  # git-daemon is a package of its own on some systems

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from becket.contract.errors import UsageError
 from becket.contract.process import SandboxKind
 from becket.contract.service import Ending as End
 from becket.contract.service import Incident, Launch, Op, Outcome, Request, Service, Sight
+from becket.testing.ports import unused_port
 
 SLEEPER = "import time; time.sleep(30)"
 AWAY = """
@@ -48,7 +48,7 @@ while True:
 
 @pytest.fixture
 def host() -> Iterator[ProcessHost]:
-    host = ProcessHost(answer_within=1.0)
+    host = ProcessHost(answer_within=20.0)
     yield host
     for marker in ("one", "two"):
         asyncio.run(host.end(marker, None, 0.0))
@@ -63,13 +63,7 @@ def launch(folder: Path, script: str, marker: str = "one", **env: str) -> Launch
     )  # fmt: skip
 
 
-def free_port() -> int:
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        return int(line.getsockname()[1])
-
-
-async def until(look: object, seconds: float = 10.0) -> None:
+async def until(look: object, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not look():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -125,7 +119,7 @@ def test_a_pid_of_another_start_time_is_nobody_of_ours(tmp_path: Path, host: Pro
 
 def test_listeners_are_told_apart_by_their_marker(tmp_path: Path, host: ProcessHost) -> None:
     """L29: an answer of 200 by a process without the marker is not health."""
-    port = free_port()
+    port = unused_port()
     told = launch(tmp_path, SERVER, PORT=str(port))
     leader = host.start(told)
 
@@ -210,7 +204,7 @@ def test_a_trial_answers_inside_the_sandbox(tmp_path: Path, kind: str) -> None:
     tree, log = tmp_path / "tree", tmp_path / "log"
     tree.mkdir()
     (tree / "server.py").write_text(SERVER)
-    smokes = ContainedSmokes(ContainedProcesses(SandboxKind(kind)), tmp_path, hidden=(Path.home(),), answer_within=5.0)
+    smokes = ContainedSmokes(ContainedProcesses(SandboxKind(kind)), tmp_path, hidden=(Path.home(),), answer_within=30.0)
     good = ServiceConfig(
         start=f"exec {sys.executable} -I -S server.py", build="echo built > built", port=1, health=HealthConfig(url="/")
     )

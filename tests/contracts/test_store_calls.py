@@ -220,7 +220,7 @@ def _race_for_room(world: World) -> None:
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    won = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    won = [int(racer.communicate(timeout=300)[0]) for racer in racers]
     assert sum(won) == ROOM < RACERS * TRIES
     assert asyncio.run(look()) == ({"tokens": float(ROOM)}, ROOM)
 

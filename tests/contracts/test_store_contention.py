@@ -96,7 +96,7 @@ def test_a_lease_is_never_held_twice_under_200_concurrent_starts_sqlite(tmp_path
         for process in processes:
             tell(process, "go")
         for process in processes:
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         assert [process.returncode for process in processes] == [0] * PROCESSES
     check_holders((tmp_path / "log").read_text().splitlines())
 
@@ -262,7 +262,7 @@ def test_a_stopped_process_that_wakes_after_a_take_over_writes_nothing(tmp_path:
 
         before = asyncio.run(take_over())
         os.kill(sleeper.pid, signal.SIGCONT)
-        said, _ = sleeper.communicate("go\n", timeout=30)
+        said, _ = sleeper.communicate("go\n", timeout=300)
         assert said.split() == ["Fenced"] * 4
 
     async def look() -> dict[str, object]:

@@ -174,7 +174,7 @@ def test_version_changed_tells_of_other_writers(world: World) -> None:
 def test_without_a_clock_sqlite_goes_by_the_computers(tmp_path: Path) -> None:
     async def story() -> None:
         store = open_sqlite(tmp_path / "j.db")
-        assert abs(await store.now() - time.time()) < 5
+        assert abs(await store.now() - time.time()) < 60
         await store.close()
 
     asyncio.run(story())

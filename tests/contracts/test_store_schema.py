@@ -210,7 +210,7 @@ def test_a_killed_migration_loses_nothing_and_is_done_by_the_next_process(
     """A kill -9 with the new tables made and the transaction open: the journal is as it was."""
     world, before = journal_of_0001(kind, tmp_path, request.config)
     command = [sys.executable, __file__, world.kind, world.place]
-    victim = subprocess.run(command, input="go\n", text=True, capture_output=True, timeout=60, check=False,
+    victim = subprocess.run(command, input="go\n", text=True, capture_output=True, timeout=300, check=False,
                             env={**os.environ, "BECKET_CRASH_AT": "schema.migrated"})  # fmt: skip
     assert victim.returncode == -signal.SIGKILL, victim.stderr
     assert rows_now(world) == before
@@ -327,7 +327,7 @@ def test_many_processes_may_open_a_new_journal_at_once(
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [process.communicate(timeout=60)[0] for process in processes] == ["opened\n"] * 4
+    assert [process.communicate(timeout=300)[0] for process in processes] == ["opened\n"] * 4
 
     async def look() -> None:
         store = world.open()

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from becket.contract.base import new_id
 from becket.contract.errors import BecketError
 from becket.contract.service import Op, Outcome, Release, ReleaseState, Request, Service
 from becket.engine.supervise import Rules
+from becket.testing.ports import unused_port
 from becket.testing.world import commit_all, make_repository
 
 SOAK = 0.3
@@ -134,24 +134,18 @@ services:
 {more}"""
 
 
-def free_port() -> int:
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        return int(line.getsockname()[1])
-
-
 class ServiceStage:
     """Make one per test, inside `with`: whatever its services started is ended at the end."""
 
     def __init__(self, folder: Path, *, more: str = "", sandbox: str = "none", rules: Rules = RULES) -> None:
         self.root = folder / "repo"
         self.strays_file = folder / "strays"
-        self.port = free_port()
+        self.port = unused_port()
         make_repository(self.root)
         self.more, self.sandbox, self.rules = more, sandbox, rules
         self.state = find_state(self.root).make()
         self.book = SqliteBook(self.state.services_database)
-        self.host = ProcessHost(answer_within=0.5, log_cap=20_000)
+        self.host = ProcessHost(answer_within=2.0, log_cap=20_000)
 
     def __enter__(self) -> Self:
         return self
@@ -206,7 +200,7 @@ class ServiceStage:
     async def release(self, sha: str) -> Outcome:
         return await self.ask(Op.release, sha)
 
-    async def until(self, look: Callable[[], Any], seconds: float = 20.0) -> Any:
+    async def until(self, look: Callable[[], Any], seconds: float = 120.0) -> Any:
         end = time.monotonic() + seconds
         while not (answer := look()):
             assert time.monotonic() < end, f"it did not come true; {self.service}"
@@ -254,7 +248,7 @@ def real_watchdog(stage: ServiceStage, crash_at: str = "") -> Iterator[subproces
     command = [sys.executable, "-m", "becket.cli", "-C", str(stage.root), "watchdog"]
     process = subprocess.Popen(command, env=env, start_new_session=True)
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while process.poll() is None and holder(stage.state.watchdog_lock) != process.pid:
             assert time.monotonic() < until
             time.sleep(0.02)

@@ -36,7 +36,7 @@ class Told:
 
     def becket(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "becket.cli", "-C", str(self.stage.world.root), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -132,7 +132,7 @@ def test_later_deaths_meet_the_limit_which_holds(tmp_path: Path, name: str) -> N
         async def story() -> None:
             async with stage.supervised():
                 assert (await stage.release(sha)).ending is Ending.kept
-                await stage.until(lambda: stage.service.state is ServiceState.given_up, 40)
+                await stage.until(lambda: stage.service.state is ServiceState.given_up)
                 assert len(stage.service.life.starts) == RULES.starts
             async with stage.supervised():  # another watchdog forgives nothing
                 await stage.until(lambda: stage.service.state is ServiceState.given_up)
@@ -187,7 +187,7 @@ def test_a_watchdog_killed_at_any_point_of_a_release_ends_with_the_old_or_the_ne
                 key = "the one"
                 with contextlib.suppress(NobodyListens, LineFailed):
                     await stage.order(Op.release, new, key)
-                await stage.until(lambda: watchdog.poll() is not None, 60)
+                await stage.until(lambda: watchdog.poll() is not None)
             with real_watchdog(stage):
                 await stage.order(Op.release, new, key)
                 outcome = await stage.outcome(key)

@@ -114,7 +114,7 @@ class Receiver:
         """Let every held request act, also those still to come."""
         self._released.set()
 
-    def wait_for(self, deliveries: int = 0, effects: int = 0, timeout: float = 10.0) -> bool:
+    def wait_for(self, deliveries: int = 0, effects: int = 0, timeout: float = 60.0) -> bool:
         """Block until so much has arrived and happened; False if it has not in time."""
         with self._changed:
             return self._changed.wait_for(

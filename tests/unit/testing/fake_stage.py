@@ -66,7 +66,7 @@ class Stage:
     def run(self, command: list[str], **env: str) -> Done:
         done = subprocess.run(
             command, cwd=self.tree, env=self.env | env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=False, timeout=30,
+            check=False, timeout=120,
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -153,7 +153,7 @@ def test_a_signal_ends_it_without_a_result(tmp_path: Path, number: signal.Signal
             assert model.wait_for(requests=1)
             running.send_signal(number)
             out = running.stdout.read() if running.stdout else ""
-            assert running.wait(10) == code
+            assert running.wait(60) == code
     assert '"type":"result"' not in out
 
 

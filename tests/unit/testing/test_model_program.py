@@ -115,14 +115,14 @@ def test_the_program_serves_until_it_is_told_to_stop_and_tells_what_was_wrong(tm
     refused.value.close()
     assert refused.value.code == 400
     running.send_signal(signal.SIGTERM)
-    _, told = running.communicate(timeout=10)
+    _, told = running.communicate(timeout=60)
     assert (running.returncode, told) == (1, "request 2 (chat): Missing required parameter: 'messages'.\n")
 
 
 def post(url: str, body: object) -> bytes:
     headers = {"Authorization": "Bearer k", "Content-Type": "application/json"}
     with urllib.request.urlopen(
-        urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=10
+        urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=60
     ) as response:
         found: bytes = response.read()
     return found
@@ -134,13 +134,13 @@ def look() -> dict[str, object]:
 
 def test_the_program_refuses_a_bad_script_with_exit_2(tmp_path: Path) -> None:
     running = program(str(written(tmp_path, "- sing: la\n")))
-    _, told = running.communicate(timeout=10)
+    _, told = running.communicate(timeout=60)
     assert (running.returncode, told.split(";")[0]) == (2, "script.yaml:1: 'sing' is not known here")
 
 
 def test_the_program_refuses_a_port_that_cannot_be_with_exit_2(tmp_path: Path) -> None:
     running = program(str(written(tmp_path, "- say: hello\n")), "--port", "99999")
-    _, told = running.communicate(timeout=10)
+    _, told = running.communicate(timeout=60)
     assert (running.returncode, told) == (2, "port 99999: no such port; choose one up to 65535 with --port\n")
 
 
@@ -151,7 +151,7 @@ def test_it_speaks_tls_with_a_context_of_yours(tmp_path: Path) -> None:
     trust = ssl.create_default_context(cafile=str(public))
     with ScriptedModel([Say("secret")], context=context) as model:
         assert model.url.startswith("https://")
-        with urllib.request.urlopen(f"{model.url}/v1/models", timeout=10, context=trust) as response:
+        with urllib.request.urlopen(f"{model.url}/v1/models", timeout=60, context=trust) as response:
             assert json.load(response)["data"][0]["id"] == "scripted"
 
 

@@ -43,7 +43,7 @@ class Answer:
 
 
 def send(model: ScriptedModel, path: str, headers: Mapping[str, str], body: object, method: str = "POST") -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=60)
     try:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request(method, path, data, {"Content-Type": "application/json", **headers})

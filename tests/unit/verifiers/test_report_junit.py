@@ -147,9 +147,9 @@ def test_entities_do_not_expand() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">' + "".join(
         f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9)
     )
-    begin = time.monotonic()
+    begin = time.process_time()
     report = junit(f'{bomb}]><testsuite><testcase name="&j;"/></testsuite>')
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 5
     assert report.cases == ()
     assert "document type" in report.problems[0].text
 

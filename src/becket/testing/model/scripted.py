@@ -136,7 +136,7 @@ class ScriptedModel:
         if finished and self.left:
             raise AssertionError(f"steps were not played: {self.left}")
 
-    def wait_for(self, requests: int, timeout: float = 10.0) -> bool:
+    def wait_for(self, requests: int, timeout: float = 60.0) -> bool:
         """Block until so many have arrived; False if they have not in time."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self._requests) >= requests, timeout)

@@ -100,7 +100,7 @@ class Stage:
         **script: Any,
     ) -> AgentReport:
         (self.folder / "script.json").write_text(json.dumps({"prompts": prompts, **script}))
-        return asyncio.run(self.run(limits or Limits(seconds=20), resume, config))
+        return asyncio.run(self.run(limits or Limits(seconds=120), resume, config))
 
     async def run(
         self, limits: Limits, session: str | None = None, config: Mapping[str, Any] | None = None

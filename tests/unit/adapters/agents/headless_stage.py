@@ -69,7 +69,7 @@ class Stage:
     async def call(self, agent: HeadlessAgent, session: str | None = None, **limits: Json) -> AgentReport:
         self.calls += 1
         around = Around(files=self.files, home=self.home, heard=self._hear)
-        allowed = Limits.model_validate({"seconds": 20.0} | limits)
+        allowed = Limits.model_validate({"seconds": 120.0} | limits)
         return await agent.run("Fix it.", self.tree, allowed, session, around=around)
 
     def run(self, agent: HeadlessAgent, session: str | None = None, **limits: Json) -> AgentReport:

@@ -196,7 +196,7 @@ def test_a_limit_of_money_ends_the_call(stage: Stage) -> None:
     cost = {"amount": 2.0, "currency": "USD"}
     update = {"sessionUpdate": "usage_update", "used": 5, "size": 9, "cost": cost}
     report = stage.call(
-        [{"update": update}, {"until_cancelled": {"stopReason": "cancelled"}}], limits=Limits(seconds=20, usd=1)
+        [{"update": update}, {"until_cancelled": {"stopReason": "cancelled"}}], limits=Limits(seconds=120, usd=1)
     )
     assert report.outcome_hint is AgentOutcome.limit_reached
     assert "usd" in report.error

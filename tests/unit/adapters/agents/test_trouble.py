@@ -167,6 +167,6 @@ def test_no_text_breaks_it_and_no_wait_is_endless(
 )
 def test_long_texts_are_read_in_no_time(piece: str) -> None:
     """L24: whoever writes an error text must not be able to stop the loop with it."""
-    begin = time.monotonic()
+    begin = time.process_time()
     recognise("429 " + piece * (8_000 // len(piece)), NOW)
-    assert time.monotonic() - begin < 1.0
+    assert time.process_time() - begin < 1.0
