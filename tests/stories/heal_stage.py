@@ -9,8 +9,9 @@ from becket.contract.agent import Agent
 from becket.contract.run import Run
 from becket.testing.world import World, run_git
 
-GATE = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=report.xml"
-RERUN = f"{sys.executable} -m pytest -q -p no:cacheprovider --junitxml=report.xml {{tests}}"
+PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest"  # ours would double the time of each gate
+GATE = f"{PYTEST} -q -p no:cacheprovider --junitxml=report.xml"
+RERUN = f"{GATE} {{tests}}"
 
 CONFIG = f"""
 version: 1

@@ -188,11 +188,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_no_run_sleeps_past_its_signal(house: House) -> None:
-    explore(house, InMemory(), 300)
+    explore(house, InMemory(), 120)
 
 
 def test_no_run_sleeps_past_its_signal_on_a_file(house: House, tmp_path: Path) -> None:
-    explore(house, InFiles(tmp_path), 30)
+    explore(house, InFiles(tmp_path), 20)
 
 
 def test_an_approval_that_is_seen_too_late_has_expired(house: House) -> None:

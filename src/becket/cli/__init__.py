@@ -5,7 +5,12 @@ from __future__ import annotations
 
 def main() -> None:
     """The `becket` program."""
+    import gc
     import sys
+
+    gc.set_threshold(
+        50_000, 20, 20
+    )  # what is imported stays: looking through it again and again made every start slower
 
     from becket.cli.front import run
 

@@ -265,5 +265,5 @@ def test_time_grows_with_the_length_not_with_its_square(unit: str) -> None:
         REDACTOR.text(text)
         return time.process_time() - began
 
-    small = max(min(seconds(60_000) for _ in range(3)), 0.001)
-    assert min(seconds(960_000) for _ in range(2)) / small < 80
+    small = max(min(seconds(15_000) for _ in range(3)), 0.001)
+    assert any(seconds(240_000) / small < 80 for _ in range(3))
