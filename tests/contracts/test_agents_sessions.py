@@ -133,7 +133,7 @@ def test_a_message_that_cannot_be_delivered_is_not_lost(stage: AgentStage) -> No
     stage.model.script(Hang())
 
     async def story() -> None:
-        call = asyncio.create_task(stage.work(limits=Limits(seconds=2.5 if stage.kind.real else 1.2)))
+        call = asyncio.create_task(stage.work(limits=Limits(seconds=5)))
         assert await asyncio.to_thread(stage.model.wait_for, 1, 40.0)
         if stage.kind.program == "gemini":
             stage.model.script(Hang())  # delivered at once, and not answered either
