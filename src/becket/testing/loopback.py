@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from socketserver import TCPServer
 
 
@@ -23,3 +24,11 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that has gone away is part of many tests, not an error."""
+
+
+def whole(stream: BufferedIOBase, length: int) -> bytes:
+    """A body. Who was killed while sending it has asked for nothing: the handler ends here."""
+    body = stream.read(length)
+    if len(body) < length:
+        raise ConnectionResetError("the client has gone in the middle of its request")
+    return body

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Literal, Self
 
-from becket.testing.loopback import LoopbackServer
+from becket.testing.loopback import LoopbackServer, whole
 
 _LONGEST_BODY = 10_000_000
 
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = min(int(self.headers.get("Content-Length") or 0), _LONGEST_BODY)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        delivery, answer = self.server.receiver._arrived(self.path, headers, self.rfile.read(length))
+        delivery, answer = self.server.receiver._arrived(self.path, headers, whole(self.rfile, length))
         self.server.receiver._act(delivery, answer)
         if answer.cut:
             self.close_connection = True

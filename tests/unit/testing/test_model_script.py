@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -229,3 +230,15 @@ def test_the_package_offers_it_and_loads_it_only_when_asked() -> None:
         "assert 'http.server' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"model": "m", "inp'])
+@pytest.mark.parametrize("told", [b"Content-Length: 400\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n190\r\n"])
+def test_a_client_that_is_killed_while_it_asks_has_not_asked(told: bytes, sent: bytes) -> None:
+    """An agent at its limit is ended at any moment: half a request is no breach of the contract."""
+    with ScriptedModel([Say("Whole.")]) as model:
+        with socket.create_connection(("127.0.0.1", model.port)) as client:
+            client.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: m\r\n" + told + sent)
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(1) == b""
+        assert (model.requests, model.violations) == ((), ())

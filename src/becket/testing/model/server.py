@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from becket.testing.loopback import LoopbackServer
+from becket.testing.loopback import LoopbackServer, whole
 from becket.testing.model.exchange import Frame, WireName
 from becket.testing.model.wires import Wire
 from becket.testing.model.wires.chat import Chat
@@ -121,12 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = min(int(self.headers.get("Content-Length") or 0), _LONGEST_BODY)
-        self._dispatch(self._chunked() if self.headers.get("Transfer-Encoding") else self.rfile.read(length))
+        self._dispatch(self._chunked() if self.headers.get("Transfer-Encoding") else whole(self.rfile, length))
 
     def _chunked(self) -> bytes:
         body = b""
         while size := int(self.rfile.readline(100).split(b";")[0], 16):
-            body += self.rfile.read(size)
+            body += whole(self.rfile, size)
             self.rfile.readline(100)
         self.rfile.readline(100)
         return body
