@@ -6,11 +6,16 @@ from __future__ import annotations
 def main() -> None:
     """The `becket` program."""
     import gc
+    import signal
     import sys
 
     gc.set_threshold(
         50_000, 20, 20
     )  # what is imported stays: looking through it again and again made every start slower
+
+    # Whoever started us may ignore it, and that is inherited: no exit code would be kept, and every failure of a child
+    # would look like success.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     from becket.cli.front import run
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from becket.contract.errors import GitFailed, UsageError
 TIMEOUT = 60.0
 GRACE = 2.0  # after TERM git removes its lock files; after KILL it cannot
 _SHOWN = 2000
+_LOST = -1000  # in the place of an exit code that nobody kept; a signal's is above -100
 
 _HARMLESS = (
     "--no-pager",
@@ -159,10 +161,12 @@ async def run(
     On cancellation git is ended before CancelledError leaves. What it reads and says lies in memory: there is nothing
     to attend to but its end, and that costs half of three pipes and a thread.
     """
-    with _in_memory() as said, _in_memory() as complained, _in_memory() as given:
-        given.write(stdin)
-        given.seek(0)
-        process, lifeline = _start_with_files(place, command, given, said, complained)
+    with contextlib.ExitStack() as files:
+        with _told_if_not_started(place, command):
+            given, said, complained = (files.enter_context(_in_memory()) for _ in range(3))
+            given.write(stdin)
+            given.seek(0)
+            process, lifeline = _start_with_files(place, command, given, said, complained)
         try:
             async with asyncio.timeout(timeout):
                 await _exit(process)
@@ -170,10 +174,10 @@ async def run(
             raise GitTimedOut(command, place.cwd, timeout) from None
         finally:
             if process.returncode is None:
-                await asyncio.shield(_end_all(process, lifeline))
+                await _whatever_happens(_end_all(process, lifeline))
             else:
                 os.close(lifeline)
-        output = Output(process.returncode, _content(said), shown(_content(complained)))
+        output = _output(command, place.cwd, process, said, complained)
     if output.code not in ok:
         raise GitCommandFailed(command, place.cwd, output.code, output.stderr)
     return output
@@ -185,17 +189,16 @@ def _start_with_files(
     """Git, and a descriptor that is at its end when git and all it started have ended."""
     lifeline, held = os.pipe()
     try:
-        with _told_if_not_started(place, command):
-            process = subprocess.Popen(
-                _argv(place, command),
-                cwd=place.cwd,
-                env=_environment(place),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                pass_fds=(*place.inherits, held),
-            )
+        process = subprocess.Popen(
+            _argv(place, command),
+            cwd=place.cwd,
+            env=_environment(place),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=(*place.inherits, held),
+        )
     except BaseException:
         os.close(lifeline)
         raise
@@ -213,16 +216,43 @@ def _content(file: io.FileIO) -> bytes:
     return file.readall()
 
 
+def _output(
+    command: tuple[str, ...], cwd: Path, process: subprocess.Popen[bytes], said: io.FileIO, complained: io.FileIO
+) -> Output:
+    if process.returncode == _LOST:
+        raise GitFailed(
+            f"`git {shlex.join(command)}` ended in {cwd}, and its exit code is lost: something takes away the ends "
+            "of our child processes; see whether this program was started with SIGCHLD ignored"
+        )
+    return Output(process.returncode, _content(said), shown(_content(complained)))
+
+
 async def _exit(process: subprocess.Popen[bytes]) -> None:
+    await _ended(process)
+    _reap(process)
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> None:
     """Wait without a thread: a pidfd is readable when its process has ended."""
-    if process.returncode is not None:
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:  # it ended, and somebody else has reaped it
         return
-    handle = os.pidfd_open(process.pid)
     try:
         await _readable(handle)
-        process.wait()
     finally:
         os.close(handle)
+
+
+def _reap(process: subprocess.Popen[bytes], options: int = 0) -> None:
+    """By ourselves: where SIGCHLD is ignored no exit code is kept, and `Popen.wait` calls that a success."""
+    try:
+        pid, status = os.waitpid(process.pid, options)
+    except ChildProcessError:
+        process.returncode = _LOST
+        return
+    if pid:
+        process.returncode = os.waitstatus_to_exitcode(status)
 
 
 async def _readable(descriptor: int) -> None:
@@ -236,22 +266,43 @@ async def _readable(descriptor: int) -> None:
 
 def run_at_start(folder: Path, *command: str) -> Output:
     """Run one command that finds its repository by itself, blocking: only for start-up, before anything else runs."""
+    with contextlib.ExitStack() as files:
+        try:
+            said, complained = (files.enter_context(_in_memory()) for _ in range(2))
+            process = subprocess.Popen(
+                ["git", *_HARMLESS, *command],
+                cwd=folder,
+                env=environment(Path("/")),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=complained,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise not_started(folder, error) from error
+        ended = False
+        try:
+            ended = _ends_within(process, TIMEOUT)
+        finally:
+            if not ended:
+                _signal(process.pid, signal.SIGKILL)
+            _reap(process)
+        if not ended:
+            raise GitTimedOut(command, folder, TIMEOUT)
+        return _output(command, folder, process, said, complained)
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     try:
-        ended = subprocess.run(
-            ["git", *_HARMLESS, *command],
-            cwd=folder,
-            env=environment(Path("/")),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT,
-            check=False,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise not_started(folder, error) from error
-    except subprocess.TimeoutExpired:
-        raise GitTimedOut(command, folder, TIMEOUT) from None
-    return Output(ended.returncode, ended.stdout, shown(ended.stderr))
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        look = select.poll()
+        look.register(handle, select.POLLIN)
+        return bool(look.poll(seconds * 1000))
+    finally:
+        os.close(handle)
 
 
 def not_started(folder: Path, error: OSError) -> GitFailed | UsageError:
@@ -265,21 +316,43 @@ async def end(process: asyncio.subprocess.Process) -> None:
     await _end_session(process.pid, process.wait)
 
 
+async def _whatever_happens(work: Coroutine[None, None, None]) -> None:
+    """To its end, however often we are cancelled meanwhile."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
+
+
 async def _end_all(process: subprocess.Popen[bytes], lifeline: int) -> None:
+    """Git is reaped last: until then its number, and so that of its session, cannot be another's."""
+
     async def all_ended() -> None:
-        await _exit(process)
+        await _ended(process)
         await _readable(lifeline)
 
     try:
         await _end_session(process.pid, all_ended)
     finally:
+        _reap(process, os.WNOHANG)
         os.close(lifeline)
 
 
 async def _end_session(pid: int, ended: Callable[[], Coroutine[None, None, object]]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, number)
+        _signal(pid, number)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended(), GRACE)
             return
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """To the whole session, if its leader is not reaped: else its number may be another's."""
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.killpg(pid, number)
