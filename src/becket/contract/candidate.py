@@ -36,6 +36,10 @@ class Rescued(Record):
     at: float
 
 
+CUT = "# cut here: "
+"""How the last line begins of a patch that was too long."""
+
+
 class Candidates(Protocol):
     """Commits beside every branch. What is kept lies below `refs/becket/`, where nothing prunes it.
 

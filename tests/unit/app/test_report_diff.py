@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.app.report.diff import LONGEST_LINE, MOST_LINES, by_file, files_of, lines_of, shortened
+from becket.app.report.diff import LONGEST_LINE, MOST_LINES, by_file, files_of, is_cut, lines_of, shortened
 
 PATCH = """\
 diff --git a/old name.txt b/new name.txt
@@ -69,3 +69,9 @@ def test_below_a_files_name_stand_its_lines_and_no_encoded_data() -> None:
     assert told[3] == ["GIT binary patch"]
     assert len(told) == len(list(files_of(text)))
     assert list(by_file("")) == []
+
+
+def test_a_patch_that_was_cut_says_so_in_its_last_line_only() -> None:
+    whole = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-# cut here: 1\n+# cut here: 2\n"
+    assert not is_cut(whole)
+    assert is_cut(f"{whole}# cut here: 10 of 20 bytes are left out; it does not apply\n")

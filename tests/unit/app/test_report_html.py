@@ -206,3 +206,43 @@ def test_all_colours_of_text_have_contrast_enough_in_light_dark_and_print() -> N
         if contrast(palette[ink], palette[back]) < 4.5
     ]
     assert weak == []
+
+
+def without_proof(report: Report) -> Report:
+    return report.model_copy(update={"proofs": (), "gates": ()})
+
+
+def not_proven(report: Report) -> Report:
+    return report.model_copy(update={"proofs": (report.proofs[0].model_copy(update={"says": "not_proven"}),)})
+
+
+def with_a_red_gate(report: Report) -> Report:
+    red = report.gates[-1].model_copy(update={"color": "red"})
+    return report.model_copy(update={"proofs": (), "gates": (*report.gates, red)})
+
+
+def with_lost_evidence(report: Report) -> Report:
+    return report.model_copy(update={"lost": ("a receipt is gone",)})
+
+
+@pytest.mark.parametrize("less", [without_proof, not_proven, with_a_red_gate, with_lost_evidence])
+def test_only_what_is_proven_is_called_so_and_is_green(less: Callable[[Report], Report]) -> None:
+    proven = html_of(samples.proven())
+    assert "<h1>Done, and proven</h1>" in proven
+    assert '<header class="good">' in proven
+    page = html_of(less(samples.proven()))
+    assert "<h1>Completed</h1>" in page
+    assert '<header class="good">' not in page
+
+
+def test_a_run_that_found_all_gates_green_is_proven_by_them() -> None:
+    green = tuple(gate.model_copy(update={"color": "green"}) for gate in samples.proven().gates)
+    assert "Done, and proven" in html_of(samples.proven().model_copy(update={"proofs": (), "gates": green}))
+
+
+def test_of_a_change_that_is_not_kept_whole_no_sum_is_claimed() -> None:
+    part = samples.proven().changes[0].model_copy(update={"kept_whole": False})
+    page = Page(html_of(samples.proven().model_copy(update={"changes": (part,)}))).text
+    assert "at least" in page
+    assert "too much to be kept" in page
+    assert "has all of it" not in page

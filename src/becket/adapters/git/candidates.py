@@ -16,7 +16,7 @@ from becket.adapters.git.refs import OWN, ref_problem
 from becket.adapters.git.repository import GitRepository
 from becket.adapters.git.work import tree_of_work
 from becket.adapters.git.workspace import close_workspace, open_git_dir, private_place
-from becket.contract.candidate import Conflict, Made, Rescued
+from becket.contract.candidate import CUT, Conflict, Made, Rescued
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
@@ -94,7 +94,7 @@ class GitCandidates:
         if len(whole) <= limit:
             return whole
         shortened = whole[: whole.rfind(b"\n", 0, limit) + 1]
-        remark = f"# cut here: {len(whole) - len(shortened)} of {len(whole)} bytes are left out; it does not apply\n"
+        remark = f"{CUT}{len(whole) - len(shortened)} of {len(whole)} bytes are left out; it does not apply\n"
         return shortened + remark.encode()
 
     async def paths(self, old: str, new: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from becket.app.report.model import FileFacts
+from becket.contract.candidate import CUT
 
 MOST_LINES = 2_000
 LONGEST_LINE = 1_000
@@ -21,6 +22,10 @@ class DiffLine:
 
     kind: str
     text: str
+
+
+def is_cut(patch: str) -> bool:
+    return patch.rstrip("\n").rpartition("\n")[2].startswith(CUT)
 
 
 def shortened(patch: str) -> tuple[str, int]:

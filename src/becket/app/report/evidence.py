@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from becket.app.report import model as told
-from becket.app.report.diff import files_of, shortened
+from becket.app.report.diff import files_of, is_cut, shortened
 from becket.app.story import Story
 from becket.contract.base import Json
 from becket.contract.gate import GateVerdict
@@ -184,6 +184,7 @@ def changes(found: Evidence) -> Iterator[told.ChangeFacts]:
             files=tuple(files_of(text)),
             diff=diff,
             left_out=left_out,
+            kept_whole=not is_cut(text),
         )
 
 

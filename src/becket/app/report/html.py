@@ -32,6 +32,7 @@ from becket.app.report.plain import (
     counted,
     dollars,
     headline,
+    is_proven,
     moment,
     one_line,
     pairs,
@@ -42,6 +43,7 @@ from becket.app.report.plain import (
     spend_words,
     tests_words,
     took,
+    whole_change,
     with_short_digests,
 )
 
@@ -66,11 +68,17 @@ def html_of(report: told.Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{text(report.run.loop_id)}: {text(headline(report))}</title>\n<style>{style}</style>\n</head>\n"
-        f'<body>\n<header class="{tone(report.run.status)}">\n{"".join(_head(report))}\n</header>\n'
+        f'<body>\n<header class="{_tone(report)}">\n{"".join(_head(report))}\n</header>\n'
         f'<nav aria-label="On this page"><ul>{links}</ul></nav>\n<main>\n{sections}\n</main>\n'
         f"<footer>Made {moment(report.made_at)} from the journal, not from an agent's words.</footer>\n"
         "</body>\n</html>\n"
     )
+
+
+def _tone(report: told.Report) -> str:
+    """Green is for what is proven."""
+    found = "bad" if report.lost else tone(report.run.status)
+    return "plain" if found == "good" and not is_proven(report) else found
 
 
 def _policy(style: str) -> str:
@@ -105,7 +113,8 @@ def _tiles(report: told.Report) -> Iterator[tuple[str, str]]:
     if report.changes:
         change = report.changes[-1]
         added, removed = sum(file.added for file in change.files), sum(file.removed for file in change.files)
-        yield "change", counts(added, removed) + below(f"in {counted(len(change.files), 'file')}")
+        least = "" if change.kept_whole else "at least "
+        yield "change", least + counts(added, removed) + below(f"in {least}{counted(len(change.files), 'file')}")
     if report.calls:
         tokens = sum(call.input_tokens + call.output_tokens for call in report.calls)
         spent = took(sum(call.seconds for call in report.calls))
@@ -210,7 +219,9 @@ def _change(report: told.Report) -> Iterator[str]:
         if rest:
             names = listed(f"{code(file.path)} {counts(file.added, file.removed)}" for file in rest[:MOST_FILES])
             yield fold(f"{counted(len(rest), 'more file')} without their lines", names)
-        if change.left_out or rest:
+        if not change.kept_whole:
+            yield note(f"More than this was changed, too much to be kept here. All of it: {code(whole_change(change))}")
+        elif change.left_out or rest:
             cut = f"{change.left_out:,} lines are left out; the" if change.left_out else "The"
             yield f"<p>{cut} artifact {code(short(change.patch))} has all of it.</p>"
 

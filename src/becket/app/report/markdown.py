@@ -23,6 +23,7 @@ from becket.app.report.plain import (
     spend_words,
     tests_words,
     took,
+    whole_change,
 )
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~&]|(?<!\w)_|_(?!\w)|\A[-+#=])")
@@ -171,7 +172,9 @@ def _changes(report: told.Report) -> Iterator[str]:
         lines = change.diff.split("\n")
         more = max(len(lines) - MOST_DIFF_LINES, 0) + change.left_out
         yield fenced("\n".join(lines[:MOST_DIFF_LINES]), "diff")
-        if more:
+        if not change.kept_whole:
+            yield f"More than this was changed, too much to be kept here. All of it: {code(whole_change(change))}"
+        elif more:
             yield f"{more} lines are left out; the artifact {code(short(change.patch))} has all of them."
 
 

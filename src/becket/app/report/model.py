@@ -139,7 +139,9 @@ class FileFacts(Record):
 
 
 class ChangeFacts(Record):
-    """A candidate's change. `diff` is cut to what people read; `patch` is the artifact with all of it."""
+    """A candidate's change. `diff` is cut to what people read; `patch` is the artifact with all of it. Of one that is
+    not `kept_whole` the artifact has a part, and the figures are of that part.
+    """
 
     iteration: int
     action: str
@@ -150,6 +152,7 @@ class ChangeFacts(Record):
     files: tuple[FileFacts, ...]
     diff: str
     left_out: int  # lines
+    kept_whole: bool = True
 
 
 class CulpritFacts(Record):

@@ -16,7 +16,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\
 _DIGEST = re.compile("[0-9a-f]{40,64}")
 
 HEADLINES = {
-    "completed": "Done, and proven",
+    "completed": "Completed",
     "completed_dry_run": "Dry run completed: nothing left this machine",
     "ready_for_handoff": "Handed to a person",
     "failed": "Failed",
@@ -73,7 +73,16 @@ def moment(at: float | None) -> str:
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
+def is_proven(report: told.Report) -> bool:
+    """By the last proof; where nothing had to be proven anew, by the gates' last words. Never without its evidence."""
+    last = {gate.gate: gate.color for gate in report.gates}.values()
+    shown = report.proofs[-1].says == "proven" if report.proofs else bool(last) and set(last) == {"green"}
+    return report.run.status == "completed" and shown and not report.lost
+
+
 def headline(report: told.Report) -> str:
+    if is_proven(report):
+        return "Done, and proven"
     said = HEADLINES.get(report.run.status, report.run.status)
     owners = {item.owner for item in report.handoffs}
     return f"Handed to {one_line(owners.pop(), 60)}" if report.run.status == "ready_for_handoff" and owners else said
@@ -86,6 +95,10 @@ def pairs(found: Mapping[str, Json]) -> list[tuple[str, str]]:
         for name, value in found.items()
         if value not in (None, "", [], {})
     ]
+
+
+def whole_change(change: told.ChangeFacts) -> str:
+    return f"git diff {short(change.parent)} {short(change.commit)}"
 
 
 def spend_words(spend: Mapping[str, float]) -> list[tuple[str, str]]:
