@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,21 @@ def test_a_used_up_budget_ends_at_a_person(world: World, budget: str) -> None:
     ).replace("[never]", "[never_seen.pass]"))  # fmt: skip
     assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted")
     assert run.iteration == 2
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
+def test_what_is_no_amount_is_not_spent(world: World, amount: float) -> None:
+    """L21: with one NaN in the sums, no budget would ever be passed again."""
+
+    async def spend(context: ActionContext, params: Record) -> Result:
+        with pytest.raises(ActionFailed, match="usd is no amount that can be spent"):
+            await context.spend("usd", amount)
+        await context.spend("usd", 3)
+        return Result()
+
+    world.action(ActionDef(name="test.spend", summary="spends", run=spend))
+    run, _ = tell(world, loop(act("{id: s, uses: test.spend}")))
+    assert run.status is Status.completed, run.detail
 
 
 def test_a_cancelled_run_stops_its_action_and_still_notifies(world: World) -> None:

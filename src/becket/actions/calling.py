@@ -33,6 +33,7 @@ from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import AgentLimits, Config
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import ActionFailed, BecketError, GitFailed
+from becket.contract.loop import UNHELD
 from becket.contract.project import Projects
 
 T = TypeVar("T")
@@ -145,14 +146,25 @@ def chain(config: Config, name: str) -> tuple[str, ...]:
 
 
 async def call(context: ActionContext, task: Task) -> Calls:
-    """Call the agent; where it cannot work now, the next one of its chain. Raises BudgetSpent before a call."""
+    """Call the agent; where it cannot work now, or no budget could be held for it, the next one of its chain. Raises
+    BudgetSpent before a call.
+    """
     ends_at = time.monotonic() + _seconds(context, task)
     made: list[Called] = []
+    unheld: ActionFailed | None = None
     names = (task.agent,) if task.alone else chain(context.port(Projects).current(), task.agent)
     for name in names:
-        made.append(await _Call(context, task, name).made(ends_at))
+        try:
+            made.append(await _Call(context, task, name).made(ends_at))
+        except ActionFailed as failure:
+            if failure.kind != UNHELD:
+                raise
+            unheld = unheld or failure
+            continue
         if made[-1].judged.outcome not in ANOTHERS_TURN or time.monotonic() >= ends_at:
             break
+    if unheld is not None and not made:
+        raise unheld
     return Calls(tuple(made), await context.now())
 
 

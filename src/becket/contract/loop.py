@@ -72,6 +72,9 @@ class Policy(Protocol):
         ...
 
 
+UNHELD = "budget_unheld"
+"""The failure of a call that no budget could be held for."""
+
 WORK = "work"
 """Below a run's folder: one checkout for each piece of work that must be saved before the folder is removed (L7)."""
 

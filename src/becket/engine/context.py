@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from becket.contract.effect import EffectAdapter, EffectCall, EffectState, Origi
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
-from becket.contract.loop import Loops, Places, Policy
+from becket.contract.loop import UNHELD, Loops, Places, Policy
 from becket.contract.process import ChildSpec, ChildWatcher, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Decision, Run
@@ -351,6 +352,9 @@ class StepContext:
         return await self.house.store.use_approval(approval_id, self.run.run_id, self.run.epoch, bound_to, used_by)
 
     async def spend(self, kind: str, amount: float) -> None:
+        amount = float(amount)
+        if not math.isfinite(amount) or amount < 0:
+            raise ActionFailed(f"{amount:g} {kind} is no amount that can be spent", kind="bad_amount")
         key = f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{self.attempt}:{kind}"
         await self.house.store.reserve(key, self.run.run_id, self.run.epoch, {kind: amount}, ())
 
@@ -358,7 +362,7 @@ class StepContext:
         if wish.label in self.labels:
             raise ActionFailed(f"two calls of one attempt are both labelled {wish.label!r}", kind="call_label")
         if why := self.house.policy.unheld(self.run, wish):
-            raise ActionFailed(why, kind="budget_unheld")
+            raise ActionFailed(why, kind=UNHELD)
         self.labels.add(wish.label)
         return await money.begin(self.house.store, self._caller(), wish)
 
