@@ -134,9 +134,12 @@ class _AfterName:
         pieces: list[str] = []
         done = 0
         for start, end in zip(*to.names(), strict=True):
-            if start < done or (match := match_at(text, end)) is None:
+            if start < done:
                 continue
+            # First, for it is short; the pattern may look as far as the line's end, and a line has at most one head.
             if head is not None and head.search(text, max(done, start - _LONGEST_HEAD), start) is None:
+                continue
+            if (match := match_at(text, end)) is None:
                 continue
             first, last = match.span(match.lastgroup or 0)
             pieces += (text[done:first], mark)
@@ -308,10 +311,11 @@ class Redactor:
         chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
         self.too_plain = tuple(sorted({*self.too_plain, *secrets} - chosen.keys()))
         new = {name: value for name, value in chosen.items() if value not in self._values.get(name, ())}
+        for name, value in chosen.items():  # what is current is the last to be forgotten, whether it is new or not
+            others = (each for each in self._values.get(name, ()) if each != value)
+            self._values[name] = (value, *others)[:_REMEMBERED]
         if not new:
             return
-        for name, value in new.items():
-            self._values[name] = (value, *self._values.get(name, ()))[:_REMEMBERED]
         pairs = [(name, value) for name, values in self._values.items() for value in values]
         self._known = tuple(_Known.of(*pair) for pair in sorted(pairs, key=lambda pair: -len(pair[1])))
 

@@ -237,6 +237,13 @@ def test_what_is_learned_later_is_hidden_and_what_was_known_stays_hidden() -> No
     assert redactor.text("second-value-2 renewed-value-0") == "second-value-2 [redacted:LOGIN]"
 
 
+def test_a_value_that_is_current_again_is_the_last_to_be_forgotten() -> None:
+    redactor = Redactor({"LOGIN": "first-value-1"})
+    for value in ("second-value-2", "third-value-3", "fourth-value-4", "first-value-1", "fifth-value-5"):
+        redactor.learn({"LOGIN": value})
+    assert redactor.text("first-value-1 second-value-2") == "[redacted:LOGIN] second-value-2"
+
+
 def test_secret_variables_are_chosen_by_name_or_by_a_password_in_a_url() -> None:
     environment = {
         "PATH": "/usr/bin", "PWD": "/home/x", "GITHUB_TOKEN": "t", "MY_API_KEY": "k", "SMTP_PASS": "p",
@@ -251,7 +258,7 @@ UNITS = [
     "a", "eyJ", "eyJ.", "x://a:", "://a:b", "password=", 'password="', 'password=\\"', "password='\\", "-", "sk-",
     "-----BEGIN PRIVATE KEY-----", "bearer ", "basic AAAA", "token=)", "ghp_", "\n", "password ", "token:",
     "--a-token ", "authorization: bearer ", "password=a[", "?key=", "/hook/1", " ", "github_pat_", "AKIA", "{{",
-    "[redacted:",
+    "[redacted:", "password: abc #", "password: abc #\n", "password: abc #\r", "--token abc #", "password: abc ",
 ]  # fmt: skip
 
 
