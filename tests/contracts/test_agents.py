@@ -137,6 +137,12 @@ def test_an_answer_that_is_not_whole_after_an_edit_is_no_good_end(stage: AgentSt
     assert done.judged.changed_paths == ("value.txt",)
 
 
+@pytest.mark.parametrize("kind", kinds(GEMINI, fakes=("gemini",)))
+def test_an_empty_end_that_gemini_takes_for_an_answer_after_an_edit_is_a_good_end(stage: AgentStage) -> None:
+    done = stage.call(REPAIR, Say(""))
+    assert (done.judged.outcome, done.judged.changed_paths) == (AgentOutcome.changed, ("value.txt",)), done.report
+
+
 @pytest.mark.parametrize("kind", QUICK)
 def test_a_stream_that_is_cut_once_is_tried_again(stage: AgentStage) -> None:
     done = stage.call(Cut(), *repairs())

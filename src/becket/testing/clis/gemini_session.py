@@ -184,6 +184,8 @@ class Session:
                     self._show(part)
                     parts += [part] if part.get("text") != "" and not part.get("thought") else []
                 if "finishReason" in candidate:
+                    if not parts and candidate["finishReason"] != "STOP":
+                        break  # an empty answer that has no good end is asked for again
                     self._spend(usage)
                     self._keep(parts or [{"text": " "}], usage)
                     return [part["functionCall"] for part in parts if "functionCall" in part]

@@ -48,6 +48,7 @@ class Stage:
 
     folder: Path
     held: bool = True
+    named: str = ""  # what the program is called, where that matters
     events: list[AgentEvent] = field(default_factory=list)
     tell: Mapping[EventKind, str] = field(default_factory=dict)  # a person speaks at the first event of this kind
 
@@ -81,6 +82,11 @@ class Stage:
 
     def agent(self, config: Mapping[str, Any] | None = None) -> AcpAgent:
         run = f"{sys.executable} {PROGRAM} {self.folder / 'script.json'}"
+        if self.named:
+            program = self.folder / self.named
+            program.write_text(f"#!/bin/sh\nexec {run}\n")
+            program.chmod(0o755)
+            run = str(program)
         outfit = Outfit(
             self.processes,
             (),

@@ -143,8 +143,12 @@ def test_a_program_that_never_answers_ends_with_its_time(stage: Stage) -> None:
 
 def test_a_program_that_calls_the_end_of_its_time_a_cancel_is_not_believed(stage: Stage) -> None:
     """L20: so qwen 0.24 answers when it is told to go."""
-    report = stage.call([{"until_told_to_go": {"stopReason": "cancelled"}}], limits=Limits(seconds=2.5))
-    assert judge(report, ()).outcome is AgentOutcome.limit_reached, report
+    for seconds in (2.5, 7.5, 22.5):  # as much time as it needs to answer so
+        report = stage.call([{"until_told_to_go": {"stopReason": "cancelled"}}], limits=Limits(seconds=seconds))
+        assert judge(report, ()).outcome is AgentOutcome.limit_reached, report
+        if '"cancelled"' in stage.files.raw.read_text():
+            return
+    raise AssertionError("it was not told to go while it waited")
 
 
 def test_a_missing_program_is_said_without_a_start(stage: Stage) -> None:

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from acp_stage import Stage
 
 from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
+from becket.contract.agent import AgentOutcome, judge
 
 SESSION = "59144d6b-1f22-4398-bae4-548d13368094"
 
@@ -58,6 +60,41 @@ def test_an_answer_that_is_recorded_and_not_counted_has_no_end(
     with record(chats).open("a") as file:
         file.write(answer("a", 50, 20) + answer("b", 100, 10))
     assert ledger.ends_cut(counted) is cut
+
+
+RESULTS = json.dumps({"id": "r", "type": "user", "content": [{"functionResponse": {}}]}) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said", "counted", "outcome"),
+    [
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "Done.", None, AgentOutcome.changed),
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "Done.", 150, AgentOutcome.changed),
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "I was ab", 50, AgentOutcome.model_error),
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "", 150, AgentOutcome.changed),
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "", 50, AgentOutcome.model_error),
+        (answer("a", 50, 20) + RESULTS, "", 50, AgentOutcome.model_error),
+        (answer("a", 50, 20) + RESULTS, "", 150, AgentOutcome.model_error),
+        (answer("a", 50, 20) + RESULTS + answer("b", 100, 10), "", None, AgentOutcome.model_error),
+    ],
+    ids=["no-count", "whole", "cut", "empty", "empty-and-cut", "nothing", "nothing-tried-again", "empty-no-count"],
+)
+def test_an_end_after_a_tool_call_is_judged_by_what_is_recorded_and_counted(
+    tmp_path: Path, recorded: str, said: str, counted: int | None, outcome: AgentOutcome
+) -> None:
+    """L20: an empty answer that gemini itself takes for one is a good end; what it only leaves uncounted is none."""
+    stage = Stage(tmp_path, named="gemini")
+    chats = stage.home / ".gemini" / "tmp" / "tree" / "chats"
+    chats.mkdir(parents=True)
+    result: dict[str, object] = {"stopReason": "end_turn"}
+    if counted is not None:
+        result["_meta"] = {"quota": {"token_count": {"input_tokens": counted, "output_tokens": 30}}}
+    call = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "kind": "edit", "status": "completed"}
+    report = stage.call(
+        [{"update": call}, {"write": [str(record(chats)), recorded]}, {"chunk": said}, {"result": result}],
+        session={"sessionId": SESSION},
+    )
+    assert judge(report, ("calc.py",)).outcome is outcome, report
 
 
 def test_a_session_of_an_agent_without_such_records_has_used_nothing(tmp_path: Path) -> None:

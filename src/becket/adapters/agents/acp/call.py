@@ -193,8 +193,10 @@ class Call:
         """Gemini ends its turn well, whatever became of its model's answer after a tool call."""
         if self._ledger is None:
             return False
+        if not mapping(result, "_meta", "quota"):  # nothing was counted: not everything is missing then
+            return not self._reading.answered
         counted = tokens_of(mapping(result, "_meta", "quota", "token_count")).input_tokens
-        return not self._reading.answered or self._ledger.ends_cut(counted)
+        return self._ledger.ends_cut(counted) or not (self._reading.answered or self._ledger.ends_answered)
 
     def _tell(self, event: AgentEvent) -> None:
         self._watch.tally(self._reading.tally.usage)

@@ -30,6 +30,7 @@ class GeminiLedger:
         self._session = session
         self._read: dict[Path, int] = {}
         self._steps: dict[str, Usage] = {}
+        self._answered = False
         self.model = ""
         self._look()
         self._before = frozenset(self._steps)
@@ -48,6 +49,14 @@ class GeminiLedger:
         self._look()
         given = [usage.input_tokens for usage in self._steps.values()][self._prompted :]
         return bool(given) and sum(given) - counted >= given[-1] > 0
+
+    @property
+    def ends_answered(self) -> bool:
+        """Whether the last thing recorded is an answer, if only an empty one: after a tool call gemini takes that for
+        a good end. What it does not take for an answer it does not record.
+        """
+        self._look()
+        return self._answered
 
     @property
     def used(self) -> Usage:
@@ -70,6 +79,8 @@ class GeminiLedger:
     def _step(self, line: str) -> None:
         record = parsed(line)
         tokens = mapping(record, "tokens")
+        if text(record, "type"):
+            self._answered = bool(tokens)
         if not tokens:
             return
         self.model = text(record, "model") or self.model
