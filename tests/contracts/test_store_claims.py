@@ -24,7 +24,7 @@ from store_worlds import (
 
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import BecketError, Fenced, WorkerDeclaredDead
-from becket.contract.events import Kind
+from becket.contract.events import COVERS, Kind
 from becket.contract.handoff import Approval
 from becket.contract.process import ChildRef
 from becket.contract.run import Move, Status
@@ -47,8 +47,9 @@ async def test_a_claim_brings_everything_needed_to_go_on(store: Store, clock: Ma
     assert [item.ref for item in again.conditions] == ["base.red"]
     assert again.steps == await store.steps("run_a")
     claims = [event.data for event in await store.events("run_a") if event.kind is Kind.run_claimed]
-    assert claims[0] == {"worker": "w1", "epoch": 1, "segment": 1, "iteration": 1}
-    assert claims[1] == {"worker": "w2", "epoch": 3, "segment": 2, "iteration": 1}
+    covers = {COVERS: ["call", "spending"]}
+    assert claims[0] == {"worker": "w1", "epoch": 1, "segment": 1, "iteration": 1, **covers}
+    assert claims[1] == {"worker": "w2", "epoch": 3, "segment": 2, "iteration": 1, **covers}
 
 
 @every_store

@@ -156,6 +156,35 @@ def test_a_call_that_began_before_the_events_told_of_calls_is_proven_by_its_sett
     assert bad(copy.verify()) == ["call 2-act-mark-1-2-made", "call 3-act-mark-1-2-made"]
 
 
+def test_a_worker_of_an_older_release_moves_a_new_run_and_is_no_forger(copy: Copy) -> None:
+    """Its claim does not say that it tells of calls, and it does not."""
+    unclaimed = as_before(*OF_CALLS)
+    rewrite(copy, lambda kind, data: data if kind is Kind.run_created else unclaimed(kind, data))
+    found = copy.verify()
+    assert bad(found) == []
+    assert [item.detail for item in found.checks if item.what == "calls"] == [
+        "4 calls are from before the events told of calls: nothing proves them"
+    ]
+
+
+ODD = [
+    (Kind.call_booked, {"booked": None}), (Kind.call_booked, {"limits": None}), (Kind.call_booked, {"limits": [1]}),
+    (Kind.call_booked, {"call": 7}), (Kind.call_settled, {"used": None}), (Kind.call_settled, {"used": {"usd": "x"}}),
+    (Kind.call_settled, {"usage": None}), (Kind.call_settled, {"usage": "none"}), (Kind.call_settled, {"call": ["c"]}),
+    (Kind.spent, {"used": None}), (Kind.spent, {"used": {"usd": 10**400}}), (Kind.spent, {"key": 7}),
+    (Kind.run_claimed, {COVERS: 7}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "odd"), ODD)
+def test_an_event_that_says_something_odd_is_named(kind: Kind, odd: dict[str, Any], copy: Copy) -> None:
+    """A chain written by whoever has the keys to it is a finding, never a crash of the one who checks."""
+    rewrite(copy, lambda told, data: data | odd if told is kind else data)
+    copy.sql("UPDATE agent_calls SET driver = 'other'")
+    details = [item.detail for item in copy.verify().checks if not item.ok]
+    assert [text for text in details if f"({kind}) does not say what its kind says" in text], details
+
+
 @pytest.mark.parametrize("kind", OF_CALLS)
 def test_a_chain_that_says_it_tells_of_calls_must(kind: Kind, copy: Copy) -> None:
     rewrite(copy, lambda told, data: None if told is kind else data)

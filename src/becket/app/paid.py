@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from becket.app.replay import Replay, ToldCall
 from becket.contract.base import Json
-from becket.contract.calls import AgentCall, folder_of
+from becket.contract.calls import AgentCall, SettledBy, folder_of
 from becket.contract.events import row_name
 from becket.contract.run import ENDED, Run
 
@@ -93,7 +93,8 @@ def _about(call: AgentCall, run: Run) -> str:
         over = run.status in ENDED
         return f"{call.agent}, {'nobody saw its end: its booking stands' if over else 'not settled yet'}"
     used = call.end.usage
-    return f"{call.agent}, {call.end.outcome.value}: {used.tokens} tokens, {used.usd:g} usd, {used.seconds:g} s"
+    said = f"{call.agent}, {call.end.outcome.value}: {used.tokens} tokens, {used.usd:g} usd, {used.seconds:g} s"
+    return f"{said}; what nothing tells of it counts as booked" if call.end.by is SettledBy.booking else said
 
 
 def _changes(call: AgentCall, said: ToldCall) -> Iterator[str]:

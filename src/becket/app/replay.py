@@ -73,7 +73,7 @@ class Replay:
         for event in events:
             try:
                 self._tell(event)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
                 self.problems.append(f"event {event.seq} ({event.kind}) does not say what its kind says")
 
     def _tell(self, event: Event) -> None:
@@ -112,6 +112,10 @@ class Replay:
         self.run = {**_AT_FIRST, **event.data}
         self.covers = frozenset(event.data.get(COVERS, ()))
 
+    def claimed(self, event: Event) -> None:
+        """A worker of an older release may move a run that a newer one made."""
+        self.covers &= frozenset(event.data.get(COVERS, ()))
+
     def iteration(self, event: Event) -> None:
         data = event.data
         counted = self.run["counted"] + int(data.get("counts", False))
@@ -142,31 +146,44 @@ class Replay:
         self.run["spec_digest"] = event.data["to"]
 
     def call_booked(self, event: Event) -> None:
-        call = event.data["call"]
+        call, booked = _text(event.data["call"]), _amounts(event.data["booked"])
+        told = {**event.data, "limits": dict(event.data["limits"].items())}
         if call in self.calls:
             self.problems.append(f"event {event.seq} books the call {call} anew")
-        self.calls[call] = ToldCall(booked=event.data)
-        self.amounts[call] = event.data["booked"]
+        self.calls[call] = ToldCall(booked=told)
+        self.amounts[call] = booked
 
     def call_settled(self, event: Event) -> None:
         """A call that began before a run told of its calls is settled without a booking."""
-        call = event.data["call"]
+        call, used = _text(event.data["call"]), _amounts(event.data["used"])
+        told = {**event.data, "usage": dict(event.data["usage"].items())}
         known = self.calls.setdefault(call, ToldCall())
         if known.settled or (not known.booked and "call" in self.covers):
             self.problems.append(f"event {event.seq} settles the call {call}, which was not open")
-        known.settled = event.data
-        self.amounts[call] = event.data["used"]
+        known.settled = told
+        self.amounts[call] = used
 
     def spent(self, event: Event) -> None:
-        self.amounts[event.data["key"]] = event.data["used"]
+        self.amounts[_text(event.data["key"])] = _amounts(event.data["used"])
 
     def artifacts_dropped(self, event: Event) -> None:
         self.dropped += int(event.data["count"])
         self.seals = {name: seal for name, seal in self.seals.items() if not name.startswith("artifact ")}
 
 
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no name")
+    return value
+
+
+def _amounts(told: Json) -> dict[str, float]:
+    return {kind: float(amount) for kind, amount in told.items()}
+
+
 _TELL = {
     Kind.run_created: Replay.created,
+    Kind.run_claimed: Replay.claimed,
     Kind.run_waiting: Replay.iteration,
     Kind.iteration_started: Replay.iteration,
     Kind.run_woken: Replay.woken,

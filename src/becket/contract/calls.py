@@ -40,7 +40,7 @@ class SettledBy(StrEnum):
     report = "report"  # that of whoever made the call, and saw its end
     files = "files"  # nobody saw its end; its files tell
     never_made = "never_made"  # there was leave for it, and it never began
-    booking = "booking"  # what was told is no amount; what was booked counts
+    booking = "booking"  # nothing was told, or no amount; what was booked counts
 
 
 class CallEnd(Record):
@@ -101,6 +101,14 @@ def end_by_files(call: AgentCall, agents: Agents, files: CallFiles) -> CallEnd |
         outcome=AgentOutcome.cancelled, reason="Becket was stopped while it was at work", usage=used, model=call.model,
         over=overshot(used, call.limits), by=SettledBy.files,
     )  # fmt: skip
+
+
+def end_by_booking(call: AgentCall) -> CallEnd:
+    """The end of a call of which nothing tells what it used, and nothing ever will: all that it was allowed."""
+    most = call.limits
+    used = Usage(seconds=most.seconds, output_tokens=most.tokens or 0, usd=most.usd or 0.0)
+    why = "Becket was stopped while it was at work, and nothing tells what it used"
+    return CallEnd(outcome=AgentOutcome.cancelled, reason=why, usage=used, model=call.model, by=SettledBy.booking)
 
 
 def _used(call: AgentCall, agents: Agents, files: CallFiles) -> Usage | None:

@@ -12,8 +12,8 @@ SEALS = "seals"
 """Where an event's data holds the seals of the rows it tells of: name -> digest of the row as it was written."""
 
 COVERS = "covers"
-"""Where `run.created` names kinds of rows that not every chain tells of. Of a kind that is missing there, a row without
-an event may be from a time before such rows had one.
+"""Where `run.created` and `run.claimed` name kinds of rows that not every chain tells of. Of a kind that is missing in
+one of them, a row without an event may be from a time, or of a worker, before such rows had one.
 """
 
 

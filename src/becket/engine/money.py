@@ -29,6 +29,7 @@ from becket.contract.calls import (
     SettledBy,
     amounts_used,
     booking,
+    end_by_booking,
     end_by_files,
     folder_of,
     overshot,
@@ -172,13 +173,17 @@ async def left_open(store: Store, caller: Caller) -> tuple[AgentCall, ...]:
 
 
 async def settle_left_open(store: Store, agents: Callable[[], Agents], folder: Path, run_id: str) -> None:
-    """Of a run that is over, before its `folder` goes: no later life of a step will settle its calls any more."""
+    """Of a run that is over, before its `folder` goes: no later life of a step will settle its calls any more.
+
+    None stays open: without its folder, a call that was made looks like one that never began.
+    """
     for call in await store.calls(run_id):
         if call.end is None:
             files = CallFiles(folder / CALLS / folder_of(run_id, call.call_id))
+            told = None
             with suppress(ActionFailed):  # nobody knows agents here
-                if (told := end_by_files(call, agents(), files)) is not None:
-                    await end(store, call.grant, told)
+                told = end_by_files(call, agents(), files)
+            await end(store, call.grant, told or end_by_booking(call))
 
 
 async def surely_spent(store: Store, run_id: str) -> dict[str, float]:

@@ -95,6 +95,37 @@ def test_the_next_agent_of_the_chain_begins_afresh_and_nothing_is_lost(tmp_path:
     asyncio.run(story())
 
 
+UNPRICED = "{driver: codex, model: local}"
+
+
+@pytest.mark.parametrize(
+    ("unpriced", "asked", "ends"),
+    [
+        ("first", ["second"], Status.completed),
+        ("second", ["first"], Status.waiting),
+        ("first second", [], Status.ready_for_handoff),
+    ],
+)
+def test_an_agent_that_no_budget_could_be_held_for_is_passed_over(
+    tmp_path: Path, unpriced: str, asked: list[str], ends: Status
+) -> None:
+    """L23: the others of its chain have their turn, and what they said counts."""
+    lines = dict.fromkeys(("first", "second"), '{driver: command, run: "true"}')
+    lines |= dict.fromkeys(unpriced.split(), UNPRICED)
+    lines["first"] = lines["first"].replace("}", ", fallback: [second]}")
+    agents = "".join(f"  {name}: {line}\n" for name, line in lines.items())
+    config = f"version: 1\nsandbox: none\nbudgets: {{day: {{usd: 4}}}}\nagents:\n{agents}"
+    first, second = ScriptedAgent([quota(None)]), ScriptedAgent([MENDS])
+    world = make_world(tmp_path, config=config, first=first, second=second)
+
+    async def story() -> None:
+        run = await world.run("mend")
+        assert run.status is ends, (run.reason, run.detail)
+        assert [call.agent for call in await calls_of(world, run)] == asked
+
+    asyncio.run(story())
+
+
 def test_where_nobody_has_quota_the_run_waits_for_the_first_that_has(tmp_path: Path) -> None:
     first, second = ScriptedAgent([]), ScriptedAgent([])
     world = make_world(tmp_path, first=first, second=second)
@@ -302,10 +333,11 @@ def test_a_call_whose_end_nobody_saw_is_settled_by_its_files_or_its_booking_stan
         before, after = await calls_of(world, run)
         assert after.end is not None
         if told is None:
-            assert before.end is None
+            assert before.end is not None
+            assert (before.end.outcome, before.end.by) == ("cancelled", SettledBy.booking)
             assert (await world.store.spent(run_id=run.run_id))["usd"] == pytest.approx(2 + after.end.usage.usd)
             said = [item.detail for item in await verify_run(world.app, run.run_id, rerun=False) if item.ok]
-            assert "first, nobody saw its end: its booking stands" in said
+            assert [text for text in said if "2 usd" in text and text.endswith("nothing tells of it counts as booked")]
         else:
             assert before.end is not None
             assert (before.end.outcome, before.end.usage, before.end.by) == ("cancelled", told, SettledBy.files)

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,14 +16,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from becket.adapters.store import open_memory
-from becket.contract.agent import AgentOutcome, Limits, Usage
-from becket.contract.calls import KINDS, BudgetSpent, CallEnd, CallGrant, CallWish, SettledBy, amounts_used, booking
+from becket.contract.agent import AgentOutcome, CallFiles, Limits, Usage
+from becket.contract.calls import (
+    CALLS,
+    KINDS,
+    BudgetSpent,
+    CallEnd,
+    CallGrant,
+    CallWish,
+    SettledBy,
+    amounts_used,
+    booking,
+    folder_of,
+)
 from becket.contract.config import Budgets
 from becket.contract.errors import ActionFailed, StoreUnavailable
 from becket.contract.run import NewRun, Run, Subject
 from becket.contract.spec import Budget, Phase
 from becket.contract.store import SpendLimit, Store
-from becket.engine.money import RACES, Caller, allow, begin, day_of, end, left_open, month_of, surely_spent
+from becket.engine.money import (
+    RACES,
+    Caller,
+    allow,
+    begin,
+    day_of,
+    end,
+    left_open,
+    month_of,
+    settle_left_open,
+    surely_spent,
+)
 
 HOUR = 3600.0
 NOON = 1_793_448_000.0
@@ -367,6 +390,43 @@ def test_a_call_that_tells_nonsense_is_booked_and_shown_at_all_it_might_have_use
         assert call.end is not None
         assert call.end.usage == Usage(seconds=600.0, output_tokens=5, usd=0.25)
         assert call.end.by is SettledBy.booking
+
+    asyncio.run(story())
+
+
+class Silent:
+    """Agents whose files tell nothing."""
+
+    def get(self, name: str) -> Any:
+        return self
+
+    def used(self, files: CallFiles) -> Usage | None:
+        return None
+
+
+def nobody() -> Any:
+    raise ActionFailed("nothing is configured behind Agents", kind="no_port")
+
+
+@pytest.mark.parametrize("agents", [Silent, nobody])
+def test_what_nothing_tells_of_stays_booked_once_the_folder_of_its_run_is_gone(agents: Any, tmp_path: Path) -> None:
+    """L23: without its folder a call that was made looks like one that never began, which costs nothing."""
+
+    async def story() -> None:
+        house = House(Budget(usd=1.0), Budgets())
+        await house.open()
+        grant = await begin(house.store, house.caller(1), wish(usd=0.25, tokens=70))
+        folder = tmp_path / CALLS / folder_of("run_1", grant.call_id)
+        folder.mkdir(parents=True)
+        booked = await house.store.spent()
+        await settle_left_open(house.store, agents, tmp_path, "run_1")
+        folder.rmdir()
+        await settle_left_open(house.store, agents, tmp_path, "run_1")
+        assert await house.store.spent() == booked == {"agent_time": 600.0, "tokens": 70.0, "usd": 0.25}
+        (call,) = await house.store.calls()
+        assert call.end is not None
+        assert (call.end.outcome, call.end.by, call.end.over) == (AgentOutcome.cancelled, SettledBy.booking, ())
+        assert (call.end.usage.seconds, call.end.usage.tokens, call.end.usage.usd) == (600.0, 70, 0.25)
 
     asyncio.run(story())
 

@@ -8,9 +8,10 @@ from becket.adapters.store import raised
 from becket.adapters.store.ending import free_group
 from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
 from becket.adapters.store.records import carried_of, steps_of
+from becket.adapters.store.sealing import SEALED_LATER
 from becket.adapters.store.tables import controls, leases, runs, specs, workers
 from becket.adapters.store.tx import Row, Tx
-from becket.contract.events import Kind
+from becket.contract.events import COVERS, Kind
 from becket.contract.run import Move, Status
 from becket.contract.store import Claim
 
@@ -80,10 +81,9 @@ def claim(tx: Tx, run_id: str, segment: int, worker: str, ttl: float) -> Claim |
         return None
     run.move(Move.claim)
     run.set(epoch=run["epoch"] + 1, worker=worker, lease_until=tx.now + ttl)
-    run.add(
-        Kind.run_claimed,
-        {"worker": worker, "epoch": run["epoch"], "segment": segment, "iteration": run["iteration"]},
-    )
+    covers = {COVERS: list(SEALED_LATER)}
+    told = {"worker": worker, "epoch": run["epoch"], "segment": segment, "iteration": run["iteration"], **covers}
+    run.add(Kind.run_claimed, told)
     run.save()
     return _whole_claim(tx, run)
 
