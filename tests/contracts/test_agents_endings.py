@@ -98,10 +98,13 @@ def test_an_endless_loop_ends_at_the_limit_of_money(stage: AgentStage) -> None:
 @pytest.mark.parametrize("kind", ALL)
 def test_a_model_that_hangs_ends_at_the_limit_of_time(stage: AgentStage) -> None:
     seconds = 12.0 if stage.kind.program == "gemini" and stage.kind.real else 5.0 if stage.kind.real else 3.0
-    done = stage.call(Hang(), limits=Limits(seconds=seconds))
-    assert done.judged.outcome is AgentOutcome.limit_reached, done.report
-    assert "time" in done.judged.reason
-    assert len(stage.model.requests) >= 1
+    for slower in (1, 3, 9):  # as much time as it needs until it asks its model
+        done = stage.call(Hang(), limits=Limits(seconds=slower * seconds))
+        assert done.judged.outcome is AgentOutcome.limit_reached, done.report
+        assert "time" in done.judged.reason
+        if stage.model.requests:
+            return
+    raise AssertionError("the model was not asked")
 
 
 @pytest.mark.parametrize("kind", EVERYWHERE)

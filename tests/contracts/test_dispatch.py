@@ -122,8 +122,9 @@ def test_a_bell_starts_at_once_what_another_process_queued(tmp_path: Path) -> No
     asyncio.run(story())
 
 
-def test_a_lost_ring_costs_a_second_and_no_more(tmp_path: Path) -> None:
+def test_a_lost_ring_costs_a_second_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedded.NET == 1.0
+    monkeypatch.setattr(embedded, "IDLE", 3600.0)
 
     async def story() -> None:
         async with serving(tmp_path) as (engine, other, _):
