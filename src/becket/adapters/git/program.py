@@ -13,8 +13,11 @@ import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from becket.contract.errors import GitFailed, UsageError
+
+T = TypeVar("T")
 
 TIMEOUT = 60.0
 GRACE = 2.0  # after TERM git removes its lock files; after KILL it cannot
@@ -174,7 +177,7 @@ async def run(
             raise GitTimedOut(command, place.cwd, timeout) from None
         finally:
             if process.returncode is None:
-                await _whatever_happens(_end_all(process, lifeline))
+                await to_its_end(_end_all(process, lifeline))
             else:
                 os.close(lifeline)
         output = _output(command, place.cwd, process, said, complained)
@@ -316,17 +319,20 @@ async def end(process: asyncio.subprocess.Process) -> None:
     await _end_session(process.pid, process.wait)
 
 
-async def _whatever_happens(work: Coroutine[None, None, None]) -> None:
-    """To its end, however often we are cancelled meanwhile."""
-    task, cancelled = asyncio.ensure_future(work), None
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work` however often we are cancelled meanwhile; who was cancelled leaves afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.wait({task})
+            await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # it was seen: nobody has to warn of it
         raise cancelled
-    task.result()
+    return task.result()
 
 
 async def _end_all(process: subprocess.Popen[bytes], lifeline: int) -> None:

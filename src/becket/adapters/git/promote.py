@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from becket.adapters.git.program import Place, run, shown
+from becket.adapters.git.program import Place, run, shown, to_its_end
 from becket.adapters.git.promote_intent import is_ours, process_mark
 from becket.adapters.git.promote_locks import IndexLock, RefTransaction, settle
 from becket.adapters.git.promote_paths import Files, Touched, read_settings, touched_between
@@ -60,10 +59,11 @@ class GitPromoter:
         demand(permit, promote_call(request))
         if problem := ref_problem(request.ref):
             raise GitFailed(problem)
-        return await _to_its_end(_told_as_git(self._promote(request, log)))
+        # Seen through, also when cancelled: it ends in a second, and half of it would be worse than all.
+        return await to_its_end(_told_as_git(self._promote(request, log)))
 
     async def recover(self, log: IntentLog) -> Promoted | NotPromoted | None:
-        return await _to_its_end(_told_as_git(self._recover(log)))
+        return await to_its_end(_told_as_git(self._recover(log)))
 
     async def _promote(self, request: PromoteRequest, log: IntentLog) -> Promoted | NotPromoted:
         try:
@@ -247,17 +247,3 @@ async def _told_as_git(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except OSError as error:
         raise GitFailed(f"a promotion met a file that it could not read or write: {error}") from error
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """A cancelled promotion is seen through first: it ends in a second, and half of it would be worse than all."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()
-        raise
