@@ -9,9 +9,8 @@ def main() -> None:
     import signal
     import sys
 
-    gc.set_threshold(
-        50_000, 20, 20
-    )  # what is imported stays: looking through it again and again made every start slower
+    # What is imported stays: to look through it again and again made every start slower.
+    gc.set_threshold(50_000, 20, 20)
 
     # Whoever started us may ignore it, and that is inherited: no exit code would be kept, and every failure of a child
     # would look like success.

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from becket.cli import words
+from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, evidence, line, short, took
+from becket.contract.agent import Usage
 from becket.contract.events import Event, Kind
 
 Data = Mapping[str, Any]
@@ -16,7 +18,7 @@ def event_line(event: Event, now: float | None = None) -> str:
     """`14:03:22  discover.scan done in 0.30s, raised links.broken`."""
     try:
         said = _SAYS[event.kind](event.data)
-    except (KeyError, TypeError):  # written by another version: tell it as it is
+    except (KeyError, TypeError, ValueError):  # written by another version: tell it as it is
         said = f"{event.kind.value} ({evidence(event.data)})"
     return f"{clock(event.at, now)}  {line(said, 300)}"
 
@@ -86,7 +88,8 @@ def _call_booked(data: Data) -> str:
 
 
 def _call_settled(data: Data) -> str:
-    return f"{data['agent']} {data['outcome'].replace('_', ' ')}, used {_amounts(data['used'])}"
+    used = Usage.model_validate(data["usage"])
+    return f"{data['agent']} {data['outcome'].replace('_', ' ')}, used {took(used.seconds)}, {used_words(used)}"
 
 
 def _amounts(amounts: Mapping[str, float]) -> str:

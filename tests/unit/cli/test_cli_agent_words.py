@@ -11,11 +11,13 @@ from becket.app.agent_desk import Delivery
 from becket.cli.agent_attach import delivery_words, how
 from becket.cli.agent_call import call_words
 from becket.cli.agent_lines import EventLines, used_words
+from becket.cli.events import event_line
 from becket.cli.front import run, typer_of
 from becket.cli.plain import fitted, money
 from becket.cli.verbs import BY_NAME
 from becket.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Limits, Priced, Usage
 from becket.contract.calls import AgentCall, CallEnd
+from becket.contract.events import Event, Kind
 
 
 def told(*events: AgentEvent, width: int = 80) -> list[str]:
@@ -136,3 +138,20 @@ def test_wrong_usage_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agent", "spend", "--by", "moon"]) == 2
     assert run(["doctor", "--agent", "fixer"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("usage", "said"),
+    [
+        (Usage(seconds=0.08).model_dump(mode="json"), "fixer changed, used 0.08s, tokens and money not told"),
+        (
+            Usage(seconds=2, turns=1, output_tokens=7, usd=0.5, priced=Priced.vendor).model_dump(mode="json"),
+            "fixer changed, used 2.00s, 1 turn, 7 tokens, $0.5000",
+        ),
+        ({"seconds": "odd"}, "call.settled (agent fixer, outcome changed"),
+    ],
+)
+def test_a_settled_call_claims_no_zero_that_nobody_told(usage: dict[str, object], said: str) -> None:
+    data = {"agent": "fixer", "outcome": "changed", "used": {}, "usage": usage}
+    event = Event(run_id="r", seq=1, at=0.0, kind=Kind.call_settled, data=data, previous="", digest="")
+    assert said in event_line(event)
