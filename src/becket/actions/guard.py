@@ -12,15 +12,17 @@ from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import Config
 from becket.contract.git import Git
-from becket.contract.guard import Change, FailingTest, Note, Refusal
+from becket.contract.guard import Change, ChangeClass, FailingTest, Note, Refusal
 from becket.contract.project import Projects
 from becket.contract.spec import Name
+from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.examine import examine
 from becket.verifiers.guard.failing import places_of
 from becket.verifiers.guard.remarks import remarks
 from becket.verifiers.guard.side import test_side_of
 
 NAMES = ("guard_ok", "guard_refused", "test_change_asked")
+CLASSES = tuple(kind.value for kind in ChangeClass)
 _SHOWN = 40
 
 
@@ -34,7 +36,7 @@ class GuardParams(Record):
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
-    return (ConditionGroup(object=params.of, names=NAMES),)
+    return (ConditionGroup(object=params.of, names=NAMES), ConditionGroup(object=params.of, names=CLASSES))
 
 
 async def check(context: ActionContext, params: GuardParams) -> Result:
@@ -44,10 +46,12 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
     side = test_side_of(config)
     refusals = examine(change, config.guard, side.globs, gate_commands(config))
     notes = remarks(change, side.globs, await _failing(context.port(Git), params, change))
+    reading = classify(change, side, config.guard.pure)
     told = [_told(refusal) for refusal in refusals]
     noted = [_told(note) for note in notes]
     digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
-    kept = json.dumps({"digest": digest, "refusals": told, "notes": noted}, indent=1).encode()
+    read = reading.model_dump(mode="json")
+    kept = json.dumps({"digest": digest, "refusals": told, "notes": noted, "reading": read}, indent=1).encode()
     evidence: dict[str, Json] = {
         "base": params.base,
         "candidate": params.candidate,
@@ -58,9 +62,13 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
         "full": await context.keep(kept, "guard.json"),
     }
     said = Condition(object=params.of, name=_name(refusals), group=NAMES, evidence=evidence)
-    return Result(
-        outputs={"refusals": told, "notes": noted, "digest": digest}, conditions=(said,), note=_summary(refusals, notes)
-    )
+    shown: dict[str, Json] = {
+        "findings": read["findings"][:_SHOWN],
+        "findings_left_out": max(len(reading.findings) - _SHOWN, 0),
+    }
+    classed = Condition(object=params.of, name=reading.kind.value, group=CLASSES, evidence=shown)
+    outputs: dict[str, Json] = {"refusals": told, "notes": noted, "digest": digest, "class": reading.kind.value}
+    return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, notes))
 
 
 def gate_commands(config: Config) -> tuple[str, ...]:
@@ -99,6 +107,6 @@ ACTIONS = (
         run=check,
         params=GuardParams,
         raises=groups,
-        outputs=("refusals", "notes", "digest"),
+        outputs=("refusals", "notes", "digest", "class"),
     ),
 )

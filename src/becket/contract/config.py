@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, Record, Size
+from becket.contract.guard import ChangeClass
 from becket.contract.naming import endpoint_problem, is_below, is_host, is_model, is_variable
 from becket.contract.process import Network, SandboxKind
 from becket.contract.spec import Autonomy, Name, Text
@@ -49,9 +50,13 @@ class SetupConfig(Record):
 
 
 class GuardConfig(Record):
+    """`promote` is how far classes of changes are trusted; an `ordinary` one needs its hold-out proof all the same."""
+
     protected: tuple[str, ...] = ()
     max_deleted_share: float = Field(default=0.2, ge=0, le=1)
     max_file: Size = 5_000_000
+    promote: ChangeClass = ChangeClass.ordinary
+    pure: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by language: modules that only compute
 
 
 class HealthConfig(Record):
@@ -199,6 +204,7 @@ class HealConfig(Record):
     """How the heal loop repairs. `attempts` agents work at once and are proven one after another."""
 
     agent: Name | None = None  # without it: `fixer`, or the only one there is
+    hold_out: Name | None = None  # the agent that writes hold-out checks; without it, ordinary changes are proposed
     attempts: int = Field(default=1, ge=1, le=8)
     on_exhausted: Literal["handoff", "revert"] = "handoff"
 
@@ -294,11 +300,10 @@ class Config(Record):
 
     @model_validator(mode="after")
     def _healer_is_known(self) -> Self:
-        if self.heal.agent is not None and self.heal.agent not in self.agents:
-            there = ", ".join(self.agents) or "none"
-            raise KeyProblem(
-                f"heal.agent names {self.heal.agent!r}, which is not in `agents`; there is: {there}", "heal"
-            )
+        there = ", ".join(self.agents) or "none"
+        for key, name in (("agent", self.heal.agent), ("hold_out", self.heal.hold_out)):
+            if name is not None and name not in self.agents:
+                raise KeyProblem(f"heal.{key} names {name!r}, which is not in `agents`; there is: {there}", "heal")
         return self
 
     @model_validator(mode="after")

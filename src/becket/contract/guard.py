@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -54,6 +54,45 @@ class NoteRule(StrEnum):
     test_aware = "test-aware"
     module_patched = "module-patched"
     binary_changed = "binary-changed"
+
+
+class ChangeClass(StrEnum):
+    """What a change newly can do; it decides how much it must prove before it is promoted by itself."""
+
+    plain = "plain"  # nothing but logic, of what the file already used
+    ordinary = "ordinary"  # new functions, constants, imports of pure modules: needs a hold-out proof
+    powerful = "powerful"  # can look around or reach out, or cannot be read: needs a person
+
+    @property
+    def rank(self) -> int:
+        return list(ChangeClass).index(self)
+
+
+class Finding(Record):
+    """One line that raises a change's class, in plain words."""
+
+    kind: ChangeClass
+    power: str  # a short name: environment, files, hooks, new-function, constant
+    path: str
+    line: int  # of the candidate's file; of base's where something was taken away; 0 for the file as a whole
+    message: str  # "adds the power to read the environment"
+    shown: str = ""  # the line itself, shortened
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.path}:{self.line}" if self.line else f"{self.message}: {self.path}"
+
+
+class Reading(Record):
+    """The class of a whole change, and the lines that made it so; none for a plain one."""
+
+    kind: ChangeClass
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Reading:
+        found = tuple(findings)
+        highest = max((each.kind for each in found), key=lambda kind: kind.rank, default=ChangeClass.plain)
+        return cls(kind=highest, findings=found)
 
 
 class Refusal(Record):

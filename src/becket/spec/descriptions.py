@@ -168,12 +168,16 @@ _CONFIG = {
     "HealConfig": {
         "agent": "The agent that repairs; without it `fixer`, or the only one.",
         "attempts": "So many agents work at once; they are proven one after another.",
+        "hold_out": "The agent that writes hold-out checks for ordinary changes; without it they are proposed.",
         "on_exhausted": "What becomes of the proven revert when no repair succeeds: a handoff, or main moves to it.",
     },
     "GuardConfig": {
         "protected": "Globs that no candidate may touch.",
         "max_deleted_share": "The largest share of the tree that a candidate may delete.",
         "max_file": "The largest file that a candidate may add.",
+        "promote": "The highest class of change that main is moved to without a person. `ordinary` needs its hold-out proof; "
+        "`powerful` means: the tests are enough for me.",
+        "pure": "By language, further modules that only compute: importing one is no power.",
     },
     "ServiceConfig": {
         "start": "The command that serves.",
