@@ -175,7 +175,7 @@ _CONFIG = {
         "protected": "Globs that no candidate may touch.",
         "max_deleted_share": "The largest share of the tree that a candidate may delete.",
         "max_file": "The largest file that a candidate may add.",
-        "promote": "The highest class of change that main is moved to without a person. `ordinary` needs its hold-out proof; "
+        "promote": "The highest class of change that moves main without a person. `ordinary` needs its hold-out proof; "
         "`powerful` means: the tests are enough for me.",
         "pure": "By language, further modules that only compute: importing one is no power.",
     },
