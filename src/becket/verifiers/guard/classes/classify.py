@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from becket.contract.guard import Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
 from becket.verifiers.guard.classes import words
-from becket.verifiers.guard.classes.facts import NO_FILE, Kind, SourceFile
+from becket.verifiers.guard.classes.facts import Kind, SourceFile
 from becket.verifiers.guard.classes.judge import MOST, FileChange
 from becket.verifiers.guard.classes.own import OwnModules, module_name
 from becket.verifiers.guard.classes.readers import Read, as_written, reader_for
@@ -88,10 +88,10 @@ class _Reader:
             return
         old, new = file.old() if file.in_base else b"", file.new()
         try:
-            after = read(new)
+            before, after = self._both(read, old if file.in_base else None, new)
             made = FileChange(
                 path=file.path,
-                old=NO_FILE if not file.in_base else self._before(read, old, after),
+                old=before,
                 new=after,
                 table=table,
                 text=new.decode("utf-8", "replace"),
@@ -112,19 +112,19 @@ class _Reader:
             yield _finding(ChangeClass.ordinary, "new-file", file, words.NEW_FILE)
         yield from found
 
-    def _before(self, read: Read, old: bytes, after: SourceFile) -> SourceFile:
+    def _both(self, read: Read, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
         """A file that could not be parsed is compared by its words: the repair may use none that it did not have."""
         try:
-            return read(old)
+            return read(old, new)
         except (Unreadable, RecursionError):
-            return as_written(old, after)
+            _, after = read(None, new)
+            return as_written(old or b"", after), after
 
     def _unreached(self) -> Iterator[Finding]:
         """A new file must be imported by code that was there, and may not hide another module."""
-        asked = {value for each in self._read if not each.is_new for value in each.new.values(Kind.imports)}
-        for each in self._read:
-            if not each.is_new:
-                continue
+        come = [each for each in self._read if each.is_new]
+        asked = {value for each in self._read if come and not each.is_new for value in each.new.values(Kind.imports)}
+        for each in come:
             name, folder = module_name(each.path), each.path.rpartition("/")[0]
             if self._own.hides(each.path, name):
                 yield _at(ChangeClass.powerful, "modules", each.path, words.LANDS_IN_THE_WAY)
@@ -160,7 +160,11 @@ def _unreadable(file: ChangedFile) -> str | None:
 
 
 def _looks_like_source(path: str) -> bool:
-    return bool(re.search(r"\.(?:rb|c|h|cc|cpp|hpp|cs|php|swift|kt|scala|ex|exs|hs|ml|lua|pl|r|jl|dart|zig|sh|vue|svelte)$", path))
+    return bool(
+        re.search(
+            r"\.(?:rb|c|h|cc|cpp|hpp|cs|php|swift|kt|scala|ex|exs|hs|ml|lua|pl|r|jl|dart|zig|sh|vue|svelte)$", path
+        )
+    )
 
 
 def _finding(kind: ChangeClass, power: str, file: ChangedFile, message: str) -> Finding:

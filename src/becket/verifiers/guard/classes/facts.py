@@ -100,19 +100,24 @@ class Unit:
 
 @dataclass
 class SourceFile:
-    """One version of a source file, as the guard reads it."""
+    """One version of a source file: the units that may differ, and all else where it is asked for."""
 
     units: Mapping[str, Unit]
-    defined: frozenset[str] = frozenset()  # names bound at its top, and members of its classes
+    define: Callable[[], frozenset[str]] = frozenset  # names bound at its top, and members of its classes
+    rest: Callable[[], Counter[Fact]] = Counter  # the facts of what is the same in both versions
     was_broken: bool = False  # it could not be parsed; its units are those of the repaired file, by its words
 
     @cached_property
     def known(self) -> Counter[Fact]:
         """All that the file uses anywhere."""
-        found: Counter[Fact] = Counter()
+        found = Counter(self.rest())
         for unit in self.units.values():
             found.update(unit.facts.counts)
         return found
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        return self.define()
 
     def values(self, kind: Kind) -> Iterator[str]:
         return (value for of, value in self.known if of is kind)

@@ -17,8 +17,14 @@ _POWERFUL = {
     Mark.native: "native", Mark.directive: "dynamic", Mark.unreadable_macro: "dynamic",
     Mark.runs_at_load: "patching",
 }  # fmt: skip
+_METHODS = frozenset({"", "files", "processes", "exit", "environment"})
+"""Powers whose attributes are also usual names of one's own methods."""
 MOST = {Size.statement: 8, Size.branch: 4, Size.literal: 5, Size.equality: 1}
 """What a plain change may add at most, all files together: a table of answers is longer than a repair."""
+
+
+Told = tuple[Said, str, str] | None
+"""The class with its power, a short name of it, and what a person reads; None for what is plain."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,20 @@ class FileChange:
             if name not in self.new.units and unit.line:
                 yield self.finding(ORDINARY, "removal", unit.line, words.function_gone(name), old=True)
         yield from self._checks_gone()
+        yield from self._directives()
+
+    def _directives(self) -> Iterator[Finding]:
+        """Comments are read by nobody but compilers and checkers, and those obey some of them."""
+        pattern = self.table.directives
+        if pattern is None:
+            return
+        before = Counter(line.strip() for line in self.before.split("\n") if pattern.search(line))
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if pattern.search(line):
+                before[line.strip()] -= 1
+                if before[line.strip()] < 0:
+                    said = Said(ChangeClass.powerful, "dynamic")
+                    yield self.finding(said, "directive", number, words.MARKS[Mark.directive])
 
     def _checks_gone(self) -> Iterator[Finding]:
         """A check that moved to another function of the file is not gone."""
@@ -52,9 +72,9 @@ class FileChange:
         if not changed:
             return
         lost = _checks(changed) - _checks(unit for name, unit in self.new.units.items() if self._differs(name))
-        for (_, what), _ in lost.items():
-            line = next(unit.facts.lines[Kind.check, what][0] for unit in changed if (Kind.check, what) in unit.facts.lines)
-            yield self.finding(ORDINARY, "check", line, words.check_gone(what), old=True)
+        for fact in lost:
+            line = next(unit.facts.lines[fact][0] for unit in changed if fact in unit.facts.lines)
+            yield self.finding(ORDINARY, "check", line, words.check_gone(fact[1]), old=True)
 
     def _differs(self, name: str) -> bool:
         before, after = self.old.units.get(name), self.new.units.get(name)
@@ -116,30 +136,36 @@ class _Judge:
     def _known(self, kind: Kind, value: str) -> bool:
         return (kind, value) in self.file.old.known
 
-    def name(self, value: str) -> tuple[Said, str, str] | None:
-        table, here = self.file.table, self.before.facts.counts if self.before is not None else Counter[Fact]()
-        root = value.split(".")[0] if not value.startswith(".") else "."
-        power = table.power_of(value)
+    def name(self, value: str) -> Told:
+        table = self.file.table
         if self._known(Kind.name, value):
-            if power is None or (Kind.name, value) in here or self._same_power(power):
-                return None
-            return ORDINARY, power, words.power_moved(power, value)
+            return self._known_name(value)
         if value.startswith("?"):
             return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(value[1:])
-        if root == "." or self.file.is_own(value):
+        if value.startswith("~"):
+            return self._project(value) or (ORDINARY, "name", words.of_the_package(value[1:]))
+        if value.startswith(".") or self.file.is_own(value):
             return self._project(value)
         said = table.of_name(value, self.file.pure)
-        if said.power == "unknown":
-            return said, "unknown", words.module_as_value(value) if "." not in value else words.power("unknown", value)
+        if said.power == "unknown" and "." not in value:
+            return said, "unknown", words.module_as_value(value)
         message = words.power(said.power, value) if said.power else words.MARKS[Mark.not_a_number]
         return said, said.power or "not-a-number", message
+
+    def _known_name(self, value: str) -> Told:
+        """The file used it; a function that did not, and had no such power, gets one."""
+        power = self.file.table.power_of(value)
+        here = self.before is not None and (Kind.name, value) in self.before.facts.counts
+        if power is None or here or self._same_power(power):
+            return None
+        return ORDINARY, power, words.power_moved(power, value)
 
     def _same_power(self, power: str) -> bool:
         """The unit had it under another name."""
         names = [value for kind, value in self.before.facts.counts if kind is Kind.name] if self.before else []
         return any(self.file.table.power_of(name) == power for name in names)
 
-    def _project(self, value: str) -> tuple[Said, str, str] | None:
+    def _project(self, value: str) -> Told:
         """What the project's own modules import is not theirs to hand on."""
         parts = value.strip(".").split(".")[1:] if not value.startswith(".") else value.strip(".").split(".")
         for part in parts:
@@ -149,17 +175,17 @@ class _Judge:
                 return Said(ChangeClass.powerful, power), power, words.power(power, value)
         return None
 
-    def attribute(self, value: str) -> tuple[Said, str, str] | None:
-        if self._known(Kind.attribute, value) or value in self.file.old.defined:
-            return None
-        if value in self.file.new.defined and not self.file.table.hooks(value):
+    def attribute(self, value: str) -> Told:
+        if self._known(Kind.attribute, value):
             return None
         said = self.file.table.of_attribute(value)
+        if value in (*self.file.old.defined, *self.file.new.defined) and said.power in _METHODS:
+            return None
         if said.power:
             return said, said.power, words.power(said.power, f".{value}")
         return said, "attribute", words.new_attribute(value)
 
-    def store(self, value: str) -> tuple[Said, str, str] | None:
+    def store(self, value: str) -> Told:
         if value.startswith("@"):
             if self._known(Kind.store, value):
                 return None
@@ -171,7 +197,7 @@ class _Judge:
             return None
         return ORDINARY, "state", words.new_state(value.lstrip("=."))
 
-    def imports(self, value: str) -> tuple[Said, str, str] | None:
+    def imports(self, value: str) -> Told:
         if self._known(Kind.imports, value):
             return None
         module, _, name = value.partition(":")
@@ -185,24 +211,24 @@ class _Judge:
             return said, said.power, words.power(said.power, shown_as)
         return said, "import", words.unknown_import(shown_as) if said.power else words.new_import(shown_as)
 
-    def value(self, value: str) -> tuple[Said, str, str] | None:
+    def value(self, value: str) -> Told:
         if self.file.table.is_trivial(value) or self._known(Kind.value, value):
             return None
         return ORDINARY, "constant", words.new_value(shown(value)[:60])
 
-    def mark(self, value: str) -> tuple[Said, str, str] | None:
+    def mark(self, value: str) -> Told:
         mark = Mark(value)
         power = _POWERFUL.get(mark)
         said = Said(ChangeClass.powerful, power) if power else ORDINARY
         return said, mark.value, words.MARKS[mark]
 
-    def outside(self, value: str) -> tuple[Said, str, str] | None:
+    def outside(self, value: str) -> Told:
         if self._known(Kind.outside, value):
             return None
         return ORDINARY, "outside", words.RUNS_AT_LOAD
 
 
-_JUDGES: dict[Kind, Callable[[_Judge, str], tuple[Said, str, str] | None]] = {
+_JUDGES: dict[Kind, Callable[[_Judge, str], Told]] = {
     Kind.name: _Judge.name,
     Kind.attribute: _Judge.attribute,
     Kind.store: _Judge.store,

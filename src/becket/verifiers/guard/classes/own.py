@@ -62,7 +62,9 @@ class OwnModules:
         if not path.endswith(_COMPILED_TOGETHER):
             return False
         suffix = path[path.rindex(".") :]
-        return any(other != path and other.endswith(suffix) and other.rpartition("/")[0] == folder for other in self._paths)
+        return any(
+            other != path and other.endswith(suffix) and other.rpartition("/")[0] == folder for other in self._paths
+        )
 
 
 def _below_root(path: str) -> str:

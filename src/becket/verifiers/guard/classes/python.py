@@ -5,29 +5,86 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, partial
 
-from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size, SourceFile, Unit
+from becket.verifiers.guard.classes.facts import NO_FILE, Fact, Facts, Kind, Mark, SourceFile, Unit
+from becket.verifiers.guard.classes.pyfacts import Reader
+from becket.verifiers.guard.classes.pyscope import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    blocks,
+    bound,
+    holds_functions,
+    is_text,
+    scope_of,
+)
 from becket.verifiers.guard.classes.table import PYTHON
 from becket.verifiers.guard.languages.pyshape import parse_module
 from becket.verifiers.guard.languages.shape import Unreadable
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_FUNCTIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_SCALING = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
-_DEEPEST = 150
 
 
-def read_python(source: bytes) -> SourceFile:
-    tree = parse_module(_decoded(source).encode())
-    module = _Module(tree, source.decode().split("\n"))
-    return module.file()
+def read_python(old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
+    """Both versions. What stands before and after the change is parsed once, and counted only where it is asked for."""
+    after = _decoded(new)
+    tree = parse_module(after.encode())
+    lines = after.split("\n")
+    if old is None:
+        return NO_FILE, _Module(tree.body, tree.body, lines).file()
+    before = _decoded(old)
+    change = _changed(tree.body, before.split("\n"), lines)
+    if change is None:
+        whole = parse_module(before.encode())
+        return _Module(whole.body, whole.body, before.split("\n")).file(), _Module(tree.body, tree.body, lines).file()
+    same = [*tree.body[: change.first], *tree.body[change.last :]]
+    old_file = _Module(change.old, [*same, *change.old], before.split("\n")).file()
+    new_file = _Module(tree.body[change.first : change.last], tree.body, lines).file()
+    old_file.rest = new_file.rest = cache(partial(_facts_of, same, tree.body, lines))
+    return old_file, new_file
+
+
+def _facts_of(body: list[ast.stmt], whole: list[ast.stmt], lines: list[str]) -> Counter[Fact]:
+    return _Module(body, whole, lines).file().known
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """The statements of the new file from `first` up to `last` stand in the place of those of the old one."""
+
+    first: int
+    last: int
+    old: list[ast.stmt]
+
+
+def _changed(body: list[ast.stmt], old: list[str], new: list[str]) -> _Changed | None:
+    """Which statements differ. None where that cannot be told from whole lines.
+
+    What is outside is whole statements and the same text; if the old text in between is whole statements as well, the
+    old file is what it would be parsed as.
+    """
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    spans = [
+        (min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))]), node.end_lineno or 0)
+        for node in body
+    ]
+    touched = [at for at, (begin, end) in enumerate(spans) if end > head and begin <= len(new) - tail]
+    first = touched[0] if touched else next((at for at, (begin, _) in enumerate(spans) if begin > head), len(body))
+    last = touched[-1] + 1 if touched else first
+    begin = min(spans[first][0] if touched else head + 1, head + 1)
+    end = max(spans[last - 1][1] if touched else 0, len(new) - tail)
+    if any(a <= end and b >= begin for a, b in (*spans[:first], *spans[last:])):
+        return None
+    try:
+        part = parse_module("\n".join(old[begin - 1 : end + len(old) - len(new)]).encode())
+    except Unreadable:
+        return None
+    return _Changed(first, last, [ast.increment_lineno(node, begin - 1) for node in part.body])
 
 
 def _decoded(source: bytes) -> str:
@@ -40,61 +97,45 @@ def _decoded(source: bytes) -> str:
         text = source.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Unreadable("it is not UTF-8") from error
-    if "\0" in text or "\f" in text:
+    text = text.replace("\r\n", "\n")
+    if any(each in text for each in "\0\f\r\v"):
         raise Unreadable("it holds control characters")
     return text
 
 
-@dataclass(slots=True)
-class _Scope:
-    """Names that mean something within a function, a lambda, a comprehension or a class body."""
-
-    names: frozenset[str]
-    imports: Mapping[str, str] = field(default_factory=dict)
-    is_class: bool = False  # what a class body binds is not seen by its methods
-
-
 class _Module:
-    """One file: what its names mean, and its units."""
+    """One file: what its names mean, and its units. `body` is what may differ, `whole` is all of it."""
 
-    def __init__(self, tree: ast.Module, lines: list[str]) -> None:
-        self._tree, self._lines = tree, lines
-        self._scope = _scope_of(tree.body)
+    def __init__(self, body: list[ast.stmt], whole: list[ast.stmt], lines: list[str]) -> None:
+        self._body, self._whole, self._lines = body, whole, lines
+        self._scope = scope_of(whole)
         self._units: dict[str, Unit] = {}
         self._outside: dict[str, list[ast.stmt]] = {}
-        self._members: set[str] = set()
 
     def file(self) -> SourceFile:
-        self._take(self._tree.body, "")
+        self._take(self._body, "")
         for place, body in self._outside.items():
             read = partial(self._outside_facts, body, place)
             self._enter(Unit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
-        return SourceFile(self._units, self._scope.names | self._members)
+        return SourceFile(self._units, partial(_defined, self._whole))
 
     def _take(self, body: list[ast.stmt], place: str) -> None:
         kept = self._outside.setdefault(place, [])
         for node in body:
-            if isinstance(node, _FUNCTIONS):
+            if isinstance(node, FUNCTIONS):
                 self._function(node, place)
             elif isinstance(node, ast.ClassDef):
                 kept.append(_head(node))
-                self._members.add(node.name)
                 self._take(node.body, f"{place}{node.name}.")
-            elif _holds_functions(node):
+            elif holds_functions(node):
                 kept.append(node)
-                for block in _blocks(node):
-                    self._take([each for each in block if isinstance(each, (*_FUNCTIONS, ast.ClassDef))], place)
+                for block in blocks(node):
+                    self._take([each for each in block if isinstance(each, (*FUNCTIONS, ast.ClassDef))], place)
             else:
                 kept.append(node)
-                if place:
-                    self._members |= _bound([node])
 
-    def _function(self, node: _Function, place: str) -> None:
-        self._members.add(node.name)
+    def _function(self, node: Function, place: str) -> None:
         hook = bool(place) and PYTHON.hooks(node.name)
-        for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-                self._members.add(part.attr)
         unit = Unit(
             f"{place}{node.name}", node.lineno, self._text(node), partial(self._function_facts, node, place),
             hook, partial(_meaning, node),
@@ -113,8 +154,8 @@ class _Module:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
         return "\n".join(self._lines[first - 1 : node.end_lineno])
 
-    def _function_facts(self, node: _Function, place: str) -> Facts:
-        reader = _Reader(self._scope)
+    def _function_facts(self, node: Function, place: str) -> Facts:
+        reader = Reader(self._scope)
         for mark in node.decorator_list:
             reader.facts.add(Kind.mark, Mark.decorator, mark.lineno)
         if place and PYTHON.hooks(node.name):
@@ -123,19 +164,33 @@ class _Module:
         return reader.facts
 
     def _outside_facts(self, body: list[ast.stmt], place: str) -> Facts:
-        reader = _Reader(self._scope)
+        reader = Reader(self._scope)
         if place:
-            reader.push(_Scope(_bound(body), is_class=True))
+            reader.push(Scope(bound(body), is_class=True))
         for node in body:
-            if _is_text(node):
+            if is_text(node):
                 continue
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 reader.facts.add(Kind.outside, _digest(node), node.lineno)
             reader.outside(node)
-            for name in _bound([node]) if place else ():
+            for name in bound([node]) if place else ():
                 if PYTHON.hooks(name):
                     reader.facts.add(Kind.mark, Mark.hook, node.lineno)
         return reader.facts
+
+
+def _defined(body: list[ast.stmt]) -> frozenset[str]:
+    """Names bound at the top, functions and classes wherever they stand, and attributes that are written."""
+    found = set(bound(body))
+    for node in body:
+        for part in ast.walk(node):
+            if isinstance(part, (*FUNCTIONS, ast.ClassDef)):
+                found.add(part.name)
+            elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                found.add(part.attr)
+            if isinstance(part, ast.ClassDef):
+                found |= bound(part.body)
+    return frozenset(found)
 
 
 def _head(node: ast.ClassDef) -> ast.ClassDef:
@@ -146,468 +201,15 @@ def _head(node: ast.ClassDef) -> ast.ClassDef:
     return made
 
 
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
-    for handler in getattr(node, "handlers", ()):
-        yield handler.body
-
-
-def _holds_functions(node: ast.stmt) -> bool:
-    return any(isinstance(each, (*_FUNCTIONS, ast.ClassDef)) for block in _blocks(node) for each in block)
-
-
 def _digest(node: ast.AST) -> str:
     return hashlib.sha256(ast.dump(node).encode()).hexdigest()[:16]
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _meaning(node: _Function) -> str:
+def _meaning(node: Function) -> str:
     """What a function does, whatever its locals are called and its text says."""
-    local = sorted(_scope_of(node.body, node.args).names)
-    text = ast.dump(ast.Module([each for each in node.body if not _is_text(each)], []))
+    local = sorted(scope_of(node.body, node.args).names)
+    text = ast.dump(ast.Module([each for each in node.body if not is_text(each)], []))
     order = sorted((text.find(f"'{name}'"), name) for name in local)
     for number, (_, name) in enumerate(order):
         text = re.sub(rf"(?<=id=)'{re.escape(name)}'|(?<=arg=)'{re.escape(name)}'", f"<{number}>", text)
     return text
-
-
-def _scope_of(body: Iterable[ast.AST], arguments: ast.arguments | None = None) -> _Scope:
-    nodes = list(body)
-    imports: dict[str, str] = {}
-    for node in _within(nodes):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            imports.update(_imported(node))
-    names = _bound(nodes)
-    if arguments is not None:
-        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-        names |= {each.arg for each in every if each is not None}
-    return _Scope(names, imports)
-
-
-def _within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """These and all below them, but not what has a scope of its own."""
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, _SCOPES):
-            stack.extend(ast.iter_child_nodes(node))
-        elif isinstance(node, _COMPREHENSIONS):
-            stack.extend(each for each in ast.walk(node) if isinstance(each, ast.NamedExpr))
-
-
-def _bound(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    found: set[str] = set()
-    elsewhere: set[str] = set()
-    for node in _within(nodes):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found.add(node.id)
-        elif isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            found.add(node.rest)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            elsewhere.update(node.names)
-    return frozenset(found - elsewhere)
-
-
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """What the file calls it, and what it is: `module` or `module:name`, with dots in front where it is relative."""
-    if isinstance(node, ast.Import):
-        for each in node.names:
-            yield (each.asname, each.name) if each.asname else (each.name.partition(".")[0],) * 2  # type: ignore[misc]
-        return
-    module = "." * node.level + (node.module or "")
-    for each in node.names:
-        yield each.asname or each.name, f"{module}:{each.name}"
-
-
-def _joined(target: str) -> str:
-    """`os:environ` as it would be written: `os.environ`."""
-    module, _, name = target.partition(":")
-    return f"{module}.{name}" if name and not module.endswith(".") else f"{module}{name}"
-
-
-class _Reader:
-    """Counts the facts of one unit."""
-
-    def __init__(self, module: _Scope) -> None:
-        self.facts = Facts()
-        self._module = module
-        self._scopes: list[_Scope] = []
-        self._told = 0  # inside of what only says what went wrong
-        self._depth = 0
-
-    def push(self, scope: _Scope) -> None:
-        self._scopes.append(scope)
-
-    def function(self, node: _Function) -> None:
-        for mark in node.decorator_list:
-            self.visit(mark)
-        self._signature(node.args)
-        if node.returns is not None:
-            self.visit(node.returns)
-        self.push(_scope_of(node.body, node.args))
-        self._named_literals(node)
-        self._block(node.body)
-        self._scopes.pop()
-
-    def outside(self, node: ast.stmt) -> None:
-        """A statement outside functions; functions that stand in it are units of their own."""
-        if _holds_functions(node):
-            for block in _blocks(node):
-                for each in block:
-                    if not isinstance(each, (*_FUNCTIONS, ast.ClassDef)):
-                        self.outside(each)
-            for name, value in ast.iter_fields(node):
-                if name in ("test", "items", "iter", "subject") and isinstance(value, ast.AST):
-                    self.visit(value)
-        elif isinstance(node, ast.ClassDef):
-            self._class_head(node)
-        else:
-            self.visit(node)
-
-    def _class_head(self, node: ast.ClassDef) -> None:
-        for part in (*node.decorator_list, *node.bases):
-            self.visit(part)
-            if isinstance(part, ast.Name) and part.id == "type":
-                self.facts.add(Kind.mark, Mark.hook, node.lineno)
-        for key in node.keywords:
-            self.visit(key.value)
-            self.facts.add(Kind.mark, Mark.hook, node.lineno)
-
-    def _signature(self, arguments: ast.arguments) -> None:
-        for default in (*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)):
-            if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call, *_COMPREHENSIONS)):
-                self.facts.add(Kind.mark, Mark.state, default.lineno)
-            self.visit(default)
-        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-        for each in every:
-            if each is not None and each.annotation is not None:
-                self.visit(each.annotation)
-
-    def _named_literals(self, node: _Function) -> None:
-        """A local that is one literal and nothing else, and is computed with."""
-        stores: dict[str, list[bool]] = {}
-        for part in _within(node.body):
-            if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
-                stores.setdefault(part.targets[0].id, []).append(_is_number(part.value))
-            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                stores.setdefault(part.id, []).append(False)
-        for part in _within(node.body):
-            if isinstance(part, (ast.BinOp, ast.Compare)):
-                for name in [each for each in ast.iter_child_nodes(part) if isinstance(each, ast.Name)]:
-                    known = stores.get(name.id, [])
-                    if known.count(True) == 1 and len(known) == 2:  # the assignment, and its target
-                        self.facts.add(Kind.mark, Mark.named_literal, part.lineno)
-
-    def _block(self, body: list[ast.stmt]) -> None:
-        for place, node in enumerate(body):
-            if place and isinstance(body[place - 1], _ENDS):
-                self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
-            if not _is_text(node):
-                self.facts.add(Kind.size, Size.statement, node.lineno)
-            self.visit(node)
-
-    def visit(self, node: ast.AST) -> None:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise Unreadable("the code is nested too deeply")
-        special = _VISIT.get(type(node))
-        if special is not None:
-            special(self, node)
-        else:
-            self.below(node)
-        self._depth -= 1
-
-    def below(self, node: ast.AST) -> None:
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, ast.AST):
-                self.visit(value)
-            elif isinstance(value, list):
-                if value and isinstance(value[0], ast.stmt):
-                    self._block(value)
-                else:
-                    for each in value:
-                        if isinstance(each, ast.AST):
-                            self.visit(each)
-
-    # Names
-
-    def _visible(self) -> Iterator[_Scope]:
-        for place, scope in enumerate(reversed(self._scopes)):
-            if not place or not scope.is_class:
-                yield scope
-
-    def _is_local(self, name: str) -> bool:
-        return any(name in scope.names for scope in self._visible())
-
-    def _import_of(self, name: str) -> str | None:
-        for scope in self._visible():
-            if name in scope.imports:
-                return scope.imports[name]
-            if name in scope.names:
-                return None
-        return self._module.imports.get(name)
-
-    def _root(self, name: str) -> tuple[Kind | None, str]:
-        """What a bare name is: from outside, of the file itself, or (None) local."""
-        target = self._import_of(name)
-        if target is not None:
-            return Kind.name, _joined(target)
-        if self._is_local(name):
-            return None, name
-        if name in self._module.names and not PYTHON.is_power(name):
-            return Kind.own, name
-        return Kind.name, name if name in PYTHON.built_in or PYTHON.is_power(name) else f"?{name}"
-
-    def name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            kind, value = self._root(node.id)
-            if kind is not None:
-                self.facts.add(kind, value, node.lineno)
-        elif self._root(node.id)[0] is Kind.own and not self._is_local(node.id) and self._scopes:
-            self.facts.add(Kind.store, f"={node.id}", node.lineno)
-
-    def attribute(self, node: ast.Attribute) -> None:
-        chain, root = [node.attr], node.value
-        while isinstance(root, ast.Attribute):
-            chain.insert(0, root.attr)
-            root = root.value
-        if not isinstance(node.ctx, ast.Load):
-            self._stored_attribute(node, chain, root)
-            return
-        kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
-        if kind is Kind.name:
-            self.facts.add(Kind.name, ".".join((value, *chain)), node.lineno)
-            return
-        self.visit(root)
-        for each in chain:
-            self.facts.add(Kind.attribute, each, node.lineno)
-
-    def _stored_attribute(self, node: ast.Attribute, chain: list[str], root: ast.expr) -> None:
-        kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
-        start = {Kind.name: f"@{value}", Kind.own: f"={value}"}.get(kind, "") if kind else ""
-        if not start:
-            self.visit(root)
-            for each in chain[:-1]:
-                self.facts.add(Kind.attribute, each, node.lineno)
-            chain = chain[-1:]
-        self.facts.add(Kind.store, ".".join((start, *chain)), node.lineno)
-
-    def subscript(self, node: ast.Subscript) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            root = node.value
-            while isinstance(root, (ast.Attribute, ast.Subscript)):
-                root = root.value
-            kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
-            if kind is not None:
-                self.facts.add(Kind.store, f"{'@' if kind is Kind.name else '='}{value}[]", node.lineno)
-        self.below(node)
-
-    def call(self, node: ast.Call) -> None:
-        function = node.func
-        if isinstance(function, ast.Name) and not self._is_local(function.id):
-            if function.id == "getattr" and len(node.args) >= 2 and _is_string(node.args[1]):
-                assert isinstance(node.args[1], ast.Constant)
-                self.attribute(ast.Attribute(node.args[0], node.args[1].value, ast.Load(), lineno=node.lineno))
-                for default in node.args[2:]:
-                    self.visit(default)
-                return
-            if function.id == "type" and len(node.args) + len(node.keywords) > 1:
-                self.facts.add(Kind.mark, Mark.hook, node.lineno)
-            if PYTHON.validates(function.id):
-                self.facts.add(Kind.check, function.id, node.lineno)
-        if isinstance(function, ast.Attribute):
-            self._method(function, node)
-        if isinstance(function, ast.Subscript):
-            self.facts.add(Kind.mark, Mark.computed_call, node.lineno)
-        self.below(node)
-
-    def _method(self, function: ast.Attribute, node: ast.Call) -> None:
-        if PYTHON.validates(function.attr):
-            self.facts.add(Kind.check, function.attr, node.lineno)
-        if function.attr in PYTHON.mutators and isinstance(function.value, ast.Name):
-            kind, value = self._root(function.value.id)
-            if kind is Kind.own:
-                self.facts.add(Kind.store, f"={value}.{function.attr}()", node.lineno)
-
-    # Values
-
-    def constant(self, node: ast.Constant) -> None:
-        if self._told and isinstance(node.value, (str, bytes)):
-            return
-        self._value(f"{node.value!r}", node.lineno)
-
-    def _value(self, text: str, line: int) -> None:
-        self.facts.add(Kind.value, text, line)
-        if text not in ("None", "True", "False", "Ellipsis"):
-            self.facts.add(Kind.size, Size.literal, line)
-
-    def unary(self, node: ast.UnaryOp) -> None:
-        if isinstance(node.op, ast.USub) and _is_number(node):
-            self._value(ast.unparse(node), node.lineno)
-        else:
-            self.below(node)
-
-    def arithmetic(self, node: ast.BinOp) -> None:
-        leaves = list(_leaves(node))
-        literal = [each for each in leaves if _is_number(each) or _is_string(each)]
-        if len(literal) > 1 and (len(literal) == len(leaves) or isinstance(node.op, (ast.Add, ast.Sub))):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
-        for each in leaves:
-            if not (isinstance(node.op, _SCALING) and isinstance(each, ast.Constant) and each.value in (2, 2.0, 0.5)):
-                self.visit(each)
-            else:
-                self.facts.add(Kind.size, Size.literal, each.lineno)
-
-    def compare(self, node: ast.Compare) -> None:
-        sides = [node.left, *node.comparators]
-        if any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in node.ops):
-            for side in sides:
-                inside = side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
-                for each in inside:
-                    if (_is_number(each) or _is_string(each)) and not PYTHON.is_empty(ast.unparse(each)):
-                        self.facts.add(Kind.size, Size.equality, node.lineno)
-        if len({ast.dump(side) for side in sides}) < len(sides):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
-        self.below(node)
-
-    def match_value(self, node: ast.MatchValue) -> None:
-        self.facts.add(Kind.size, Size.equality, node.value.lineno)
-        self.below(node)
-
-    def fstring(self, node: ast.JoinedStr) -> None:
-        for part in node.values:
-            if isinstance(part, ast.Constant):
-                self.constant(part)
-            else:
-                self.visit(part)
-
-    # Constructs
-
-    def branch(self, node: ast.AST) -> None:
-        self.facts.add(Kind.size, Size.branch, getattr(node, "lineno", 0))
-        test = getattr(node, "test", None)
-        if isinstance(test, ast.Constant) and not (isinstance(node, ast.While) and test.value):
-            self.facts.add(Kind.mark, Mark.unreachable, test.lineno)
-        self.below(node)
-
-    def boolean(self, node: ast.BoolOp) -> None:
-        for each in node.values:
-            if isinstance(each, ast.Constant) and isinstance(each.value, (bool, int)):
-                self.facts.add(Kind.mark, Mark.unreachable, each.lineno)
-        for _ in node.values[1:]:
-            self.facts.add(Kind.size, Size.branch, node.lineno)
-        self.below(node)
-
-    def comprehension(self, node: ast.AST) -> None:
-        generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
-        self.visit(generators[0].iter)  # it is evaluated outside
-        self.push(_Scope(_bound(each.target for each in generators)))
-        self.below(node)
-        self._scopes.pop()
-
-    def lambda_(self, node: ast.Lambda) -> None:
-        self._signature(node.args)
-        self.push(_scope_of([node.body], node.args))
-        self.visit(node.body)
-        self._scopes.pop()
-
-    def nested(self, node: _Function) -> None:
-        self.facts.add(Kind.mark, Mark.nested_function, node.lineno)
-        self.function(node)
-
-    def class_(self, node: ast.ClassDef) -> None:
-        self.facts.add(Kind.mark, Mark.new_class, node.lineno)
-        self._class_head(node)
-        self.push(_Scope(_bound(node.body), is_class=True))
-        for each in node.body:
-            if isinstance(each, _FUNCTIONS) and PYTHON.hooks(each.name):
-                self.facts.add(Kind.mark, Mark.hook, each.lineno)
-            self.visit(each)
-        if any(PYTHON.hooks(name) for name in _bound(node.body)):
-            self.facts.add(Kind.mark, Mark.hook, node.lineno)
-        self._scopes.pop()
-
-    def raise_(self, node: ast.Raise) -> None:
-        self.facts.add(Kind.check, "raise", node.lineno)
-        self._telling(node)
-
-    def assert_(self, node: ast.Assert) -> None:
-        self.facts.add(Kind.check, "assert", node.lineno)
-        self.visit(node.test)
-        if node.msg is not None:
-            self._telling(node.msg)
-
-    def _telling(self, node: ast.AST) -> None:
-        self._told += 1
-        self.below(node) if isinstance(node, ast.Raise) else self.visit(node)
-        self._told -= 1
-
-    def handler(self, node: ast.ExceptHandler) -> None:
-        names = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"Exception"}
-        raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
-        broad = bool(names & {"Exception", "BaseException"}) and not raises
-        self.facts.add(Kind.mark, Mark.catch_all if broad else Mark.catch, node.lineno)
-        self.below(node)
-
-    def try_(self, node: ast.Try) -> None:
-        for each in node.finalbody:
-            for part in _within([each]):
-                if isinstance(part, (ast.Return, ast.Break, ast.Continue)):
-                    self.facts.add(Kind.mark, Mark.leaves_finally, part.lineno)
-        self.below(node)
-
-    def state(self, node: ast.Global | ast.Nonlocal) -> None:
-        self.facts.add(Kind.mark, Mark.state, node.lineno)
-
-    def generator(self, node: ast.AST) -> None:
-        self.facts.add(Kind.mark, Mark.generator, getattr(node, "lineno", 0))
-        self.below(node)
-
-    def imports(self, node: ast.Import | ast.ImportFrom) -> None:
-        targets = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        for target in targets or [each for _, each in _imported(node)]:
-            self.facts.add(Kind.imports, target, node.lineno)
-
-
-def _leaves(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp):
-        yield from _leaves(node.left)
-        yield from _leaves(node.right)
-    else:
-        yield node
-
-
-def _is_number(node: ast.AST) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, (ast.USub, ast.UAdd, ast.Invert)) and _is_number(node.operand)
-    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float, complex))
-
-
-def _is_string(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
-
-
-_VISIT = {
-    ast.Name: _Reader.name, ast.Attribute: _Reader.attribute, ast.Subscript: _Reader.subscript, ast.Call: _Reader.call,
-    ast.Constant: _Reader.constant, ast.UnaryOp: _Reader.unary, ast.BinOp: _Reader.arithmetic,
-    ast.Compare: _Reader.compare, ast.MatchValue: _Reader.match_value, ast.JoinedStr: _Reader.fstring,
-    ast.If: _Reader.branch, ast.IfExp: _Reader.branch, ast.While: _Reader.branch, ast.For: _Reader.branch,
-    ast.AsyncFor: _Reader.branch, ast.match_case: _Reader.branch, ast.BoolOp: _Reader.boolean,
-    ast.ListComp: _Reader.comprehension, ast.SetComp: _Reader.comprehension, ast.DictComp: _Reader.comprehension,
-    ast.GeneratorExp: _Reader.comprehension, ast.Lambda: _Reader.lambda_, ast.FunctionDef: _Reader.nested,
-    ast.AsyncFunctionDef: _Reader.nested, ast.ClassDef: _Reader.class_, ast.Raise: _Reader.raise_,
-    ast.Assert: _Reader.assert_, ast.ExceptHandler: _Reader.handler, ast.Try: _Reader.try_,
-    ast.TryStar: _Reader.try_, ast.Global: _Reader.state, ast.Nonlocal: _Reader.state, ast.Yield: _Reader.generator,
-    ast.YieldFrom: _Reader.generator, ast.Import: _Reader.imports, ast.ImportFrom: _Reader.imports,
-}  # fmt: skip

@@ -11,7 +11,8 @@ from becket.verifiers.guard.classes.facts import Facts, Kind, SourceFile, Unit
 from becket.verifiers.guard.classes.table import Table, table
 from becket.verifiers.guard.languages import language_of
 
-Read = Callable[[bytes], SourceFile]
+Read = Callable[[bytes | None, bytes], tuple[SourceFile, SourceFile]]
+"""The old and the new version of one file; Unreadable where one of them cannot be parsed."""
 _WORD = re.compile(r"\w+")
 _OF_WORDS = frozenset({Kind.name, Kind.own, Kind.attribute, Kind.store, Kind.imports, Kind.value})
 
@@ -34,7 +35,7 @@ def as_written(old: bytes, after: SourceFile) -> SourceFile:
     """The repaired file with only those facts whose words stood in the broken one."""
     known = set(_WORD.findall(old.decode("utf-8", "replace")))
     units = {name: Unit(name, unit.line, "", partial(_only, unit, known)) for name, unit in after.units.items()}
-    return SourceFile(units, frozenset(after.defined & known), was_broken=True)
+    return SourceFile(units, lambda: after.defined & known, was_broken=True)
 
 
 def _only(unit: Unit, known: set[str]) -> Facts:

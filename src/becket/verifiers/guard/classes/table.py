@@ -43,6 +43,41 @@ class Table:
     def words(self, key: str) -> frozenset[str]:
         return frozenset(str(self.data.get(key, "")).split())
 
+    def kinds(self, key: str) -> frozenset[str]:
+        """Kinds of nodes, or names, that stand for something in this language."""
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = frozenset(str(self.data.get("nodes", {}).get(key, "")).split())
+        return found
+
+    @cached_property
+    def _kinds(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """By kind of node: what the reader does with it."""
+        return _by_name(self.data.get("roles", {}))
+
+    @cached_property
+    def members(self) -> dict[str, tuple[str, str]]:
+        """Kinds of nodes that reach into something: the fields of the holder and of the part."""
+        pairs = {kind: fields.split() for kind, fields in self.data.get("members", {}).items()}
+        return {kind: (holder, part) for kind, (holder, part) in pairs.items()}
+
+    @cached_property
+    def binders(self) -> dict[str, frozenset[str]]:
+        return {kind: frozenset(fields.split()) for kind, fields in self.data.get("binders", {}).items()}
+
+    @cached_property
+    def directives(self) -> re.Pattern[str] | None:
+        return re.compile(self.data["directives"]) if "directives" in self.data else None
+
+    @property
+    def unknown(self) -> str:
+        """How a name is marked that nothing tells of: `?`, or `~` where it must be of the same package."""
+        return str(self.data.get("unknown", "?"))
+
     @cached_property
     def built_in(self) -> frozenset[str]:
         return self.words("pure_built_in")
@@ -50,6 +85,11 @@ class Table:
     @cached_property
     def pure(self) -> frozenset[str]:
         return self.words("pure")
+
+    @cached_property
+    def modules(self) -> frozenset[str]:
+        """What must not be handed on as a value: a module, from which anything could be taken."""
+        return self.words("modules") or frozenset(each for each in self.pure if "." not in each)
 
     @cached_property
     def not_plain(self) -> frozenset[str]:
@@ -106,15 +146,18 @@ class Table:
         for beginning in _beginnings(name):
             if beginning in self.pure or beginning in pure or beginning in self.built_in:
                 rest = name[len(beginning) + 1 :].split(".")
-                leads_away = any(part in _MODULES or part.startswith("_") for part in rest)
-                whole_module = name == beginning and "." not in name and name not in self.built_in
+                modules = _MODULES if self.name == "Python" else frozenset[str]()
+                leads_away = any(
+                    part in modules or part in self._power_attributes or part.startswith("_") for part in rest
+                )
+                whole_module = name == beginning and beginning in self.modules
                 return Said(ChangeClass.powerful, "unknown") if leads_away or whole_module else PLAIN
         return Said(ChangeClass.powerful, "unknown")
 
     def of_import(self, module: str, name: str, pure: Collection[str] = ()) -> Said:
         """An import that the file did not have. What is used of a watched module is judged where it is used."""
         full = f"{module}.{name}" if name else module
-        if name == "*":
+        if name == "*" and not (module in self.pure and self.name != "Python"):
             return Said(ChangeClass.powerful, "unknown")
         if (power := self.power_of(full)) is not None and (name or module not in self.watched):
             return Said(ChangeClass.powerful, power)
@@ -162,9 +205,6 @@ def _beginnings(name: str) -> list[str]:
 
 def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
     return {name: power for power, names in groups.items() for name in names.split()}
-
-
-_FILES = ("python",)
 
 
 @lru_cache(maxsize=16)

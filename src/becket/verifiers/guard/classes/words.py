@@ -43,6 +43,10 @@ def module_as_value(name: str) -> str:
     return f"hands the module {name} on as a value, so what is used of it cannot be told"
 
 
+def of_the_package(name: str) -> str:
+    return f"uses {name} from elsewhere in the project, which this file did not"
+
+
 def new_import(name: str) -> str:
     return f"imports {name}"
 
@@ -97,7 +101,7 @@ MARKS = {
     Mark.not_a_number: "can answer not-a-number, with which every comparison fails",
     Mark.unreachable: "makes code unreachable",
     Mark.native: "steps outside the language's own safety",
-    Mark.directive: "adds a directive that decides what is compiled",
+    Mark.directive: "adds a directive that a compiler or checker obeys",
     Mark.unreadable_macro: "adds a macro, which cannot be read",
     Mark.runs_at_load: "adds code that runs by itself when the file is loaded",
 }
