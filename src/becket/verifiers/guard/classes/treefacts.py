@@ -40,10 +40,10 @@ class TreeReader:
 
     def function(self, node: Shape) -> None:
         parameters = [child for child in node.children if child.field in ("parameters", "parameter", "receiver")]
-        bound = frozenset(name for each in parameters for name in parameter_names(each, self._table))
+        taken = frozenset(name for each in parameters for name in parameter_names(each, self._table))
         for each in parameters:
             self._below(each)  # defaults and types are evaluated outside
-        self._scopes.append(TreeScope(bound, frozenset(bound(node, self._table, deep=True))))
+        self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
         for child in node.children:
             if child not in parameters and child.field != "name":
                 self.visit(child)
