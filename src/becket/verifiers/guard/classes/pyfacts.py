@@ -111,7 +111,7 @@ class Reader:
                 self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
             if not is_text(node):
                 self.facts.add(Kind.size, Size.statement, node.lineno)
-            self.visit(node)
+                self.visit(node)
 
     def visit(self, node: ast.AST) -> None:
         self._depth += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
@@ -41,31 +41,37 @@ class TreeReader:
     def function(self, node: Shape) -> None:
         parameters = [child for child in node.children if child.field in ("parameters", "parameter", "receiver")]
         taken = frozenset(name for each in parameters for name in parameter_names(each, self._table))
+        self._scopes.append(TreeScope(frozenset()))
         for each in parameters:
             self._below(each)  # defaults and types are evaluated outside
+        self._scopes.pop()
         self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
         for child in node.children:
             if child not in parameters and child.field != "name":
                 self.visit(child)
         self._scopes.pop()
 
-    def outside(self, node: Shape) -> None:
-        """All but the functions, which are units of their own."""
-        if node.kind in self._table.kinds("functions"):
-            return
-        self._visit(node, self.outside)
-
     def visit(self, node: Shape) -> None:
-        self._visit(node, self.visit)
+        kind, table = node.kind, self._table
+        if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
+            return
+        role = table.roles.get(kind)
+        if role is not None:
+            getattr(self, f"_{role}")(node)
+        elif kind in table.kinds("functions"):
+            self._nested(node)
+        else:
+            self._blocks(node)
+            self._below(node)
 
-    def _below(self, node: Shape, go_on: Callable[[Shape], None] | None = None) -> None:
+    def _below(self, node: Shape) -> None:
         """All that is used; a name that is bound here is not."""
         fields = self._table.binders.get(node.kind)
         for child in node.children:
             if fields is not None and (not fields or child.field in fields):
                 self._defaults(child)
             else:
-                (go_on or self.visit)(child)
+                self.visit(child)
 
     def _defaults(self, pattern: Shape) -> None:
         """Of what binds names, only what is evaluated."""
@@ -78,19 +84,6 @@ class TreeReader:
             return
         for child in pattern.children:
             self._defaults(child)
-
-    def _visit(self, node: Shape, go_on: Callable[[Shape], None]) -> None:
-        kind, table = node.kind, self._table
-        if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
-            return
-        role = table.roles.get(kind)
-        if role is not None:
-            getattr(self, f"_{role}")(node)
-        elif kind in table.kinds("functions") and self._scopes:
-            self._nested(node)
-        else:
-            self._blocks(node)
-            self._below(node, go_on)
 
     def _blocks(self, node: Shape) -> None:
         if node.kind not in self._table.kinds("blocks"):
@@ -107,7 +100,7 @@ class TreeReader:
         if any(name in scope.parameters for scope in self._scopes):
             return None, name
         target = self._module.imports.get(name)
-        if target is not None or self._table.is_power(name) or name in self._table.kinds("roots"):
+        if target is not None or self._table.is_power_by_itself(name):
             return Kind.name, target or name
         if any(name in scope.names for scope in self._scopes):
             return None, name
@@ -208,7 +201,8 @@ class TreeReader:
 
     def _macro(self, node: Shape) -> None:
         name = f"{words_of(node.part('macro') or node)}!"
-        self.facts.add(Kind.name, name, node.line)
+        known = name in self._table.built_in or self._table.is_power(name)
+        self.facts.add(Kind.name, name if known else f"~{name}", node.line)
         telling = name in self._table.kinds("tellers")
         if telling or self._table.validates(name):
             self.facts.add(Kind.check, "raise" if telling else name, node.line)
@@ -395,6 +389,8 @@ class TreeReader:
         self._below(node)
 
     def _nested(self, node: Shape) -> None:
+        if not self._scopes:
+            return  # a unit of its own
         if node.kind in self._table.kinds("named_functions"):
             self.facts.add(Kind.mark, Mark.nested_function, node.line)
         name = (node.part("name") or Shape("", "", (), 0)).text
@@ -407,7 +403,7 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.new_class, node.line)
         for child in node.children:
             if child.field != "name":
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
 
     def _pair(self, node: Shape) -> None:
         key = node.part("key")
@@ -415,7 +411,7 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.hook, node.line)
         for child in node.children:
             if child is not key or child.kind not in self._table.kinds("keys"):
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
 
     def _key(self, node: Shape) -> None:
         """`T{Name: x}`: the key is a field, unless it is more than a name."""
@@ -423,7 +419,7 @@ class TreeReader:
         bare = key is not None and len(key.children) == 1 and key.children[0].kind == "identifier"
         for child in node.children:
             if child is not key or not bare:
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
 
     def _generator(self, node: Shape) -> None:
         self.facts.add(Kind.mark, Mark.generator, node.line)
