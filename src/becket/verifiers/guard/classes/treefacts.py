@@ -15,6 +15,7 @@ from becket.verifiers.guard.languages.shape import Shape
 
 _SCALING = frozenset("*/%") | {"**", "<<", ">>"}
 _EQUAL = frozenset({"==", "===", "!=", "!=="})
+_COMPARE = _EQUAL | {"<", "<=", ">", ">="}
 _LOGIC = frozenset({"&&", "||", "and", "or", "??"})
 _TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
 _ITSELF = frozenset({"this", "self", "super", "Self", "base"})
@@ -154,7 +155,7 @@ class TreeReader:
 
     def _index(self, node: Shape) -> None:
         holder, index = _sides(node, ("object", "operand", "array", "value"), ("index",))
-        if index is not None and index.kind == "string" and holder is not None:
+        if index is not None and index.kind == "string" and holder is not None and "\\" not in index.text:
             root, parts = self._chain(holder)
             self._used(root, [*parts, index.text], node.line)
             self._value_of(index)
@@ -171,6 +172,8 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.computed_call, node.line)
         if required := (_required(node) if self._table.name == "JavaScript" else None):
             self.facts.add(Kind.imports, required, node.line)
+            if self._scopes or words_of(function or node) == "import":
+                self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
             return
         last = name.rpartition(".")[2]
         if self._table.validates(last):
@@ -310,7 +313,9 @@ class TreeReader:
             self.facts.add(Kind.size, Size.branch, node.line)
             if any(_TRUTH.get(side.text) in ("True", "False") or self._is_number(side) for side in sides):
                 self.facts.add(Kind.mark, Mark.unreachable, node.line)
-        elif operator in _EQUAL:
+        elif operator in _COMPARE:
+            for side in sides:
+                self._compared_with(side, equal=operator in _EQUAL)
             self._equality(node, sides)
         elif self._computes(node, operator):
             self.facts.add(Kind.mark, Mark.arithmetic, node.line)
@@ -323,10 +328,15 @@ class TreeReader:
     def _equality(self, node: Shape, sides: list[Shape]) -> None:
         if len(sides) == 2 and sides[0] == sides[1]:
             self.facts.add(Kind.mark, Mark.arithmetic, node.line)
-        for side in sides:
-            literal = self._is_number(side) or side.kind == "string"
-            if literal and side.text not in ("0", "", "0.0"):
-                self.facts.add(Kind.size, Size.equality, node.line)
+
+    def _compared_with(self, node: Shape, *, equal: bool) -> None:
+        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
+        if not (self._is_number(node) or node.kind in ("string", "char_literal", "character_literal", "rune_literal")):
+            return
+        text = _SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
+        weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
+        for _ in range(weight):
+            self.facts.add(Kind.size, Size.equality, node.line)
 
     def _computes(self, node: Shape, operator: str) -> bool:
         leaves = list(self._leaves(node))
@@ -351,16 +361,27 @@ class TreeReader:
         condition = node.part("condition")
         if condition is not None and _TRUTH.get(condition.text) in ("True", "False") and "while" not in node.kind:
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
+        if self._refuses(node.part("consequence")):
+            self.facts.add(Kind.check, "early return", node.line)
         self._blocks(node)
         self._below(node)
+
+    def _refuses(self, block: Shape | None) -> bool:
+        """`return`, `return null`, `return false`: the branch sends somebody away."""
+        while block is not None and block.kind in self._table.kinds("blocks") | {"block", "expression_statement"}:
+            block = block.children[-1] if block.children else None
+        if block is None or not block.kind.startswith("return"):
+            return False
+        said = [part.text for part in block.walk() if part.text and part.text not in ("return", ";")]
+        return all(_TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
 
     def _case(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
         for child in node.children:
             inside = child.children if child.field in ("value", "pattern") or child.kind == "switch_label" else ()
             for part in (child, *inside):
-                if self._is_number(part) or (part.kind == "string" and child.field != "body"):
-                    self.facts.add(Kind.size, Size.equality, node.line)
+                if child.field != "body":
+                    self._compared_with(part, equal=True)
         self._below(node)
 
     def _raise(self, node: Shape) -> None:
@@ -420,6 +441,9 @@ class TreeReader:
         for child in node.children:
             if child is not key or not bare:
                 self.visit(child)
+
+    def _meta(self, node: Shape) -> None:
+        self.facts.add(Kind.name, "import.meta", node.line)
 
     def _generator(self, node: Shape) -> None:
         self.facts.add(Kind.mark, Mark.generator, node.line)
