@@ -223,14 +223,15 @@ class History:
 
     def _tidy(self) -> None:
         """Nothing that a checkout has goes with it: that has links of its own."""
+        for path in self.folder.glob(f"{NEW}*"):
+            if self._used_at(path.name) < time.time() - ABANDONED:
+                remove(path)
         names = self._names()
-        if len(names) <= MOST_UNUSED + MOST_USED:
+        if len(names) <= MOST_USED + MOST_UNUSED:
             return
         used = (stack for name in names[:MOST_USED] if (stack := self._stack(name)))
         kept = {layer.sight.name for stack in used for layer in stack}
-        abandoned = time.time() - ABANDONED
-        unfinished = [path.name for path in self.folder.glob(f"{NEW}*") if self._used_at(path.name) < abandoned]
-        for name in (*unfinished, *names):
+        for name in names:
             if name not in kept:
                 remove(self.folder / name)
 
