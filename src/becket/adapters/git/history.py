@@ -8,9 +8,11 @@ the removal of a layer takes anything from it, and a commit that is not before i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -78,6 +80,7 @@ class Layer(Record):
 
 
 _Stack = tuple[Layer, ...]
+_Around = tuple[Mapping[str, str], str]  # all refs, and where the history is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class History:
     common_dir: Path
     folder: Path
     making: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    known: dict[tuple[str, str], tuple[Sight, Mapping[str, str]]] = field(default_factory=dict)
+    known: dict[str, tuple[_Around, Sight, Mapping[str, str]]] = field(default_factory=dict)  # by commit
 
     async def provide(self, sha: str, refs: Mapping[str, str], objects: Path) -> Mapping[str, str]:
         """Make `objects` the object store of a checkout of `sha`; returns those of the refs that it can see."""
@@ -103,18 +106,18 @@ class History:
 
     async def _seen_from(self, sha: str, refs: Mapping[str, str]) -> tuple[Sight, Mapping[str, str]]:
         """Remembered: the refs of a repository are mostly what they were."""
-        shallow = self._shallow()
-        key = (sha, digest_of((dict(refs), shallow)))
-        if key not in self.known:
+        around = (refs, self._shallow())
+        if sha not in self.known or self.known[sha][0] != around:
             form = "--format=%(objecttype) %(objectname) %(refname)"
             listed = await run(self.place, "for-each-ref", form, f"--merged={sha}", "refs/heads", "refs/tags")
             found = [line.split(" ", 2) for line in listed.text.splitlines()]
             tags = sorted({name for kind, name, _ in found if kind == "tag"})
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            sight = Sight(sha=sha, tags=tuple(tags), shallow=shallow)
-            self.known[key] = sight, {ref: name for _, name, ref in found}
-        return self.known[key]
+            sight = Sight(sha=sha, tags=tuple(tags), shallow=around[1])
+            self.known[sha] = around, sight, {ref: name for _, name, ref in found}
+        _, sight, seen = self.known[sha]
+        return sight, seen
 
     def _shallow(self) -> str:
         try:
@@ -145,7 +148,8 @@ class History:
         found = tuple(layer for layer in stack if layer is not None)
         if len(found) == len(stack):
             return found
-        remove(self.folder / name)  # without what was below it, it is of no use
+        log.warning("a part of the history that %s rests on is gone; it is made anew", self.folder / name)
+        self._drop(name)
         return None
 
     def _layer(self, name: str) -> Layer | None:
@@ -160,7 +164,7 @@ class History:
         except (OSError, ValidationError):
             pass
         log.warning("the copy of the history in %s was damaged; it is removed and made anew", folder)
-        remove(folder)
+        self._drop(name)
         return None
 
     async def _made_once(self, sight: Sight) -> None:
@@ -225,7 +229,7 @@ class History:
         """Nothing that a checkout has goes with it: that has links of its own."""
         for path in self.folder.glob(f"{NEW}*"):
             if self._used_at(path.name) < time.time() - ABANDONED:
-                remove(path)
+                shutil.rmtree(path, ignore_errors=True)
         names = self._names()
         if len(names) <= MOST_USED + MOST_UNUSED:
             return
@@ -233,7 +237,14 @@ class History:
         kept = {layer.sight.name for stack in used for layer in stack}
         for name in names:
             if name not in kept:
-                remove(self.folder / name)
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """At one blow: nobody else finds half of it."""
+        away = self.folder / f"{NEW}{secrets.token_hex(8)}"
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / name).rename(away)
+        shutil.rmtree(away, ignore_errors=True)
 
     def _used_at(self, name: str) -> float:
         try:
