@@ -110,7 +110,7 @@ class History:
         if sha not in self.known or self.known[sha][0] != around:
             form = "--format=%(objecttype) %(objectname) %(refname)"
             listed = await run(self.place, "for-each-ref", form, f"--merged={sha}", "refs/heads", "refs/tags")
-            found = [line.split(" ", 2) for line in listed.text.splitlines()]
+            found = [line.split(" ", 2) for line in listed.text.split("\n") if line]
             tags = sorted({name for kind, name, _ in found if kind == "tag"})
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
