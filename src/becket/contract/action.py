@@ -167,7 +167,7 @@ class RunCommand(Record):
     input: bytes = b""
     kind: str = "command"
     label: str = ""  # tells apart several commands of one action, in its logs
-    readable: tuple[Path, ...] = ()  # besides what a checkout needs
+    readable: tuple[Path, ...] = ()  # beside the system: a checkout needs its objects
 
 
 class Executed(Record):

@@ -9,6 +9,9 @@ from typing import Protocol
 from becket.contract.base import Record
 from becket.contract.effect import Permit
 
+OBJECTS = "objects"
+"""In a workspace's folder: the objects that its commit reaches. Contained programs read it, and no other store."""
+
 
 class RefMoved(Record):
     """A branch has another value than before. `old` is None for a new branch, `new` for a deleted one."""
@@ -41,6 +44,11 @@ class Workspace(Record):
     tree: Path
     git_dir: Path
     sha: str
+
+    @property
+    def objects(self) -> Path:
+        """What a program in the tree must be able to read beside it, or git does not work there."""
+        return self.git_dir.with_name(OBJECTS)
 
 
 class Git(Protocol):

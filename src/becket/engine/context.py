@@ -226,7 +226,7 @@ class StepContext:
                 stdout=stdout,
                 timeout=min(command.timeout, self.seconds_left),
                 stdin=command.input,
-                readable=(*self.house.places.readable(), *command.readable),
+                readable=command.readable,
                 hidden=self.house.places.hidden(),
             ),
             self.watcher(),

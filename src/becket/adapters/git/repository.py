@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket.adapters.git import workspace as workspaces
+from becket.adapters.git.history import History
 from becket.adapters.git.move import move_ref, propose_ref
 from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
 from becket.adapters.git.refs import OWN, SHA, Refs, ref_problem
@@ -69,7 +70,8 @@ class GitRepository:
         self._common_dir = common_dir
         self._place = Place(git_dir, None if root == git_dir else root)
         self._refs = Refs(self._place, common_dir)
-        self._source = workspaces.Source(self._place, self._refs, object_format)
+        history = History(self._place, common_dir, common_dir / "becket" / "history")
+        self._source = workspaces.Source(self._place, self._refs, object_format, history)
         self._degraded: str | None = None
         self._trees: dict[str, str] = {}
 
