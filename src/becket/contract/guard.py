@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from becket.contract.base import Record
+from becket.contract.base import Record, digest_of
 
 
 class GuardRule(StrEnum):
@@ -158,6 +158,8 @@ class ChangedFile:
     new: Callable[[], bytes] = _nothing
     same: bool = False  # the content is the same on both sides, known without reading it
     unread: bool = False  # the whole change is too much to be read, and this is a part that was not
+    old_id: str = ""  # the contents' own hashes, by which the change is known again
+    new_id: str = ""
 
     @property
     def in_base(self) -> bool:
@@ -175,6 +177,15 @@ class Change:
     files: tuple[ChangedFile, ...]
     total_files: int
     base_paths: frozenset[str] = field(default=frozenset())
+
+    @property
+    def digest(self) -> str:
+        """Of every path before and after, whole: the same for the same change on top of another base, and no other."""
+        return digest_of([[*_names(file), file.old_id, file.new_id] for file in self.files])
+
+
+def _names(file: ChangedFile) -> tuple[str, ...]:
+    return file.status.value, file.old_path, file.path, file.old_mode, file.new_mode
 
 
 @dataclass(frozen=True, slots=True)
