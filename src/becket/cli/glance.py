@@ -61,6 +61,8 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
         allowed = now.autonomy.allowed
         cap = f" (becket.yaml says {now.autonomy.configured}; {now.autonomy.because})" if now.autonomy.because else ""
         yield f"{paint.dim('autonomy')}    {allowed}{cap}"
+    if now.trust:
+        yield paint.yellow(now.trust)
     if now.counts:
         counts = ", ".join(f"{count} {words.STATUS.get(name, name)}" for name, count in now.counts.items())
         yield f"{paint.dim('runs')}        {counts}"
