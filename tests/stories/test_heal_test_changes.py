@@ -46,9 +46,9 @@ def test_the_question_says_rule_file_line_and_what_was_found(tmp_path: Path) -> 
     stage = broken(tmp_path)
     _, approval = asyncio.run(asked(stage))
     first, *findings = approval.question.split("\n")
-    assert first.startswith("May this repair change the tests?")
-    assert findings
+    assert first == "May this repair change the tests?"
     assert findings[0].startswith("tests/test_calc.py:6 test-")
+    assert findings[-1] == f"See `becket runs show {approval.run_id}`."
 
 
 def test_five_findings_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_five_findings_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     _, approval = asyncio.run(asked(stage))
-    _, *findings = approval.question.split("\n")
+    _, *findings, _ = approval.question.split("\n")
     assert len(findings) == 6
     assert findings[-1] == "and 3 more"
 

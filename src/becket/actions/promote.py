@@ -126,7 +126,8 @@ def _class_of(context: ActionContext) -> dict[str, Json]:
     for kind in ChangeClass:
         read = context.conditions.get(f"{OBJECT}.{kind}")
         if read is not None:
-            findings = [str(Finding.model_validate(one)) for one in read.evidence.get("findings", ())]
+            found = [Finding.model_validate(one) for one in read.evidence.get("findings", ())]
+            findings = [f"{one.kind}: {one}" for one in found]
             left_out = max(len(findings) - MOST_SHOWN, 0) + int(read.evidence.get("findings_left_out", 0))
             more = [f"and {left_out} more"] if left_out else []
             return {"class": kind.value, "findings": [*findings[:MOST_SHOWN], *more]}

@@ -90,9 +90,9 @@ class Reading(Record):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Reading:
-        found = tuple(findings)
-        highest = max((each.kind for each in found), key=lambda kind: kind.rank, default=ChangeClass.plain)
-        return cls(kind=highest, findings=found)
+        """The highest first: what is shown of many must be what counts."""
+        found = tuple(sorted(findings, key=lambda one: -one.kind.rank))
+        return cls(kind=found[0].kind if found else ChangeClass.plain, findings=found)
 
 
 class Refusal(Record):

@@ -52,7 +52,7 @@ from becket.app.report.plain import (
 UNFINISHED = frozenset({"queued", "running", "waiting"})
 UNSETTLED = frozenset({"open", "taken"})
 MOST_FILES = 200
-MOST_FINDINGS = 50
+OPEN_FINDINGS, MOST_FINDINGS = 10, 50
 OPEN_LINES = 150
 """Of diffs: beyond these, files are folded."""
 
@@ -270,13 +270,20 @@ def _guard(report: told.Report) -> Iterator[str]:
         yield f"<p>{text(guard.says)}: {count}</p>"
         if guard.change_class:
             yield f"<p>{pill(guard.change_class)} {text(class_words(guard.change_class).partition(': ')[2])}</p>"
-        yield listed(f"{text(finding_words(one))}{below(one.shown)}" for one in guard.findings[:MOST_FINDINGS])
-        if (more := len(guard.findings) - MOST_FINDINGS) > 0:
-            yield f"<p>and {counted(more, 'more line')}</p>"
+        yield from _findings(guard.findings)
         rows = [(pill("refused"), *_remark(one)) for one in guard.refusals]
         rows += [("to look at", *_remark(one)) for one in guard.notes]
         if rows:
             yield table(("verdict", "where", "rule", "what", "more"), rows)
+
+
+def _findings(found: tuple[told.FindingFacts, ...]) -> Iterator[str]:
+    lines = [f"{text(finding_words(one))}{below(one.shown)}" for one in found[:MOST_FINDINGS]]
+    yield listed(lines[:OPEN_FINDINGS])
+    if folded := lines[OPEN_FINDINGS:]:
+        more = len(found) - MOST_FINDINGS
+        folded += [f"and {counted(more, 'more line')}"] if more > 0 else []
+        yield fold(counted(len(found) - OPEN_FINDINGS, "more line"), listed(folded))
 
 
 def _hold_outs(report: told.Report) -> Iterator[str]:

@@ -105,9 +105,8 @@ def pairs(found: Mapping[str, Json]) -> list[tuple[str, str]]:
 
 def because(evidence: Mapping[str, Json]) -> tuple[str, ...]:
     """What a handoff's evidence says in words: why, the lines that made a change's class, and what was refused."""
-    kind = str(evidence.get("class") or "")
-    found = [f"{kind}: {one}" if kind else str(one) for one in _list(evidence.get("findings"))]
-    return tuple(str(one) for one in (evidence.get("why"), *found, *_list(evidence.get("against"))) if one)
+    found = (*_list(evidence.get("findings")), *_list(evidence.get("against")))
+    return tuple(str(one) for one in (evidence.get("why"), *found) if one)
 
 
 def _list(value: Json) -> list[Json]:
