@@ -28,6 +28,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("agent", "agent:agent", "Call an agent, watch it, talk to it, and see what agents used.", LOOPS),
     Verb("event", "event:event", "Post an event that loops may listen to.", LOOPS),
     Verb("verify", "verify:verify", "Check every digest a run rests on; on request, repeat its commands.", LOOPS),
+    Verb("guard", "guard:guard", "Say what a change newly can do, and what it would have to prove.", LOOPS),
     Verb("approvals", "approvals:approvals", "List what waits for a decision.", PEOPLE),
     Verb("approve", "approvals:approve", "Say yes to what a run asks.", PEOPLE),
     Verb("deny", "approvals:deny", "Say no to what a run asks.", PEOPLE),

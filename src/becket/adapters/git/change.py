@@ -153,4 +153,6 @@ def _changed(entry: _Entry, sizes: Mapping[str, int], contents: Mapping[str, byt
         new=partial(_content, contents, entry.new_id),
         same=same,
         unread=unread and not same,
+        old_id=entry.old_id,
+        new_id=entry.new_id,
     )

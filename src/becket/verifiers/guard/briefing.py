@@ -23,11 +23,17 @@ A guard reads your change before it is proven, and refuses it for any of these:
 - Do not add files that hide another module: sitecustomize.py, *.pth, pytest.py, modules named like a library.
 - Do not add secrets, compiled files, binaries, merge markers, invisible characters, or links out of the tree.
 - If a test itself is wrong, leave it, and say which and why in your last message. A person decides.
+What your change newly can do decides how much it must prove:
+- Best is the smallest edit inside existing functions, of names, calls and modules that the file already uses.
+- New functions, classes, constants, source files and imports of modules that only compute need more proof.
+- These go to a person: reading the environment, arguments, clock, files, frames or loaded modules; processes, threads,
+  network, randomness, exit, signals; code or imports made at run time; patching what is not yours; equality, hash or
+  attribute hooks; files that are not source; removing a check. If the repair needs one, say so in your last message.
 """
 
 
 def rules_in_words(config: Config) -> str:
-    """At most 25 lines. `config` is base's: what it protects and limits counts."""
+    """At most 32 lines. `config` is base's: what it protects and limits counts."""
     limits = config.guard
     share, size = f"{limits.max_deleted_share:.0%}", f"{limits.max_file:,}"
     lines = [f"- Do not delete more than {share} of the files, or add one of more than {size} bytes."]
