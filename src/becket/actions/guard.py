@@ -6,20 +6,21 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
+from becket.actions.side import gate_commands, side_of, tests_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
 from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import Config
 from becket.contract.git import Git
-from becket.contract.guard import Change, ChangeClass, FailingTest, Note, Refusal
+from becket.contract.guard import ChangeClass, FailingTest, Note, Refusal
 from becket.contract.project import Projects
 from becket.contract.spec import Name
 from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.failing import places_of
+from becket.verifiers.guard.failing import homes_of, names_tests, places_of
+from becket.verifiers.guard.found.names import LARGEST
+from becket.verifiers.guard.found.reader import wanted
 from becket.verifiers.guard.remarks import remarks
-from becket.verifiers.guard.side import test_side_of
 
 NAMES = ("guard_ok", "guard_refused", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
@@ -27,12 +28,16 @@ _SHOWN = 40
 
 
 class GuardParams(Record):
-    """`failing` are ids of tests that fail on base: values in them that the repair compares with are noted."""
+    """`failing` are ids of tests that fail on base: values in them that the repair compares with are noted.
+
+    `verdicts` are the base's verdicts (artifact digests): they tell which tests ran.
+    """
 
     of: Name = "candidate"
     base: str
     candidate: str
     failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
@@ -43,9 +48,10 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
     """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
     config = await context.port(Projects).committed(params.base)
     change = await context.port(Candidates).change(params.base, params.candidate)
-    side = test_side_of(config)
-    refusals = examine(change, config.guard, side.globs, gate_commands(config))
-    notes = remarks(change, side.globs, await _failing(context.port(Git), params, change))
+    side = await side_of(context, params.base, params.verdicts)
+    refusals = examine(change, config.guard, side, gate_commands(config))
+    places = await _places(context, params, change.base_paths)
+    notes = remarks(change, side, await _failing(context.port(Git), params.base, places))
     reading = classify(change, side, config.guard.pure)
     told = [_told(refusal) for refusal in refusals]
     noted = [_told(note) for note in notes]
@@ -59,6 +65,7 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
         "refusals": told[:_SHOWN],
         "refusals_left_out": max(len(told) - _SHOWN, 0),
         "notes": noted,
+        "tests_tied": bool(places) or not names_tests(params.failing),
         "full": await context.keep(kept, "guard.json"),
     }
     said = Condition(object=params.of, name=_name(refusals), group=NAMES, evidence=evidence)
@@ -69,13 +76,6 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
     classed = Condition(object=params.of, name=reading.kind.value, group=CLASSES, evidence=shown)
     outputs: dict[str, Json] = {"refusals": told, "notes": noted, "digest": digest, "class": reading.kind.value}
     return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, notes))
-
-
-def gate_commands(config: Config) -> tuple[str, ...]:
-    """Everything that base's gates and set-up run: programs of the tree named here are part of the proof."""
-    steps = [step for gate in config.gates.values() for step in gate]
-    runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
-    return tuple(run for run in runs if run)
 
 
 def _name(refusals: Sequence[Refusal]) -> str:
@@ -94,9 +94,21 @@ def _summary(refusals: Sequence[Refusal], notes: Sequence[Note]) -> str:
     return f"{len(refusals)} against it, first {refusals[0]}"
 
 
-async def _failing(git: Git, params: GuardParams, change: Change) -> tuple[FailingTest, ...]:
-    places = places_of(params.failing, change.base_paths)
-    found = [(path, name, await git.read_bytes(params.base, path)) for path, name in places]
+async def _places(context: ActionContext, params: GuardParams, paths: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Where the failing tests stand. Only for those whose ids and reports name no file the texts are searched."""
+    if found := places_of(params.failing, paths):
+        return found
+    ran = await tests_run(context, params.base, params.verdicts)
+    if found := homes_of(params.failing, ran.homes, paths):
+        return found
+    if not names_tests(params.failing):
+        return ()
+    texts = await context.port(Git).read_files(params.base, wanted(paths), LARGEST)
+    return places_of(params.failing, paths, texts.get)
+
+
+async def _failing(git: Git, base: str, places: Sequence[tuple[str, str]]) -> tuple[FailingTest, ...]:
+    found = [(path, name, await git.read_bytes(base, path)) for path, name in places]
     return tuple(FailingTest(path, partial(bytes, data), name) for path, name, data in found if data is not None)
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from becket.actions.guard import ACTIONS, NAMES, GuardParams, check, gate_commands
+from becket.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check, gate_commands
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import discover
 from becket.app.project import CommittedProjects
@@ -98,8 +98,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def said(result: Result) -> str:
-    (condition,) = result.conditions
-    assert condition.group == NAMES
+    (condition,) = [condition for condition in result.conditions if condition.group == NAMES]
     return condition.ref
 
 
@@ -193,5 +192,6 @@ def test_commands_of_gates_and_set_up_count() -> None:
 
 def test_it_declares_what_it_raises() -> None:
     (action,) = ACTIONS
-    (group,) = action.groups(GuardParams(of="repair", base="a", candidate="b"))
+    group, classes = action.groups(GuardParams(of="repair", base="a", candidate="b"))
+    assert classes.names == CLASSES
     assert group.refs == ("repair.guard_ok", "repair.guard_refused", "repair.test_change_asked")

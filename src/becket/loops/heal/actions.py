@@ -84,6 +84,8 @@ async def way(context: ActionContext, params: WayParams) -> Result:
     name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
     if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
         name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    if name == "promote" and not _tests_tied(context):
+        name, why = "propose", "proven, but no failing test can be tied to a file of the repository"
     look_at = _to_look_at(context)
     if look_at and candidate.kind != REVERT:
         name, why = "propose", "proven, but a person should look at: " + "; ".join(map(str, look_at[:5]))
@@ -100,6 +102,11 @@ def _to_look_at(context: ActionContext) -> list[Note]:
     found = context.conditions.get("candidate.guard_ok")
     notes = [Note.model_validate(told) for told in found.evidence.get("notes", ())] if found is not None else []
     return [note for note in notes if note.rule in SUSPICIOUS]
+
+
+def _tests_tied(context: ActionContext) -> bool:
+    """Where nobody can tell in which files the tests are, the guard cannot tell whether they were changed."""
+    return bool(_evidence(context, "candidate.guard_ok").get("tests_tied", True))
 
 
 def _below(autonomy: Autonomy) -> str:

@@ -69,9 +69,8 @@ _LITERAL = re.compile(r"^(?:Constant|string|number|\w*_literal|string_fragment)$
 _COMMON = frozenset({"0", "1", "2", "-1", "10", "100", "", "true", "false", "None", "null"})
 
 
-def remarks(change: Change, test_side: Sequence[str], failing: Sequence[FailingTest] = ()) -> tuple[Note, ...]:
+def remarks(change: Change, side: TestSide, failing: Sequence[FailingTest] = ()) -> tuple[Note, ...]:
     """Notes on the source side of a change. `failing`: the tests that the change is to repair, as base has them."""
-    side = TestSide(test_side)
     literals = _literals_of(failing)
     found: list[Note] = []
     for file in change.files:

@@ -12,7 +12,7 @@ from becket.verifiers.guard.languages.pyshape import parse
 from becket.verifiers.guard.languages.shape import Unreadable
 from becket.verifiers.guard.manifests import judge_manifest
 from becket.verifiers.guard.paths import refused
-from becket.verifiers.guard.side import TestSide
+from becket.verifiers.guard.side import SideReason, TestSide
 
 _CONFIG = r"\.(?:config|conf)\.[cm]?[jt]sx?(?:on)?$"
 
@@ -77,7 +77,7 @@ def judge_settings(change: Change, side: TestSide, programs: GatePrograms) -> It
             yield refused(rule, path, _MESSAGES[rule], asks=asks)
         elif _CONFTEST.search(file.path) or _CONFTEST.search(file.old_path):
             yield from _conftest(file, side)
-        elif programs.runs(file.old_path) and not side.holds(file.old_path):
+        elif programs.runs(file.old_path) and side.reason(file.old_path) in (None, SideReason.gate):
             yield refused(GuardRule.gate_definition, file.path, words.GATE_PROGRAM_CHANGED)
         else:
             yield from judge_manifest(file, programs, change.base_paths)

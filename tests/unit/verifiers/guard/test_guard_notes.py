@@ -9,12 +9,13 @@ from guard_stage import TEST_SIDE, Deed, Edit, append, judged, replace, write
 
 from becket.contract.guard import FailingTest, Note, NoteRule
 from becket.verifiers.guard.remarks import remarks
+from becket.verifiers.guard.side import TestSide
 
 
 def notes(*edits: Edit, failing: tuple[FailingTest, ...] = ()) -> tuple[Note, ...]:
     change = Deed("", edits).change(BASE)
     assert judged(change) == ()
-    return remarks(change, TEST_SIDE, failing)
+    return remarks(change, TestSide(TEST_SIDE), failing)
 
 
 def failing(path: str, name: str = "") -> FailingTest:

@@ -211,7 +211,7 @@ MANIFESTS = [
 
 @pytest.mark.parametrize(("path", "old", "new", "refused"), MANIFESTS)
 def test_manifests_are_refused_only_for_how_they_test(path: str, old: str, new: str, refused: bool) -> None:
-    found = examine(change_of(tree({path: old}), tree({path: new})), GuardConfig(), ())
+    found = examine(change_of(tree({path: old}), tree({path: new})), GuardConfig(), TestSide(()))
     assert bool(found) is refused, [str(refusal) for refusal in found]
 
 
@@ -227,4 +227,4 @@ def test_many_files_are_as_large_as_one() -> None:
 
 
 def rules_of(old: dict[str, str], new: dict[str, str], limits: GuardConfig) -> set[str]:
-    return {refusal.rule.value for refusal in examine(change_of(tree(old), tree(new)), limits, ())}
+    return {refusal.rule.value for refusal in examine(change_of(tree(old), tree(new)), limits, TestSide(()))}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from becket.contract.guard import SUBMODULE, SYMLINK, FailingTest, GuardRule
 from becket.verifiers.guard.remarks import remarks
+from becket.verifiers.guard.side import TestSide
 
 PATHS = [
     *sorted(BASE),
@@ -87,7 +88,7 @@ def test_any_change_is_judged_without_an_error(before: dict[str, Entry], after: 
     for refusal in judged(change):
         assert str(refusal)
     failing = tuple(FailingTest(path, lambda entry=entry: entry.content) for path, entry in before.items())  # type: ignore[misc]
-    for note in remarks(change, TEST_SIDE, failing):
+    for note in remarks(change, TestSide(TEST_SIDE), failing):
         assert str(note)
 
 
