@@ -21,7 +21,7 @@ LARGEST = 400_000
 _DOCUMENT = frozenset({"md", "rst", "adoc", "html", "css", "po", "pot", "mo", "svg", "png", "jpg", "gif", "pdf"})
 _SETTING = re.compile(
     r"(?:^|/)(?:\.[^/]+|[\w.-]*requirements[\w.-]*\.(?:txt|in)|[\w.-]+\.lock|package(?:-lock)?\.json|go\.(?:sum|mod|work)"
-    r"|tsconfig[\w.-]*\.json|jsconfig\.json|becket\.ya?ml|[\w.-]+\.(?:toml|cfg|ini|gradle|gradle\.kts|mk|cmake)|pom\.xml"
+    r"|tsconfig[\w.-]*\.json|jsconfig\.json|becket\.ya?ml|py\.typed|[\w.-]+\.(?:toml|cfg|ini|gradle|gradle\.kts|mk|cmake)|pom\.xml"
     r"|(?:GNU)?[Mm]akefile|justfile|Dockerfile[\w.-]*|CMakeLists\.txt|(?:LICEN[CS]E|README|CHANGELOG|NOTICE)[\w.-]*)$"
 )
 _PROSE = re.compile(r"(?:^|/)(?:docs?|documentation|locales?)/")
