@@ -15,6 +15,8 @@ _STEP = re.compile(r"^[A-Za-z0-9_-]+: ")
 _DIVIDER = re.compile(r"::| > | \u203a ")
 _CLASS = re.compile(r"^[\w$]+(?:[.\\][\w$]+)*$")
 _CRATE = re.compile(r"^[\w-]+:(doc|[^:]+\.rs)$")
+_GO_TEST = re.compile(r"^(?:Test|Benchmark|Example|Fuzz)(?![a-z])")
+_GO_PACKAGE = re.compile(r"^[\w-]+(?:\.[\w-]+)+/\S+$")
 _MOST = 4  # files of one package, or with one title
 _MOST_IDS = 40
 _MOST_TITLES = 200
@@ -98,8 +100,10 @@ class _Tree:
             yield from self._of_crate(crate[1], rest, name)
         elif found := list(self._of_class(head, name)):
             yield from found
-        elif rest or "/" in head:
-            yield from self._of_package(head, name)
+        elif len(alone := self._by_name.get(head, ())) == 1:
+            yield alone[0], name
+        elif _GO_TEST.match(rest[0]) if rest else _GO_PACKAGE.match(head):
+            yield from ((path, name) for path in self._of_package(head))
 
     def _of_crate(self, file: str, rest: list[str], name: str) -> Iterator[tuple[str, str]]:
         """`calc:src/lib.rs::shape::tests::adds`: the deepest module that is a file."""
@@ -131,14 +135,13 @@ class _Tree:
                 yield min(owners, key=len), name or parts[-1]
                 return
 
-    def _of_package(self, package: str, name: str) -> Iterator[tuple[str, str]]:
-        """A file by its bare name, or the tests of a Go package."""
-        alone = self._by_name.get(package, ())
-        if len(alone) == 1:
-            yield alone[0], name
-            return
-        tests = sorted(path for path in self._paths if path.endswith("_test.go") and _is_package(package, path))
-        yield from ((path, name) for path in tests[:_MOST])
+    def _of_package(self, package: str) -> list[str]:
+        """The tests of a Go package. The module's own prefix is unknown: the package's path ends with its folder, or
+        it is the module itself."""
+        tests = sorted(path for path in self._paths if path.endswith("_test.go"))
+        folders = {path.rpartition("/")[0] for path in tests}
+        own = max((each for each in folders if each and f"/{package}".endswith(f"/{each}")), key=len, default="")
+        return [path for path in tests if path.rpartition("/")[0] == own][:_MOST]
 
     def titled(self, title: str) -> Iterator[tuple[str, str]]:
         """Files in whose text the title stands: of tests, or the only one."""
@@ -155,9 +158,3 @@ class _Tree:
         if self._read is nothing:
             return []
         return [path for path in sorted(self._paths) if suffix(path) in _TITLED and not is_foreign(path)]
-
-
-def _is_package(package: str, path: str) -> bool:
-    """The module's own prefix is unknown: the end of the package's path must be the file's folder."""
-    folder = path.rpartition("/")[0]
-    return package == folder or package.endswith(f"/{folder}") or (not folder and "/" not in package)

@@ -153,21 +153,25 @@ class _Search:
                 self._add(path, SideReason.only_from_tests)
 
     def _sitting(self, product: Collection[str]) -> None:
-        """Folders in which every source is a test's; in one that is named for tests, what no product file uses."""
-        count: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for path in self._sources:
-            for folder in folders_of(path):
-                count[folder][path in self._found] += 1
-        for folder, (others, tests) in count.items():
-            if tests and not others:
+        """Folders in which every source is a test's; in one that is named for tests, what no product file uses. Of
+        folders without source those in which all data is."""
+        sources, data = self._counted(self._sources), self._counted(filter(is_data, self._paths))
+        used = {folder for path in product for folder in folders_of(path)}
+        for folder, (others, tests) in (data | sources).items():
+            for_tests = folder not in used and any(folder_for_tests(part) for part in folder.split("/"))
+            if tests and (not others or for_tests):
                 self._folders.add(folder)
-            elif tests and any(folder_for_tests(part) for part in folder.split("/")):
-                below = [path for path in self._sources if path.startswith(f"{folder}/") and path not in self._found]
-                if not any(path in product for path in below):
-                    self._folders.add(folder)
         for path in self._paths:
             if path not in self._found and self._sits(path, product):
                 self._found[path] = SideReason.sits_with
+
+    def _counted(self, paths: Iterable[str]) -> dict[str, list[int]]:
+        """By folder: files that are not the tests', and files that are."""
+        count: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for path in paths:
+            for folder in folders_of(path):
+                count[folder][path in self._found] += 1
+        return dict(count)
 
     def _sits(self, path: str, product: Collection[str]) -> bool:
         if any(folder in self._folders for folder in folders_of(path)):
