@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from becket.verifiers.guard.found.names import JVM, SCRIPT, SHELL, C, is_foreign, named_for_tests, suffix
 from becket.verifiers.guard.found.reader import Reader, nothing
 from becket.verifiers.guard.side import would_run
+from becket.verifiers.reports.cargo_text import BUILD_ID
+from becket.verifiers.reports.formats import PLAIN_ID
 
 _STEP = re.compile(r"^[A-Za-z0-9_-]+: ")
 _DIVIDER = re.compile(r"::| > | \u203a ")
@@ -21,7 +23,7 @@ _MOST = 4  # files of one package, or with one title
 _MOST_IDS = 40
 _MOST_TITLES = 200
 _SHORTEST_TITLE = 8  # a shorter one stands in too many texts
-_NO_TEST = frozenset({"build"})  # what stands for compilation
+_NO_TEST = frozenset({PLAIN_ID, BUILD_ID})
 _CLASSES = ("py", *sorted(JVM), "php", "cs", "rb", "swift")
 _TITLED = SCRIPT | SHELL | C | {"t", "pl", "rb", "php", "lua", "py"}
 
@@ -34,7 +36,7 @@ def places_of(ids: Collection[str], paths: Collection[str], read: Reader = nothi
 
 
 def names_tests(ids: Iterable[str]) -> bool:
-    """Is one of these a test, and not only something that stands for compilation?"""
+    """Is one of these a test, and not only what stands for compilation or for a command as a whole?"""
     return any(_STEP.sub("", test) not in _NO_TEST for test in ids)
 
 
@@ -56,7 +58,7 @@ def files_of(ids: Iterable[str], paths: Collection[str], read: Reader = nothing)
     """The files of all tests that ran; a product module whose doctests ran is not one."""
     tree, found, titles = _Tree(paths, read), set[str](), list[str]()
     heads: set[str] = set()
-    for test in sorted(ids):
+    for test in sorted(set(ids) - _NO_TEST):
         head, *rest = _DIVIDER.split(test, 1)
         if rest and head.endswith(".py") and _is_doctest(head, rest[0]):
             continue
@@ -100,7 +102,7 @@ class _Tree:
             yield from self._of_crate(crate[1], rest, name)
         elif found := list(self._of_class(head, name)):
             yield from found
-        elif len(alone := self._by_name.get(head, ())) == 1:
+        elif len(alone := self._by_name.get(head, [])) == 1:
             yield alone[0], name
         elif _GO_TEST.match(rest[0]) if rest else _GO_PACKAGE.match(head):
             yield from ((path, name) for path in self._of_package(head))

@@ -8,6 +8,7 @@ from found_trees import PROGRAMS, TREES, Found
 from becket.verifiers.guard.failing import homes_of, places_of, tied
 from becket.verifiers.guard.found.find import find_test_side
 from becket.verifiers.guard.side import SideReason, TestSide
+from becket.verifiers.reports.formats import PLAIN_ID
 
 
 def side_of(tree: Found) -> TestSide:
@@ -107,6 +108,7 @@ def test_one_test_that_is_tied_is_enough() -> None:
 def test_where_no_test_is_named_there_is_nothing_to_tie() -> None:
     assert tied([], PATHS)
     assert tied(["unit: build"], PATHS)
+    assert tied([f"unit: {PLAIN_ID}"], PATHS)
 
 
 def test_a_report_that_gives_a_tests_file_ties_it() -> None:
