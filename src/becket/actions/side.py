@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from pathlib import Path
 
 from becket.contract.action import ActionContext
 from becket.contract.config import Config
@@ -16,9 +16,9 @@ from becket.verifiers.guard.found.names import LARGEST
 from becket.verifiers.guard.found.reader import wanted
 from becket.verifiers.guard.side import TestSide, test_side_of
 
-_Key = tuple[str, tuple[str, ...], tuple[str, ...], Ran]
+_Key = tuple[Path, str, tuple[str, ...], tuple[str, ...], Ran]
 _MOST_REMEMBERED = 16
-_KNOWN: WeakKeyDictionary[Git, dict[_Key, TestSide]] = WeakKeyDictionary()  # a commit stays what it is
+_KNOWN: dict[_Key, TestSide] = {}  # a commit stays what it is
 
 
 async def side_of(context: ActionContext, base: str, verdicts: Sequence[str]) -> TestSide:
@@ -29,15 +29,14 @@ async def side_of(context: ActionContext, base: str, verdicts: Sequence[str]) ->
 
 async def find_side(git: Git, commit: str, config: Config, ran: Ran = NOTHING_RAN) -> TestSide:
     globs, commands = test_side_of(config).globs, gate_commands(config)
-    known = _KNOWN.setdefault(git, {})
-    key = (commit, globs, commands, ran)
-    if key not in known:
+    key = (git.common_dir, commit, globs, commands, ran)
+    if key not in _KNOWN:
         paths = frozenset(await git.listing(commit))
         contents = await git.read_files(commit, wanted(paths), LARGEST)
-        if len(known) >= _MOST_REMEMBERED:
-            known.clear()
-        known[key] = find_test_side(paths, globs, contents.get, ran, commands)
-    return known[key]
+        if len(_KNOWN) >= _MOST_REMEMBERED:
+            _KNOWN.clear()
+        _KNOWN[key] = find_test_side(paths, globs, contents.get, ran, commands)
+    return _KNOWN[key]
 
 
 def gate_commands(config: Config) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ from becket.verifiers.guard.globs import matches
 from becket.verifiers.guard.side import SideReason, TestSide, named_like_a_test
 
 
+_MOST_NAMES = 30
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """Tests that ran on the commit: their ids, and (id, file) where the report itself gives a test's file."""
@@ -122,8 +125,9 @@ class _Search:
 
     def _reached(self, start: Iterable[str], wanted: Collection[str]) -> set[str]:
         """All of the wanted that these files import, straight or through each other."""
-        about = _names_of(wanted)
-        waiting = [path for path in start if about.search(self._content(path))] if wanted else []
+        names = _names_of(wanted)
+        about = re.compile(b"|".join(re.escape(name) for name in names))
+        waiting = [path for path in start if any(name in self._content(path) for name in names)]
         left = set(wanted)
         while waiting and left:
             path = waiting.pop()
@@ -179,12 +183,12 @@ class _Search:
         return is_data(path) and any(folder_for_tests(part) for part in path.split("/")[:-1])
 
 
-def _names_of(paths: Collection[str]) -> re.Pattern[bytes]:
-    """Stands in the text of whoever imports one of the paths."""
+def _names_of(paths: Collection[str]) -> list[bytes]:
+    """One of these stands in the text of whoever imports one of the paths; in any text, where they are too many."""
     found = set()
     for path in paths:
         folder, _, file = path.rpartition("/")
         stem = file.partition(".")[0]
         by_folder = stem in {"__init__", "index", "mod"} or file.endswith(".go")
         found.add((folder.rpartition("/")[2] if by_folder else stem).encode("utf-8", "replace"))
-    return re.compile(b"" if b"" in found else b"|".join(re.escape(name) for name in sorted(found)))
+    return [b""] if b"" in found or len(found) > _MOST_NAMES else sorted(found)

@@ -11,7 +11,7 @@ from becket.verifiers.guard.found.names import folders_of, is_data, is_source, n
 
 _TOKEN = re.compile(rb"""["'`/]([\w@+-][\w.@+-]{2,80}(?:/[\w.@+-]{1,80}){0,8})""")
 _MOST_TEXT = 4_000_000
-_MOST_LOOKED_FOR = 120_000_000  # bytes of product text, times names
+_MOST_LOOKED_FOR = 60_000_000  # bytes of product text, times names
 
 
 class Data:
@@ -62,8 +62,10 @@ class Data:
 
 def not_read_by(texts: Iterable[bytes], places: Collection[str]) -> set[str]:
     """Those of the places that no such text names. What a name like `testdata` says by itself is not looked for."""
-    kept = {place for place in places if named_for_tests(f"{place}/x")}
-    others = sorted(set(places) - kept)
+    named = set(places)
+    outermost = {place for place in named if not any(folder in named for folder in folders_of(place))}
+    kept = {place for place in outermost if named_for_tests(f"{place}/x")}
+    others = sorted(outermost - kept)
     if not others:
         return kept
     whole = b"\n".join(texts)
