@@ -31,7 +31,6 @@ from becket.verifiers.guard.found.reads import Data, not_read_by
 from becket.verifiers.guard.globs import matches
 from becket.verifiers.guard.side import SideReason, TestSide, named_like_a_test
 
-
 _MOST_NAMES = 30
 
 
