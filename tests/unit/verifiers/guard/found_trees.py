@@ -101,6 +101,36 @@ OWN_FRAMEWORK = Found(
     tests={"tests/test_core.py": "declared"},
     product=("src/hypothesis/__init__.py", "src/hypothesis/core.py", "src/hypothesis/settings.py"),
 )
+ABS = "import pytest\n\ndef absolute(x):\n    return x\n\ndef test_abs():\n    assert absolute(1) == 1\n"
+LCM = "import unittest\n\ndef lcm(a, b):\n    return a\n\nclass TestLcm(unittest.TestCase):\n    pass\n"
+WITHIN = Found(
+    files={
+        "maths/abs.py": ABS,
+        "maths/gcd.py": ABS.replace("import pytest", ""),
+        "maths/lcm.py": LCM,
+        "maths/sums.js": "export const add = 1;\nif (import.meta.vitest) {\n  it('adds', () => {});\n}\n",
+        "quality/sums.py": "import unittest\n\nclass SumsHold(unittest.TestCase):\n    pass\n",
+    },
+    ran=Ran(frozenset({"maths/abs.py::test_abs"})),
+    tests={"maths/abs.py": "ran", "quality/sums.py": "framework"},
+    product=("maths/gcd.py", "maths/lcm.py", "maths/sums.js"),
+)
+PLUGIN = Found(
+    files={
+        "src/pytest_tidy/plugin.py": "import pytest\n\ndef pytest_addoption(parser):\n    pass\n",
+        "lib/rack/mock_request.rb": "class MockRequest; end\n",
+        "tests/test_plugin.py": "import pytest_tidy.plugin\nfrom helping.rooms import room\n",
+        "helping/rooms.py": "import pytest\n\n@pytest.fixture\ndef room():\n    return 1\n",
+        "bin/tidy": "#!/bin/sh\n",
+        "tests/test_bin.py": "run('bin/tidy', '../lib/rack/mock_request')\n",
+    },
+    tests={
+        "tests/test_plugin.py": "declared",
+        "tests/test_bin.py": "declared",
+        "helping/rooms.py": "only-from-tests",
+    },
+    product=("src/pytest_tidy/plugin.py", "lib/rack/mock_request.rb", "bin/tidy"),
+)
 NODE = Found(
     files={
         "index.js": "export default x => x;\n",
@@ -272,6 +302,8 @@ TREES = {
         "PACKAGES": PACKAGES,
         "DOCTESTS": DOCTESTS,
         "OWN_FRAMEWORK": OWN_FRAMEWORK,
+        "WITHIN": WITHIN,
+        "PLUGIN": PLUGIN,
         "NODE": NODE,
         "TYPESCRIPT": TYPESCRIPT,
         "GO": GO,

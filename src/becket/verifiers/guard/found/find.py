@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from becket.verifiers.guard.failing import files_of
 from becket.verifiers.guard.found.commands import run_by_gates
-from becket.verifiers.guard.found.frameworks import test_modules, uses_framework
+from becket.verifiers.guard.found.frameworks import Use, test_modules, use_of
 from becket.verifiers.guard.found.imports import Imports
 from becket.verifiers.guard.found.names import (
     PYTHON,
@@ -97,8 +97,8 @@ class _Search:
             content = self._content(path)
             if path.endswith(".rs"):
                 found.update(dict.fromkeys(self._rust(path, content), SideReason.framework))
-            elif uses_framework(path, content, own):
-                found[path] = SideReason.framework
+            elif (use := use_of(path, content, own)) is not Use.none:
+                found[path] = SideReason.framework if use is Use.tests else SideReason.only_from_tests
         return found
 
     def _rust(self, path: str, content: bytes) -> Iterator[str]:

@@ -1,15 +1,17 @@
 """Which files import or call a test framework: one row per language, read by patterns.
 
 A Rust source with `#[cfg(test)] mod tests { }` and a Python module with doctests are product that holds tests: they are
-left out here, and the guard judges the tests within them.
+left out here, and the guard judges the tests within them. A Python module that defines functions or classes of its own
+beside its tests is left out too, unless it is named for tests: a report that names it decides.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from enum import Enum, auto
 
-from becket.verifiers.guard.found.names import JVM, PYTHON, SCRIPT, SHELL, C, named_for_tests, suffix
+from becket.verifiers.guard.found.names import JVM, PYTHON, SCRIPT, SHELL, C, in_product_folder, named_for_tests, suffix
 
 _PYTHON = re.compile(
     rb"^[ \t]{0,8}(?:import|from)[ \t]+(_?pytest|unittest2?|nose2?|hypothesis|testtools|asynctest|ward|behave|absltest"
@@ -17,10 +19,16 @@ _PYTHON = re.compile(
     re.MULTILINE,
 )
 _PYTHON_HINT = (b"test", b"nose", b"hypothesis", b"ward", b"behave", b"trial")
-_PYTHON_TEST = re.compile(rb"^(?:async )?def test_\w+\(", re.MULTILINE)
+_PYTHON_TEST = re.compile(
+    rb"^[ \t]*(?:async )?def test\w*\(|^class \w+\([^)]*Test(?:Case|Base)|^class Test\w*\b", re.MULTILINE
+)
+_PYTHON_OWN = re.compile(
+    rb"^(?<!@pytest\.fixture\n)"
+    rb"(?:(?:async )?def (?!test|_|main\b|pytest_|setup|teardown|setUp|tearDown)|class (?!Test))(?!\w*\([^)]*Test)\w+",
+    re.MULTILINE,
+)
 _SCRIPT_IMPORT = re.compile(
-    rb"""(?:\bfrom|\brequire\(|\bimport\(?)\s*["'](?:node:test|bun:test|vitest|@jest/globals|ava|tape|tap|mocha|uvu|jasmine|chai|qunit|@playwright/test"""
-    rb"""|cypress|jsr:@std/testing[^"']*|@std/testing[^"']*)["']"""
+    rb"""(?:\bfrom|\brequire\(|\bimport\(?)\s*["'](?:node:test|bun:test|vitest|@jest/globals|ava|tape|tap|uvu)["']"""
 )
 _SCRIPT_CALL = re.compile(
     rb"""^[ \t]*(?:describe|it|test|suite|context|specify|QUnit\.test)(?:\.\w+)*\(\s*["'`][^\n]*,\s*"""
@@ -66,29 +74,42 @@ _ROWS: tuple[tuple[frozenset[str], re.Pattern[bytes]], ...] = (
 _BY_SUFFIX = {name: pattern for names, pattern in _ROWS for name in names}
 
 
-def uses_framework(path: str, content: bytes, own: Collection[str]) -> bool:
+class Use(Enum):
+    """What a file has to do with a test framework."""
+
+    none = auto()
+    helps = auto()  # uses one, and holds no test: a helper, if only tests import it
+    tests = auto()
+
+
+def use_of(path: str, content: bytes, own: Collection[str]) -> Use:
     """`own`: modules of the repository itself, in which using such a name makes no test."""
     kind = suffix(path)
     if kind in PYTHON:
-        return _python(content, own)
+        return _python(path, content, own)
     if kind in SCRIPT:
-        return _script(path, content)
+        return Use.tests if _script(path, content) else Use.none
     if kind in JVM and "/src/main/" in f"/{path}":
-        return False
+        return Use.none
     pattern = _BY_SUFFIX.get(kind)
-    return pattern is not None and pattern.search(content) is not None
+    return Use.tests if pattern is not None and pattern.search(content) else Use.none
 
 
-def _python(content: bytes, own: Collection[str]) -> bool:
+def _python(path: str, content: bytes, own: Collection[str]) -> Use:
     if not any(hint in content for hint in _PYTHON_HINT):
-        return False
-    used = {match[1].decode().partition(".")[0] for match in _PYTHON.finditer(content)}
-    if used - set(own):
-        return True
-    return b"assert" in content and _PYTHON_TEST.search(content) is not None
+        return Use.none
+    imported = {match[1].decode().partition(".")[0] for match in _PYTHON.finditer(content)} - set(own)
+    named, tests = named_for_tests(path), _PYTHON_TEST.search(content) is not None
+    if imported and (named or (tests and _PYTHON_OWN.search(content) is None)):
+        return Use.tests
+    if imported and not tests and not in_product_folder(path):
+        return Use.helps
+    return Use.tests if tests and named and b"assert" in content else Use.none
 
 
 def _script(path: str, content: bytes) -> bool:
+    if b"import.meta.vitest" in content:  # product that holds tests
+        return False
     if _SCRIPT_IMPORT.search(content) or _SCRIPT_CALL.search(content):
         return True
     return named_for_tests(path) and _SCRIPT_ASSERT.search(content) is not None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from becket.verifiers.guard.found.names import JVM, PYTHON, SCRIPT, C, folders_of, suffix
 
 _RELATIVE = re.compile(rb"""["'`](\.\.?(?:/[^"'`\n]{0,300})?)["'`]""")
-_RUBY = re.compile(rb"""\brequire(_relative)?[ (]+["']([^"'\n]{1,300})["']""")
+_RUBY = re.compile(rb"""\b(?:require|autoload[ (]+:\w+,)(_relative)?[ (]+["']([^"'\n]{1,300})["']""")
 _INCLUDE = re.compile(rb"""#\s*include\s*"([^"\n]{1,300})\"""")
 _GO = re.compile(rb'"([\w.~-]+(?:/[\w.~-]+)+)"')
 _JVM = re.compile(rb"import\s+(?:static\s+)?([\w.]{3,300})")

@@ -51,8 +51,8 @@ def is_foreign(path: str) -> bool:
 
 
 def is_data(path: str) -> bool:
-    """Neither source, nor a setting, nor prose."""
-    if is_source(path) or suffix(path) in _DOCUMENT:
+    """Neither source, nor a setting, nor prose. What has no suffix is as often a program."""
+    if is_source(path) or suffix(path) in _DOCUMENT or not suffix(path):
         return False
     return _SETTING.search(path) is None and _PROSE.search(path) is None
 
@@ -79,7 +79,12 @@ def named_for_tests(path: str) -> bool:
         return True
     if stem.lower() in _BARE:
         return suffix(path) in SCRIPT | SHELL
-    return bool(words_of(stem) & (_TEST_WORDS | _SUPPORT_WORDS))
+    return bool(words_of(stem) & (_TEST_WORDS if in_product_folder(path) else _TEST_WORDS | _SUPPORT_WORDS))
+
+
+def in_product_folder(path: str) -> bool:
+    """Where a mock or an import of a test framework may be what the product offers to its users."""
+    return path.startswith(("src/", "lib/")) or "/src/" in path or "/lib/" in path
 
 
 def folder_for_tests(name: str) -> bool:
