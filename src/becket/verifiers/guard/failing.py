@@ -23,6 +23,8 @@ _MOST = 4  # files of one package, or with one title
 _MOST_IDS = 40
 _MOST_TITLES = 200
 _SHORTEST_TITLE = 8  # a shorter one stands in too many texts
+_MOST_WORDS = 16
+_QUOTES = (b"'", b'"', b"`")
 _NO_TEST = frozenset({PLAIN_ID, BUILD_ID})
 _CLASSES = ("py", *sorted(JVM), "php", "cs", "rb", "swift")
 _TITLED = SCRIPT | SHELL | C | {"t", "pl", "rb", "php", "lua", "py"}
@@ -78,6 +80,17 @@ def _is_doctest(path: str, name: str) -> bool:
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     stem = module.rpartition(".")[2]
     return name in (stem, module) or name.startswith((f"{module}.", f"{stem}."))
+
+
+def _put_together(title: bytes, text: bytes) -> bool:
+    """Titles of a suite and of its test, joined by spaces, as some reporters do: each stands there in quotes."""
+    words = title.split(b" ")[:_MOST_WORDS]
+    reached = {0}
+    for begin in range(len(words)):
+        if begin in reached and any(quote + words[begin] in text for quote in _QUOTES):
+            pieces = ((end, b" ".join(words[begin:end])) for end in range(begin + 1, len(words) + 1))
+            reached |= {end for end, piece in pieces if any(quote + piece + quote in text for quote in _QUOTES)}
+    return len(words) in reached
 
 
 class _Tree:
@@ -154,6 +167,9 @@ class _Tree:
         tests = [path for path in found if would_run(path) or named_for_tests(path)]
         if not tests and len(wanted) >= _SHORTEST_TITLE and len(found) == 1:
             tests = found
+        if not tests and b" " in wanted:
+            likely = (path for path in self._scripts() if would_run(path) or named_for_tests(path))
+            tests = [path for path in likely if _put_together(wanted, self._read(path) or b"")]
         yield from ((path, title) for path in tests[:_MOST])
 
     def _scripts(self) -> list[str]:

@@ -72,7 +72,11 @@ PATHS = frozenset(
         "test/b.mjs",
     }
 )
-TEXTS = {"verify.mjs": b"check('adds two numbers')", "lib/a.mjs": b"'adds'", "test/b.mjs": b"it('adds', ...)"}
+TEXTS = {
+    "verify.mjs": b"check('adds two numbers')",
+    "lib/a.mjs": b"'adds'",
+    "test/b.mjs": b"describe('the calculator', () => it('adds', ...))",
+}
 
 
 @pytest.mark.parametrize(
@@ -88,6 +92,10 @@ TEXTS = {"verify.mjs": b"check('adds two numbers')", "lib/a.mjs": b"'adds'", "te
         ("suite.bats::says one", "tool/suite.bats"),
         ("calculator > adds two numbers", "verify.mjs"),
         ("unit: calculator > adds", "test/b.mjs"),
+        ("the calculator adds", "test/b.mjs"),
+        ("adds::the calculator adds", "test/b.mjs"),
+        ("the calculator adds up", None),
+        ("the adds", None),
         ("example.org/m::TestAdd", "calc_test.go"),
         ("example.org/m", "calc_test.go"),
         ("nobody > knows this one", None),
