@@ -6,18 +6,22 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from becket.actions.candidate import REPAIR, current
+from becket.actions.side import gate_commands, side_of, tests_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
 from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import Config, GuardConfig
+from becket.contract.config import GuardConfig
 from becket.contract.git import Git
 from becket.contract.guard import Change, ChangeClass, Reading, Refusal
 from becket.contract.project import Projects
 from becket.contract.spec import Name
 from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.side import TestSide, test_side_of
+from becket.verifiers.guard.failing import homes_of, names_tests, places_of
+from becket.verifiers.guard.found.names import LARGEST
+from becket.verifiers.guard.found.reader import wanted
+from becket.verifiers.guard.side import TestSide
 from becket.verifiers.guard.told import against, question
 
 NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
@@ -29,11 +33,16 @@ Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]]], Reading]
 
 
 class GuardParams(Record):
-    """With `send_back` an agent's change that may not pass, or is powerful, goes back to the agent once in a run."""
+    """`failing` are ids of tests that fail on base; `verdicts` are the base's verdicts (artifact digests): they tell
+    which tests ran. With `send_back` an agent's change that may not pass, or is powerful, goes back to the agent once
+    in a run.
+    """
 
     of: Name = "candidate"
     base: str
     candidate: str
+    failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
     send_back: bool = False
 
 
@@ -45,8 +54,9 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
     config = await context.port(Projects).committed(params.base)
     change = await context.port(Candidates).change(params.base, params.candidate)
-    side = test_side_of(config)
-    refusals = examine(change, config.guard, side.globs, gate_commands(config))
+    side = await side_of(context, params.base, params.verdicts)
+    refusals = examine(change, config.guard, side, gate_commands(config))
+    places = await _places(context, params, change.base_paths)
     reading = read(change, side, config.guard.pure)
     told_against = against(refusals, reading)
     name = _name(refusals)
@@ -64,6 +74,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
         "refusals": told[:_SHOWN],
         "refusals_left_out": max(len(told) - _SHOWN, 0),
         "against": [] if name == "guard_ok" else told_against,
+        "tests_tied": bool(places) or not names_tests(params.failing),
         "full": await context.keep(kept, "guard.json"),
     }
     said = Condition(object=params.of, name=name, group=NAMES, evidence=evidence)
@@ -81,13 +92,6 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
         **(_sent_back(context, name, told_against) if params.send_back else {"sent_back": [], "sent": 0}),
     }
     return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, reading))
-
-
-def gate_commands(config: Config) -> tuple[str, ...]:
-    """Everything that base's gates and set-up run: programs of the tree named here are part of the proof."""
-    steps = [step for gate in config.gates.values() for step in gate]
-    runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
-    return tuple(run for run in runs if run)
 
 
 def _name(refusals: Sequence[Refusal]) -> str:
@@ -128,6 +132,19 @@ def _summary(refusals: Sequence[Refusal], reading: Reading) -> str:
         return f"{len(refusals)} against it, first {refusals[0]}"
     first = next((each for each in reading.findings if each.kind is reading.kind), None)
     return f"{reading.kind}: {first}" if first is not None else reading.kind.value
+
+
+async def _places(context: ActionContext, params: GuardParams, paths: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Where the failing tests stand. Only for those whose ids and reports name no file the texts are searched."""
+    if found := places_of(params.failing, paths):
+        return found
+    ran = await tests_run(context, params.base, params.verdicts)
+    if found := homes_of(params.failing, ran.homes, paths):
+        return found
+    if not names_tests(params.failing):
+        return ()
+    texts = await context.port(Git).read_files(params.base, wanted(paths), LARGEST)
+    return places_of(params.failing, paths, texts.get)
 
 
 ACTIONS = (

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from becket.actions.guard import gate_commands
+from becket.actions.side import find_side, gate_commands
 from becket.adapters.git.compared import Sides, of_index, of_range
 from becket.adapters.git.repository import GitRepository, discover
 from becket.app.project import FILE
@@ -50,8 +50,8 @@ async def explain(folder: Path, named: str, staged: bool) -> Explained:
 async def _explained(git: GitRepository, sides: Sides) -> Explained:
     change = await sides.change()
     config, rules = await _rules(git, sides.base)
-    side = test_side_of(config)
-    refusals = examine(change, config.guard, side.globs, gate_commands(config))
+    side = await find_side(git, sides.base, config) if sides.base else test_side_of(config)
+    refusals = examine(change, config.guard, side, gate_commands(config))
     reading = classify(change, side, config.guard.pure)
     return Explained(
         old=sides.old_name,

@@ -22,6 +22,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("init", "init:init", "Look at the repository and write a first becket.yaml.", BEGIN),
     Verb("doctor", "doctor:doctor", "Check machine, repository and configuration; say how to mend them.", BEGIN),
     Verb("demo", "demo:demo", "Watch a bug in a running service be healed: no key, no network.", BEGIN),
+    Verb("tests", "tests:list_tests", "List the files that count as tests, each with the reason.", BEGIN),
     Verb("loops", "loops:loops", "List, show and check the loops of this repository.", LOOPS),
     Verb("run", "run:run", "Start a run of a loop and follow it.", LOOPS),
     Verb("runs", "runs:runs", "Look at runs and their reports; cancel, retry or migrate them.", LOOPS),

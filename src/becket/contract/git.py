@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -80,6 +80,10 @@ class Git(Protocol):
 
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
         """The same, without any idea of what the bytes mean."""
+        ...
+
+    async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
+        """Many files of a commit at once; what is not there, is no file or is larger is left out."""
         ...
 
     async def listing(self, commit: str) -> Mapping[str, str]:

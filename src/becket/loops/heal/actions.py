@@ -76,12 +76,19 @@ async def way(context: ActionContext, params: WayParams) -> Result:
     name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
     if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
         name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    if name == "promote" and not _tests_tied(context):
+        name, why = "propose", "proven, but no failing test can be tied to a file of the repository"
     evidence: dict[str, Json] = {"why": why}
     said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
     # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
     promotes = name == "promote" and not context.run.dry_run
     proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
     return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
+
+
+def _tests_tied(context: ActionContext) -> bool:
+    """Where nobody can tell in which files the tests are, the guard cannot tell whether they were changed."""
+    return bool(_evidence(context, "candidate.guard_ok").get("tests_tied", True))
 
 
 def _below(autonomy: Autonomy) -> str:

@@ -6,6 +6,7 @@ import secrets
 from importlib.resources import files
 
 from becket.actions.fix import fixer_of
+from becket.actions.side import side_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.project import Projects
@@ -33,6 +34,7 @@ class BriefParams(Record):
     summaries: tuple[str, ...]
     commits: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
     culprit: str = ""
     culprit_subject: str = ""
     diff: str = ""
@@ -52,7 +54,7 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
         "before": await _before(context, fence),
         "gates": "\n".join(steps),
         "skills": _skills(context),
-        "rules": rules_in_words(config),
+        "rules": rules_in_words(config, await side_of(context, params.base, params.verdicts)),
     }
     template = (files(__package__) / "prompts" / "fix.md").read_text("utf-8")
     text = fill(template, known.__getitem__)

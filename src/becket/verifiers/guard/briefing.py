@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from becket.contract.config import Config
-from becket.verifiers.guard.side import test_side_of
+from becket.verifiers.guard.side import TestSide
 
 _LISTED = 12
 _RULES = """\
@@ -32,15 +32,24 @@ What your change newly can do decides how much it must prove:
 """
 
 
-def rules_in_words(config: Config) -> str:
-    """At most 32 lines. `config` is base's: what it protects and limits counts."""
+def rules_in_words(config: Config, side: TestSide) -> str:
+    """At most 32 lines. `config` and `side` are base's: what they protect and limit counts."""
     limits = config.guard
     share, size = f"{limits.max_deleted_share:.0%}", f"{limits.max_file:,}"
     lines = [f"- Do not delete more than {share} of the files, or add one of more than {size} bytes."]
     if limits.protected:
         lines.append(f"- These paths are protected: {_listed(limits.protected)}.")
-    lines.append(f"- These count as tests: {_listed(test_side_of(config).globs)}.")
+    lines.append(f"- These count as tests: {_listed(side.globs)}.")
+    if more := _beyond_globs(side):
+        lines.append(f"- So do these, found beside them: {_listed(more)}.")
     return _RULES + "\n".join(lines) + "\n"
+
+
+def _beyond_globs(side: TestSide) -> list[str]:
+    """Folders as one, and files that lie in none of them."""
+    found = [path for path in sorted(side.found) if not side.declared(path)]
+    folders = {folder for path in found if (folder := side.folder_of(path))}
+    return [*(f"{folder}/" for folder in sorted(folders)), *(path for path in found if not side.folder_of(path))]
 
 
 def _listed(globs: Sequence[str]) -> str:
