@@ -7,7 +7,6 @@ import os
 import re
 import stat
 from collections.abc import AsyncIterator, Iterator
-from itertools import batched
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,8 +46,9 @@ class Lines:
                 over = self._ended.is_set()  # before reading: what was written until now is then surely read
                 file = file or _opened(self._path)
                 piece = file.read(_PIECE) if file is not None else b""
-                for lines in batched(self._whole(piece, in_haste=over and len(piece) == _PIECE), _BATCH):
-                    yield [_text(line) for line in lines]
+                lines = self._whole(piece, in_haste=over and len(piece) == _PIECE)
+                for begin in range(0, len(lines), _BATCH):
+                    yield [_text(line) for line in lines[begin : begin + _BATCH]]
                     await asyncio.sleep(0)
                 if piece:
                     waited = _BUSY
@@ -103,14 +103,18 @@ def _vital_lines(text: bytes, vital: Vital) -> Iterator[bytes]:
         yield text[text.rfind(b"\n", 0, hit.start()) + 1 : at]
 
 
-def lines_of(path: Path, vital: Vital = None) -> Iterator[str]:
+def lines_of(path: Path, vital: Vital = None) -> list[str]:
     """The lines of a file that nobody writes any more, or those that count of too many; none if there is no file."""
-    text = read_plain(path, 0)
+    return [_text(line) for line in few_lines(read_plain(path, 0), vital) if line]
+
+
+def few_lines(text: bytes, vital: Vital) -> Iterator[bytes]:
+    """The lines of any text, skimmed piece by piece."""
     at = 0
     while at < len(text):
         end = text.find(b"\n", at + _PIECE)
         end = len(text) if end < 0 else end
-        yield from (_text(line) for line in skimmed(text[at:end], vital) if line)
+        yield from skimmed(text[at:end], vital)
         at = end + 1
 
 
