@@ -12,7 +12,6 @@ from pydantic import Field
 
 from becket.contract.base import Record
 
-
 LARGEST_TAIL = 1_000_000
 
 

@@ -42,6 +42,10 @@ class StepRun:
     report: TestReport
     log_path: Path
 
+    @property
+    def hung(self) -> bool:
+        return self.verdict.end == ChildEnd.timeout
+
 
 def has_selection(step: GateStep, proof: ProofTree, tests: tuple[str, ...]) -> bool:
     return _command(step, proof, tests) != step.run

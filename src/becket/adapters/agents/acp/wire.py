@@ -13,7 +13,6 @@ from becket.adapters.agents.lines import Lines, Vital
 from becket.adapters.agents.loose import Object, parsed
 from becket.contract.process import Rein
 
-
 VITAL: Vital = re.compile(rb'"id"|"usage_update"')
 """Questions and answers; what is only told may be missed."""
 
