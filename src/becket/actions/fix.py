@@ -208,9 +208,7 @@ def _message(context: ActionContext, params: FixParams) -> str:
     return f"{first}\n\nMade on {params.base}.\n\nBecket-Run: {context.run.run_id}"
 
 
-def _result(
-    context: ActionContext, done: list[Attempt], useful: list[Attempt], *, ask_again: bool = True
-) -> Result:
+def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], *, ask_again: bool = True) -> Result:
     first = useful[0] if useful else _to_be_told(done)
     judged, report = first.judged, first.calls.chosen.report
     calls = [called for each in done if not each.by_earlier_life for called in each.calls.made]

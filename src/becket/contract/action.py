@@ -192,6 +192,7 @@ class Executed(Record):
     message: str
     started_at: float
     ended_at: float
+    cut: bool = False  # of what it printed, the middle is missing
 
 
 class CommandEnd(Record):

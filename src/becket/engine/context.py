@@ -29,7 +29,7 @@ from becket.contract.template import fill
 from becket.engine import money
 from becket.engine.children import Children
 from becket.engine.door import Door
-from becket.engine.excerpts import beginning_and_end, head, tail
+from becket.engine.excerpts import beginning_and_end, head, size_of, tail
 from becket.engine.intake import Ask, Intake
 
 Port = TypeVar("Port")
@@ -218,21 +218,19 @@ class StepContext:
         label = f"{self.step_id}-{command.label}" if command.label else self.step_id
         name = f"{self.run.iteration}-{self.phase}-{label}"
         log, stdout = folder / f"{name}.log", folder / f"{name}.out"
-        result = await self.port(Processes).run(
-            ChildSpec(
-                argv=shell(command.text),
-                tree=command.cwd,
-                env=command.env,
-                network=Network(command.network),
-                output=log,
-                stdout=stdout,
-                timeout=min(command.timeout, self.seconds_left),
-                stdin=command.input,
-                readable=(*self.house.places.readable(), *command.readable),
-                hidden=self.house.places.hidden(),
-            ),
-            self.watcher(),
+        spec = ChildSpec(
+            argv=shell(command.text),
+            tree=command.cwd,
+            env=command.env,
+            network=Network(command.network),
+            output=log,
+            stdout=stdout,
+            timeout=min(command.timeout, self.seconds_left),
+            stdin=command.input,
+            readable=(*self.house.places.readable(), *command.readable),
+            hidden=self.house.places.hidden(),
         )
+        result = await self.port(Processes).run(spec, self.watcher())
         command_ended()
         kept = await self.keep(log, f"{label}.log")
         log_kept()
@@ -248,6 +246,7 @@ class StepContext:
             message=result.message,
             started_at=started,
             ended_at=await self.now(),
+            cut=result.output_capped and not 0 < size_of(stdout) < spec.output_head,  # the log alone may be cut
         )
 
     async def command(self, command: RunCommand) -> CommandEnd:

@@ -24,6 +24,10 @@ def beginning_and_end(path: Path, most: int) -> bytes:
     return first + notice + last
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def head(path: Path) -> str:
     if not path.exists():
         return ""

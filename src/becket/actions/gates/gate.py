@@ -222,7 +222,9 @@ class _Runner:
             whole = await self._from_scratch(step)
             if whole is not None and whole.verdict.green:
                 calm = whole.verdict.model_copy(
-                    update={"reasons": (f"flaky: failed once and passed {len(again) + 1} times: {', '.join(tests[:5])}",)}
+                    update={
+                        "reasons": (f"flaky: failed once and passed {len(again) + 1} times: {', '.join(tests[:5])}",)
+                    }
                 )
                 return StepResult(calm, flaky=tests, runs=(*runs, whole))
         torn = first.verdict.model_copy(
