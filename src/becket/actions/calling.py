@@ -53,7 +53,7 @@ HEARD_IN_VAIN = ANOTHERS_TURN | {AgentOutcome.cancelled}
 """What people said to a call that ended so is said to the next one too."""
 
 REASON_LIMIT, SAID_LIMIT, PATHS_SHOWN = 500, 4_000, 50
-KEPT_IN_HASTE = 1_000_000
+KEPT_IN_HASTE = 200_000
 """Bytes of each file of a call that was broken off: whoever stops it waits until they are kept."""
 UNKNOWN_QUOTA, FAILED_ONLY = 300.0, 900.0
 """Seconds until another look where nobody says when the quota is back, and where one of the chain has quota."""
