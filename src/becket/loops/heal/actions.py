@@ -36,6 +36,9 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
     made = context.outputs.get(context.step_id, {})
     vain = int(made.get("vain", 0)) + _in_vain(context)
+    last = context.conditions.get("candidate.none")
+    if last is not None and last.evidence.get("ask_again") is False:
+        vain = MOST_VAIN
     name, why = _choice(context, params, vain)
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
     failing = _evidence(context, "base.code_red").get("failing", [])
@@ -58,10 +61,15 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
-    why = "no agent is configured" if agent is None else "the agent could not repair it"
+    why = "no agent is configured" if agent is None else _given_up(context)
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
+
+
+def _given_up(context: ActionContext) -> str:
+    last = _evidence(context, "candidate.none")
+    return str(last["why"]) if last.get("ask_again") is False else "the agent could not repair it"
 
 
 class WayParams(Record):
