@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from becket.actions.candidate import REVERT, current
+from becket.actions.candidate import REVERT, Candidate, current
 from becket.actions.fix import fixer_of
+from becket.actions.gates.reference import red_without_tests
+from becket.actions.holdout import NOTHING, PASSED
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
-from becket.contract.guard import Note, NoteRule
+from becket.contract.guard import ChangeClass, Finding, Note, NoteRule
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
@@ -73,17 +75,16 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
 
 
 class WayParams(Record):
+    """`verdicts` are the base's verdicts as artifacts: a red step that named no tests proves little."""
+
     branch: str
+    verdicts: tuple[str, ...] = ()
 
 
 async def way(context: ActionContext, params: WayParams) -> Result:
-    """What a proven candidate may do, by the configuration as it stands now (L18)."""
-    config = context.port(Projects).current()
+    """What a proven candidate may do: by the configuration as it stands now (L18), and by what it newly can do."""
     candidate = current(context)
-    allowed = context.autonomy.allows(Autonomy.merge)
-    name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
-    if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
-        name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    name, why = await _chosen(context, params, candidate)
     look_at = _to_look_at(context)
     if look_at and candidate.kind != REVERT:
         name, why = "propose", "proven, but a person should look at: " + "; ".join(map(str, look_at[:5]))
@@ -93,6 +94,56 @@ async def way(context: ActionContext, params: WayParams) -> Result:
     promotes = name == "promote" and not context.run.dry_run
     proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
     return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
+
+
+async def _chosen(context: ActionContext, params: WayParams, candidate: Candidate) -> tuple[str, str]:
+    if not context.autonomy.allows(Autonomy.merge):
+        return "propose", _below(context.autonomy)
+    if candidate.kind != REVERT:
+        against, in_favour = await _by_class(context, params, candidate)
+        allowed = f"autonomy is {context.autonomy}"
+        return (
+            ("propose", f"proven, but {against}")
+            if against
+            else ("promote", "; ".join(filter(None, (allowed, in_favour))))
+        )
+    if context.port(Projects).current().heal.on_exhausted != "revert":
+        return "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    return "promote", f"autonomy is {context.autonomy}"
+
+
+async def _by_class(context: ActionContext, params: WayParams, candidate: Candidate) -> tuple[str, str]:
+    """What its class says against promoting it by itself, and what in favour. The rules are those of its base."""
+    trusted = (await context.port(Projects).committed(candidate.parent)).guard.promote
+    kind, lines = _class_of(context)
+    if trusted is ChangeClass.powerful:
+        return "", f"`guard: {{promote: powerful}}`: the tests are enough, whatever a change can do; this one is {kind}"
+    if kind is ChangeClass.plain or "change.approved" in context.conditions:
+        return "", ""
+    if kind.rank > trusted.rank:
+        return f"a person decides about a change that is {kind}: {lines}", ""
+    if red := await red_without_tests(context, params.verdicts, candidate.parent):
+        return f"the red step {red[0]} named no tests, which only a plain change may cross by itself: {lines}", ""
+    if f"candidate.{PASSED}" in context.conditions:
+        kept = len(context.outputs.get("holdout", {}).get("checks", ()))
+        return (
+            "",
+            f"{kept} hold-out checks pass; they are kept as artifacts, see `becket runs show {context.run.run_id}`",
+        )
+    return (
+        f"it is ordinary ({lines}) and has no hold-out proof: {_evidence(context, f'candidate.{NOTHING}').get('why')}",
+        "",
+    )
+
+
+def _class_of(context: ActionContext) -> tuple[ChangeClass, str]:
+    """And the lines that made it so. What nobody has read is not trusted."""
+    for kind in ChangeClass:
+        found = context.conditions.get(f"candidate.{kind}")
+        if found is not None:
+            lines = [str(Finding.model_validate(told)) for told in found.evidence.get("findings", ())]
+            return kind, "; ".join(lines[:5]) or "no line is named"
+    return ChangeClass.powerful, "nobody has read what it can do"
 
 
 def _to_look_at(context: ActionContext) -> list[Note]:

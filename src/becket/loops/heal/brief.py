@@ -6,10 +6,11 @@ import secrets
 from importlib.resources import files
 
 from becket.actions.fix import fixer_of
+from becket.actions.holdout import FAILED, TOLD_TO_THE_FIXER
+from becket.actions.material import fenced
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.project import Projects
-from becket.contract.report import cap_text
 from becket.contract.template import fill
 from becket.verifiers.guard.briefing import rules_in_words
 
@@ -92,18 +93,14 @@ async def _before(context: ActionContext, fence: str) -> str:
     """Why the last try did not count: the guard's refusals, the crossing, the candidate's own gates."""
     told = context.outputs
     parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
+    if told.get("holdout", {}).get("state") == FAILED:
+        parts.append(TOLD_TO_THE_FIXER)
     digests = [str(told.get(step, {}).get("summary") or "") for step in ("cf", "cs")]
     parts += [await _text(context, digest) for digest in digests]
     text = "\n".join(part for part in parts if part.strip())
     if not text:
         return ""
     return "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT)
-
-
-def fenced(text: str, fence: str, limit: int) -> str:
-    """What programs and other people wrote: material, marked as such, that cannot end its own fence."""
-    inside = cap_text(text, limit).replace(fence, "")
-    return f"<material-{fence}>\n{inside}\n</material-{fence}>"
 
 
 BRIEF = ActionDef(
