@@ -173,7 +173,7 @@ def test_whoever_repairs_hears_nothing_of_the_checks(tmp_path: Path) -> None:
     promoted(stage, run, bad)
     again = stage.fixer.briefs[1]
     assert "independent checks of the same behaviour fail with your change" in again
-    for secret in ("check_1", "range(-9, 9)", "40, 2", "hold", FOLDER, "judge"):
+    for secret in ("check_1", "range(-9, 9)", "40, 2", "hold-out", FOLDER):
         assert secret not in again
     objects = stage.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").splitlines()
     blobs = [line.split()[0] for line in objects if line.endswith("blob")]
@@ -351,7 +351,7 @@ def test_a_quota_is_waited_for_without_losing_the_repair(tmp_path: Path) -> None
 def test_without_budget_for_the_checks_the_repair_is_proposed(tmp_path: Path) -> None:
     stage = Stage(tmp_path, repairs(HONEST), [], HOLDS_OUT + "budgets: {day: {usd: 0.01}}\n")
     run, bad = played(stage)
-    proposed(stage, run, bad, "budgets.day.usd")
+    proposed(stage, run, bad, "the usd budget of today is used up")
 
 
 SIGNS = """
@@ -366,7 +366,9 @@ assert calc.add(30, 12) == 42
 
 def test_nothing_around_a_check_says_that_it_is_one(tmp_path: Path) -> None:
     told = tmp_path / "told"
-    stage = Stage(tmp_path, repairs(HONEST), [checks(SIGNS.replace("PLACE", repr(str(told))))])
+    stage = Stage(
+        tmp_path, repairs(HONEST), [checks(SIGNS.replace("PLACE", f"bytes.fromhex({str(told).encode().hex()!r})"))]
+    )
     run, bad = played(stage)
     promoted(stage, run, bad)
     seen = [json.loads(line) for line in told.read_text().splitlines()]

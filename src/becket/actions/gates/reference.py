@@ -13,6 +13,7 @@ from becket.contract.git import Git
 from becket.contract.process import ChildEnd
 from becket.contract.report import TestReport
 from becket.contract.setup import SetupFailed
+from becket.verifiers.reports.formats import PLAIN_ID
 
 KEPT = 7 * 86400.0
 """So long a green speaks for itself; an older one is not run again only to be a reference."""
@@ -27,7 +28,7 @@ async def red_without_tests(context: ActionContext, verdicts: Iterable[str], bas
     """The steps that are red on base and named no test that fails: their exit code is all there is to go by."""
     found = [GateVerdict.model_validate_json(await context.read(digest)) for digest in verdicts if digest]
     steps = [step for verdict in found if verdict.commit == base for step in verdict.steps]
-    return tuple(step.step for step in steps if not step.green and not step.failing)
+    return tuple(step.step for step in steps if not step.green and not set(step.failing) - {PLAIN_ID})
 
 
 async def ran_when_proven(context: ActionContext, branch: str, base: str, gate: str) -> dict[str, frozenset[str]]:

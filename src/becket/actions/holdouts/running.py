@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,6 +159,9 @@ def _copy(source: Path, target: Path, is_test: Callable[[str], bool]) -> None:
         return [name for name in names if is_test((inside / name).as_posix())]
 
     shutil.copytree(source, target, symlinks=True, ignore=left_out)
+    for folder, _, _ in os.walk(target, topdown=False):
+        with suppress(OSError):
+            Path(folder).rmdir()  # git knows no empty folder; these held tests
 
 
 def _remember(context: ActionContext, place: Path) -> None:
