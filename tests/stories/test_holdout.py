@@ -1,8 +1,9 @@
-"""The hold-out proof, with a real git, a real gate and two agents: one repairs, one writes checks that it never sees."""
+"""The hold-out proof, with a real git, a real gate and two agents: one repairs, one writes checks it never sees."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -11,8 +12,13 @@ from typing import Any
 
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
+from rich.console import Console
 
+from becket.app.report.collect import read_report
+from becket.app.report.html import html_of
+from becket.app.report.markdown import markdown_of
 from becket.app.verify import verify_run
+from becket.cli.proof import proof_sections
 from becket.contract.agent import AgentOutcome, Usage
 from becket.contract.run import Run, Status
 from becket.contract.store import ArtifactRef
@@ -85,7 +91,7 @@ class Stage(HealStage):
         return {item.ref: item.evidence for step in steps for item in step.conditions}
 
     async def kept(self, run: Run) -> list[ArtifactRef]:
-        return [ref for ref in await self.world.store.artifacts(run.run_id) if ref.name.startswith("holdout.")]
+        return [ref for ref in await self.world.store.artifacts(run.run_id) if ref.name.startswith("holdout.check_")]
 
     async def receipt(self, run: Run) -> dict[str, Any]:
         found = [item.receipt for item in await self.world.store.receipts(run.run_id)]
@@ -138,7 +144,22 @@ def test_an_honest_repair_passes_and_main_moves(tmp_path: Path) -> None:
     assert sorted(ref.name for ref in asyncio.run(stage.kept(run))) == [f"holdout.check_{n}.py" for n in (1, 2, 3)]
     way = asyncio.run(stage.raised(run))["way.promote"]["why"]
     assert "3 hold-out checks pass" in way
-    assert f"becket runs show {run.run_id}" in way
+    assert f"becket runs show {run.run_id} --log holdout" in way
+
+
+def test_the_checks_are_told_in_every_report_and_offered_as_tests(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, repairs(HONEST), [checks(FALSE, KNOWN)])
+    run, _ = played(stage)
+    report = asyncio.run(read_report(stage.world.app, run.run_id))
+    console = Console(width=200, file=io.StringIO())
+    console.print(*proof_sections(report), sep="\n")
+    for shown in (markdown_of(report), html_of(report), console.file.getvalue()):
+        for word in ("check_2.py", "check_1.py", "does not count", "passed", f"runs show {run.run_id} --log holdout"):
+            assert word in shown
+    (receipt,) = [
+        item.receipt for item in asyncio.run(stage.world.store.receipts(run.run_id)) if item.action_id == "holdout"
+    ]
+    assert "calc.add(40, 2) != 42" in stage.world.app.artifacts.read(receipt.log).decode()
 
 
 def test_the_proof_holds_the_digest_of_the_hold_out(tmp_path: Path) -> None:
@@ -226,19 +247,18 @@ def test_its_cost_is_booked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "why"),
     [
-        (Act(), "judge wrote none: nothing_done"),
-        (checks(FALSE), "it fails on"),
-        (checks(COPY), "it is mostly a copy of a failing test"),
-        (checks("import pytest\nfrom calc import add\nassert add(8, 9) == 17\n"), "it uses a test framework"),
-        (checks("from tests.test_calc import test_add\ntest_add()\n"), "tests/test_calc.py, which belongs to the tests"),
-        (checks("exec(open('tests' + '/test_' + 'calc.py').read())\ntest_add()\n"), "it fails on"),
-        (checks(OTHER), "passes on the red commit too"),
-        (checks("while True: pass\n" if False else "raise SystemExit(0)\n"), "passes on the red commit too"),
-        (Act(hint=AgentOutcome.auth_missing, error="no login"), "auth_missing"),
-        (Act(writes("calc.py", "x")), "judge wrote none: nothing_done"),
+        pytest.param(Act(), "judge wrote none: nothing_done", id="nothing"),
+        pytest.param(Act(writes("calc.py", "x")), "judge wrote none: nothing_done", id="elsewhere"),
+        pytest.param(Act(hint=AgentOutcome.auth_missing, error="no login"), "auth_missing", id="no login"),
+        pytest.param(checks(FALSE), "it fails on", id="wrong where all is right"),
+        pytest.param(checks(COPY), "it is mostly a copy of a failing test", id="a copy"),
+        pytest.param(checks("import pytest\n" + KNOWN), "it uses a test framework", id="a framework"),
+        pytest.param(checks(f"import tests.test_calc\n{KNOWN}"), "which belongs to the tests", id="imports a test"),
+        pytest.param(checks("exec(open('tests' + '/test_' + 'calc.py').read())\n"), "it fails on", id="reads a test"),
+        pytest.param(checks(OTHER), "passes on the red commit too", id="about something else"),
+        pytest.param(checks("raise SystemExit(0)\n"), "passes on the red commit too", id="idle"),
     ],
-    ids=["nothing", "false", "copy", "framework", "imports tests", "reads tests", "other", "idle", "login", "elsewhere"],
-)  # fmt: skip
+)
 def test_checks_that_prove_nothing_count_for_nothing_and_the_repair_is_proposed(
     tmp_path: Path, judge: Act, why: str
 ) -> None:
@@ -275,7 +295,12 @@ def test_a_language_without_checks_is_told(tmp_path: Path) -> None:
     gate = f"{sys.executable} gate.py"
     config = config.replace(config[config.index("    - {name: unit") : config.index("test_side")],
                             f'    - {{name: unit, run: "{gate}", report: "tap"}}\n')  # fmt: skip
-    script = "import calc\nok = calc.add(2, 3) == 5\nprint(f\"1..1\\n{'' if ok else 'not '}ok 1 - it.rs::adds\")\nraise SystemExit(not ok)\n"
+    script = """
+        import calc
+        ok = calc.add(2, 3) == 5
+        print(f"1..1\\n{'' if ok else 'not '}ok 1 - it.rs::adds")
+        raise SystemExit(not ok)
+        """
     stage = Stage(tmp_path, repairs(HONEST), [], config)
     stage.green = stage.world.commit({"gate.py": script, "it.rs": test}, "a gate of another kind")
     run, bad = played(stage)

@@ -236,9 +236,10 @@ async def _result(
         "left_out": dict(counted.left_out),
     }
     now = await context.now()
-    receipt = await context.receipt(
-        Receipt(kind="holdout", tree=params.candidate, body={**body, "says": name}), now, now
-    )
+    shown = "\n".join(f"### {name}\n{text}" for name, text in (await _texts(context, counted.checks)).items())
+    log = await context.keep(shown.encode(), "holdout.checks.txt")
+    proof = Receipt(kind="holdout", tree=params.candidate, log=log, body={**body, "says": name})
+    receipt = await context.receipt(proof, now, now)
     evidence: dict[str, Json] = {
         "why": why, "oracle": counted.oracle, "agent": counted.agent, "receipt": receipt,
         "counted": len(counted.checks), "left_out": dict(counted.left_out),

@@ -14,13 +14,14 @@ FRAMEWORKS = {
 }
 """By language: how a check gives away that it uses a test framework."""
 
-GRAM = 3
+GRAM, VALUES = 3, 2
 MOSTLY = 0.5
 _COMMENT = re.compile(r"/\*.*?\*/|(?:^|(?<=\s))(?:#|//)[^\n]*", re.DOTALL)
 _IMPORT = re.compile(
     r"^\s*(?:import\b[^\n]*|from\s+\S+\s+import\b[^\n]*|(?:const|let|var)\b[^\n]*\brequire\([^\n]*|package\s+\w+)$",
     re.MULTILINE,
 )
+_EXIT = re.compile(r"\bexit\(\s*\d+\s*\)|\bSystemExit\(\s*\d+\s*\)", re.IGNORECASE)
 _TOKEN = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d[\w.]*|\w+")
 _PATH = re.compile(r"[\w./-]+")
 _IMPORTED = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
@@ -48,18 +49,33 @@ def why_not(text: str, framework: str, failing: Sequence[str], side: Collection[
 
 
 def share(text: str, others: Sequence[str]) -> float:
-    """How much of it stands in one of the others, by runs of words and values; layout and comments do not count."""
-    own = _grams(text)
-    known = [set(_grams(other)) for other in others]
-    if not own or not known:
-        return 0.0
-    return max(sum(gram in found for gram in own) for found in known) / len(own)
+    """How much of it stands in one of the others: by runs of words and values, or of values alone, whatever the names
+    around them are. Layout and comments do not count.
+    """
+    return max((_part(_words(text), _words(other)) for other in others), default=0.0)
 
 
-def _grams(text: str) -> list[tuple[str, ...]]:
-    words = [_plain(token) for token in _TOKEN.findall(_IMPORT.sub("", _COMMENT.sub(" ", text)))]
-    words = [word for word in words if word not in _ANYWHERE]
-    return [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
+def _part(own: list[str], other: list[str]) -> float:
+    parts = [_shared(own, other, GRAM), _shared(*(list(filter(_is_value, words)) for words in (own, other)), VALUES)]
+    return max(parts)
+
+
+def _shared(own: list[str], other: list[str], length: int) -> float:
+    grams, known = _grams(own, length), set(_grams(other, length))
+    return sum(gram in known for gram in grams) / len(grams) if grams else 0.0
+
+
+def _grams(words: list[str], length: int) -> list[tuple[str, ...]]:
+    return [tuple(words[at : at + length]) for at in range(len(words) - length + 1)]
+
+
+def _words(text: str) -> list[str]:
+    code = _EXIT.sub("", _IMPORT.sub("", _COMMENT.sub(" ", text)))
+    return [word for token in _TOKEN.findall(code) if (word := _plain(token)) not in _ANYWHERE]
+
+
+def _is_value(word: str) -> bool:
+    return word[0] == '"' or word[0].isdigit()
 
 
 def _plain(token: str) -> str:

@@ -32,6 +32,7 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float]) ->
         conditions=tuple(_conditions(story)),
         gates=tuple(kept.gates(found)),
         crossings=tuple(kept.crossings(found)),
+        holdouts=tuple(kept.holdouts(found)),
         proofs=tuple(kept.proofs(found)),
         changes=tuple(kept.changes(found)),
         culprits=tuple(kept.culprits(found)),

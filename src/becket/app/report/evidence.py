@@ -148,6 +148,26 @@ def _crossed(crossing: Mapping[str, Json]) -> Iterator[told.CrossedTest]:
         )
 
 
+def holdouts(found: Evidence) -> Iterator[told.HoldoutFacts]:
+    for item in found.receipts("holdout"):
+        body = item.receipt.body
+        yield told.HoldoutFacts(
+            iteration=item.iteration,
+            candidate=str(body.get("candidate", "")),
+            oracle=str(body.get("oracle", "")),
+            agent=str(body.get("agent", "")),
+            says=str(body.get("says", "")),
+            receipt=item.digest,
+            checks=tuple(_held_out(name, row) for name, row in body.get("checks", {}).items()),
+            left_out={str(name): str(why) for name, why in body.get("left_out", {}).items()},
+        )
+
+
+def _held_out(name: str, row: Mapping[str, Json]) -> told.HeldOutCheck:
+    ends = {place: tuple(row.get(place) or ()) for place in ("oracle", "parent", "candidate")}
+    return told.HeldOutCheck(name=name, artifact=str(row.get("digest", "")), **ends)
+
+
 def proofs(found: Evidence) -> Iterator[told.ProofFacts]:
     for item in found.receipts("proof"):
         body = item.receipt.body

@@ -29,11 +29,15 @@ from becket.app.report.elements import (
 )
 from becket.app.report.plain import (
     CLAIM,
+    HELD_HEADS,
     counted,
     dollars,
     headline,
+    held_row,
+    held_words,
     is_proven,
     moment,
+    offered,
     one_line,
     pairs,
     place,
@@ -165,6 +169,13 @@ def _proof(report: told.Report) -> Iterator[str]:
         crossed = [(code(test.test), code(short(test.parent)), code(short(test.child))) for test in crossing.tests]
         yield table(("test", "failed on parent: receipt", child), crossed)
         yield listed(text(why) for why in dict.fromkeys(why for test in crossing.tests for why in test.against))
+    for held in report.holdouts:
+        yield f"<h3>Hold-out checks {pill(held_words(held.says))}</h3>"
+        by = f"written by {text(held.agent)} at {code(short(held.oracle))}, unseen by whoever repaired"
+        yield f"<p>{by}, receipt {code(short(held.receipt))}</p>"
+        yield f"<p>{text(offered(report.run.run_id))}</p>" if held.checks else ""
+        yield table(HELD_HEADS, [tuple(map(code, held_row(check))) for check in held.checks])
+        yield listed(f"{text(name)} does not count: {text(why)}" for name, why in held.left_out.items())
 
 
 def _check(report: told.Report) -> Iterator[str]:

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Sequence
 from becket.app.report import model as told
 from becket.app.report.plain import (
     CLAIM,
+    HELD_HEADS,
     call_end,
     counted,
     dollars,
     harmless,
     headline,
+    held_row,
+    held_words,
     moment,
+    offered,
     one_line,
     pairs,
     place,
@@ -36,6 +40,7 @@ def markdown_of(report: told.Report) -> str:
         *_proof(report),
         *_gates(report),
         *_crossings(report),
+        *_holdouts(report),
         *_changes(report),
         *_culprits(report),
         *_guards(report),
@@ -161,6 +166,19 @@ def _crossings(report: told.Report) -> Iterator[str]:
         )
         against = dict.fromkeys(why for test in crossing.tests for why in test.against)
         yield "\n".join(f"- {plain(why)}" for why in against)
+
+
+def _holdouts(report: told.Report) -> Iterator[str]:
+    if report.holdouts:
+        yield "## Hold-out checks"
+    for held in report.holdouts:
+        yield (
+            f"Written by {plain(held.agent)} at {code(short(held.oracle))}, which was right, and unseen by whoever "
+            f"repaired: **{plain(held_words(held.says))}**, receipt {code(short(held.receipt))}."
+        )
+        yield offered(report.run.run_id) if held.checks else ""
+        yield table(HELD_HEADS, [tuple(map(code, held_row(check))) for check in held.checks])
+        yield "\n".join(f"- {plain(name)} does not count: {plain(why)}" for name, why in held.left_out.items())
 
 
 def _changes(report: told.Report) -> Iterator[str]:

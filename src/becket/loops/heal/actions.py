@@ -1,24 +1,20 @@
-"""What only the heal loop decides: how to repair, whether to promote or propose, and how the run stands in the end."""
+"""What only the heal loop decides: how to repair, and how the run stands in the end."""
 
 from __future__ import annotations
 
-from becket.actions.candidate import REVERT, Candidate, current
 from becket.actions.fix import fixer_of
-from becket.actions.gates.reference import red_without_tests
-from becket.actions.holdout import NOTHING, PASSED
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
-from becket.contract.guard import ChangeClass, Finding, Note, NoteRule
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
 from becket.loops.heal.brief import BRIEF
+from becket.loops.heal.way import WAY
 
 PLANS = ("fix", "revert", "nothing", "observe")
-WAYS = ("promote", "propose")
 ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
@@ -29,18 +25,6 @@ FAULTS = {
     "Read-only file system": "make the repository writable again, then retry",
 }
 """What the system says when nothing can be written, and what a person does about it."""
-SUSPICIOUS = frozenset(
-    {
-        NoteRule.suspect_special_case,
-        NoteRule.nan_returned,
-        NoteRule.idle_arithmetic,
-        NoteRule.error_swallowed,
-        NoteRule.check_silenced,
-        NoteRule.test_aware,
-        NoteRule.module_patched,
-    }
-)
-"""Notes with which a proven repair is proposed to a person instead of promoted."""
 
 
 class PlanParams(Record):
@@ -72,89 +56,6 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
-
-
-class WayParams(Record):
-    """`verdicts` are the base's verdicts as artifacts: a red step that named no tests proves little."""
-
-    branch: str
-    verdicts: tuple[str, ...] = ()
-
-
-async def way(context: ActionContext, params: WayParams) -> Result:
-    """What a proven candidate may do: by the configuration as it stands now (L18), and by what it newly can do."""
-    candidate = current(context)
-    name, why = await _chosen(context, params, candidate)
-    look_at = _to_look_at(context)
-    if look_at and candidate.kind != REVERT:
-        name, why = "propose", "proven, but a person should look at: " + "; ".join(map(str, look_at[:5]))
-    evidence: dict[str, Json] = {"why": why, "look_at": [note.model_dump(mode="json") for note in look_at]}
-    said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
-    # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
-    promotes = name == "promote" and not context.run.dry_run
-    proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
-    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
-
-
-async def _chosen(context: ActionContext, params: WayParams, candidate: Candidate) -> tuple[str, str]:
-    if not context.autonomy.allows(Autonomy.merge):
-        return "propose", _below(context.autonomy)
-    if candidate.kind != REVERT:
-        against, in_favour = await _by_class(context, params, candidate)
-        allowed = f"autonomy is {context.autonomy}"
-        return (
-            ("propose", f"proven, but {against}")
-            if against
-            else ("promote", "; ".join(filter(None, (allowed, in_favour))))
-        )
-    if context.port(Projects).current().heal.on_exhausted != "revert":
-        return "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
-    return "promote", f"autonomy is {context.autonomy}"
-
-
-async def _by_class(context: ActionContext, params: WayParams, candidate: Candidate) -> tuple[str, str]:
-    """What its class says against promoting it by itself, and what in favour. The rules are those of its base."""
-    trusted = (await context.port(Projects).committed(candidate.parent)).guard.promote
-    kind, lines = _class_of(context)
-    if trusted is ChangeClass.powerful:
-        return "", f"`guard: {{promote: powerful}}`: the tests are enough, whatever a change can do; this one is {kind}"
-    if kind is ChangeClass.plain or "change.approved" in context.conditions:
-        return "", ""
-    if kind.rank > trusted.rank:
-        return f"a person decides about a change that is {kind}: {lines}", ""
-    if red := await red_without_tests(context, params.verdicts, candidate.parent):
-        return f"the red step {red[0]} named no tests, which only a plain change may cross by itself: {lines}", ""
-    if f"candidate.{PASSED}" in context.conditions:
-        kept = len(context.outputs.get("holdout", {}).get("checks", ()))
-        return (
-            "",
-            f"{kept} hold-out checks pass; they are kept as artifacts, see `becket runs show {context.run.run_id}`",
-        )
-    return (
-        f"it is ordinary ({lines}) and has no hold-out proof: {_evidence(context, f'candidate.{NOTHING}').get('why')}",
-        "",
-    )
-
-
-def _class_of(context: ActionContext) -> tuple[ChangeClass, str]:
-    """And the lines that made it so. What nobody has read is not trusted."""
-    for kind in ChangeClass:
-        found = context.conditions.get(f"candidate.{kind}")
-        if found is not None:
-            lines = [str(Finding.model_validate(told)) for told in found.evidence.get("findings", ())]
-            return kind, "; ".join(lines[:5]) or "no line is named"
-    return ChangeClass.powerful, "nobody has read what it can do"
-
-
-def _to_look_at(context: ActionContext) -> list[Note]:
-    """The guard's notes of the kinds that tests cannot judge: they may be a repair that only looks like one (L21)."""
-    found = context.conditions.get("candidate.guard_ok")
-    notes = [Note.model_validate(told) for told in found.evidence.get("notes", ())] if found is not None else []
-    return [note for note in notes if note.rule in SUSPICIOUS]
-
-
-def _below(autonomy: Autonomy) -> str:
-    return f"autonomy is {autonomy}: main moves only at merge or release"
 
 
 class SettleParams(Record):
@@ -225,10 +126,7 @@ ACTIONS = (
         raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
     ),
     BRIEF,
-    ActionDef(
-        name="heal.way", summary="Promote or propose, by the autonomy as it stands.", run=way, params=WayParams,
-        raises=(ConditionGroup(object="way", names=WAYS),), outputs=("way", "why"),
-    ),
+    WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
         raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),
