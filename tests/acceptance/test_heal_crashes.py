@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 from heal_cases import HealCase, HealMatrix
+from heal_world import REPAIR
 
 from becket.testing.crashes import every_point
 
-OWN = ("candidate.", "fix.", "gate.", "proof.", "promote.", "setup.", "workspace.")
+OWN = ("candidate.", "fix.", "gate.", "holdout.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
 
 UNDOING = {"promote.mid_undo", "promote.before_old_index"}
@@ -93,7 +94,15 @@ def test_what_the_agent_left_at_a_kill_is_saved(matrix: HealMatrix) -> None:
         assert case.live("fix.agent_ended").killed
         case.repaired(case.live())
         saved = case.git("for-each-ref", "--format=%(refname)", "refs/becket/rescue/").splitlines()
-        assert [case.git("show", f"{ref}:it.txt") for ref in saved] == ["good"]
+        assert [case.git("show", f"{ref}:it.py") for ref in saved] == [REPAIR.strip()]
+
+
+@pytest.mark.parametrize(
+    ("point", "nth"), [("fix.agent_ended", 2), ("holdout.written", 1), ("holdout.counted", 1), ("holdout.tried", 1)]
+)
+def test_whoever_wrote_the_hold_out_checks_is_not_paid_twice(point: str, nth: int, matrix: HealMatrix) -> None:
+    found = matrix.check(point, nth)
+    assert found["calls"] == [["fix", "fixer"], ["holdout", "judge"]]
 
 
 @pytest.mark.slow

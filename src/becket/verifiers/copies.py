@@ -56,8 +56,8 @@ def share(text: str, others: Sequence[str]) -> float:
 
 
 def _part(own: list[str], other: list[str]) -> float:
-    parts = [_shared(own, other, GRAM), _shared(*(list(filter(_is_value, words)) for words in (own, other)), VALUES)]
-    return max(parts)
+    values = [[word for word in words if _is_value(word)] for words in (own, other)]
+    return max(_shared(own, other, GRAM), _shared(values[0], values[1], VALUES))
 
 
 def _shared(own: list[str], other: list[str], length: int) -> float:
