@@ -13,7 +13,7 @@ import pytest
 from heal_cases import HealCase, HealMatrix
 from heal_world import REPAIR
 
-from becket.testing.crashes import every_point
+from becket.testing.crashes import Life, every_point
 
 OWN = ("candidate.", "fix.", "gate.", "holdout.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
@@ -118,7 +118,7 @@ def test_killed_twice(first: str, second: str, matrix: HealMatrix) -> None:
         case.repaired(case.live())
 
 
-def killed(case: HealCase, kind: str) -> dict[str, object]:
+def killed(case: HealCase, kind: str) -> dict[str, Life]:
     """One child of this kind is killed while it works; the process that runs it lives on."""
     case.stop(kind)
     killing = threading.Thread(target=case.kill_stopped, args=(kind,))
@@ -130,9 +130,15 @@ def killed(case: HealCase, kind: str) -> dict[str, object]:
 
 
 def test_a_killed_step_is_run_again(matrix: HealMatrix) -> None:
-    """L14: a step that somebody killed says nothing about the code; the runs after it do."""
+    """L14: a step that somebody killed says nothing about the code; the runs after it do. It named no tests, though, so
+    that an ordinary repair is for a person to take.
+    """
     with matrix.case() as case:
-        case.repaired(killed(case, "gate")["life"])
+        found = killed(case, "gate")["life"].value
+        assert (found["status"], found["reason"]) == ("ready_for_handoff", "proposed"), found
+        assert "candidate.crossed" in found["raised"]
+        assert "the red step unit named no tests" in found["detail"]["why"]
+        assert case.git("rev-parse", "refs/heads/main") == case.bad
 
 
 def test_a_killed_agent_is_called_again(matrix: HealMatrix) -> None:

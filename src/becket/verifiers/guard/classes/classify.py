@@ -18,7 +18,12 @@ _SIGNS = (
         "adds the power to look around",
         re.compile(r"\s*(?:import|from)\s+(?:os|sys)\b"),
     ),
-    (ChangeClass.ordinary, "new-function", "adds a function or class", re.compile(r"\s*(?:def|class)\s+\w+")),
+    (
+        ChangeClass.ordinary,
+        "new-function",
+        "adds a function or class",
+        re.compile(r"\s*(?:def|class|function|func)\s+\w+"),
+    ),
     (ChangeClass.ordinary, "constant", "adds constants", re.compile(r".*\{.*:|[A-Z_]+ = ")),
 )
 
@@ -30,7 +35,7 @@ def classify(change: Change, side: TestSide, pure: Mapping[str, Sequence[str]] =
 
 def _findings(file: object) -> Iterator[Finding]:
     path: str = file.path  # type: ignore[attr-defined]
-    if not path.endswith(".py"):
+    if not path.endswith((".py", ".js", ".go")):
         return
     old = set(file.old().decode(errors="replace").splitlines())  # type: ignore[attr-defined]
     for number, line in enumerate(file.new().decode(errors="replace").splitlines(), 1):  # type: ignore[attr-defined]
