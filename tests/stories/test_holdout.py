@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 from rich.console import Console
 
+from becket.actions.mail import MAIL
+from becket.adapters.agents.inbox import put
 from becket.app.report.collect import read_report
 from becket.app.report.html import html_of
 from becket.app.report.markdown import markdown_of
@@ -106,7 +107,7 @@ class Stage(HealStage):
         assert not against
 
 
-def played(stage: Stage, then: Callable[[Run, str], Any] | None = None) -> tuple[Run, str]:
+def played(stage: Stage) -> tuple[Run, str]:
     """A green commit is proven, a bug comes, the loop heals; the run and the red commit."""
 
     async def story() -> tuple[Run, str]:
@@ -371,6 +372,34 @@ def test_a_quota_is_waited_for_without_losing_the_repair(tmp_path: Path) -> None
         assert len(stage.fixer.briefs) == 1
 
     asyncio.run(story())
+
+
+def test_main_that_moves_does_not_make_the_checks_be_paid_again(tmp_path: Path) -> None:
+    def repairs_while_somebody_commits(tree: Path) -> None:
+        writes("calc.py", HONEST)(tree)
+        stage.world.commit({"notes.txt": "meanwhile\n"}, "somebody else's work")
+
+    stage = Stage(tmp_path, [Act(repairs_while_somebody_commits)], [JUDGES])
+    run, bad = played(stage)
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert stage.git("rev-parse", "main~2") == bad
+    assert "main_moved" in asyncio.run(stage.raised(run))
+    assert len(stage.judge.briefs) == 1
+    body = asyncio.run(stage.receipt(run))
+    assert (body["base"], body["says"]) == (stage.git("rev-parse", "main^"), "holdout_passed")
+
+
+def test_what_people_say_to_the_run_is_for_whoever_repairs(tmp_path: Path) -> None:
+    def hears(tree: Path) -> None:
+        writes("calc.py", TABLE)(tree)
+        (run,) = stage.world.state.runs.iterdir()
+        put(run / MAIL, "Mind the fixture.")
+
+    stage = Stage(tmp_path, [Act(hears), *repairs(HONEST)], [JUDGES])
+    run, bad = played(stage)
+    promoted(stage, run, bad)
+    assert "Mind the fixture." not in stage.judge.briefs[0]
+    assert "Mind the fixture." in stage.fixer.briefs[1]
 
 
 def test_without_budget_for_the_checks_the_repair_is_proposed(tmp_path: Path) -> None:
