@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from becket.actions.candidate import REVERT, current
 from becket.actions.gates.history import since_proven
@@ -83,7 +84,7 @@ class Ground:
     """What the checks are held against: the tests of base, and the languages it is written in."""
 
     side: TestSide
-    tests: tuple[str, ...]  # paths of the test side
+    tests: tuple[str, ...]  # paths of the test side, but for names that the product has too
     failing: tuple[str, ...]  # texts of the files with the failing tests
     languages: tuple[CheckLanguage, ...]
     unsupported: str
@@ -176,9 +177,8 @@ async def _write(context: ActionContext, wanted: Wanted, oracle: Trial) -> Writt
 
 def _why_not(name: str, text: str, ground: Ground) -> str:
     language = language_of(name)
-    return "its language is unknown" if language is None else why_not(
-        text, language.frameworks, ground.failing, ground.tests
-    )  # fmt: skip
+    assert language is not None, "only checks of languages that were asked for are taken"
+    return why_not(text, language.frameworks, ground.failing, ground.tests)
 
 
 def _wrong(exits: Exits, wanted: Wanted) -> str:
@@ -202,13 +202,16 @@ async def _ground(context: ActionContext, params: HoldoutParams) -> Ground:
     paths = (await git.listing(params.base)).keys()
     tests = tuple(path for path in paths if side.belongs(path))
     files = list(dict.fromkeys(path for path, _ in places_of(params.failing, paths)))
-    languages, unsupported = spoken(files, (path for path in paths if path not in set(tests)))
+    product = [path for path in paths if not side.belongs(path)]
+    languages, unsupported = spoken(files, product)
     read, left = [], MOST_READ
     for path in files or tests:
         data = await git.read_bytes(params.base, path) if left > 0 else None
         left -= len(data or b"")
         read.append((data or b"").decode("utf-8", "replace"))
-    return Ground(side, tests, tuple(read), languages, unsupported)
+    stems = {PurePosixPath(path).stem for path in product}
+    own = tuple(path for path in tests if PurePosixPath(path).stem not in stems)
+    return Ground(side, own, tuple(read), languages, unsupported)
 
 
 async def _evidence(context: ActionContext, params: HoldoutParams) -> str:

@@ -44,16 +44,20 @@ def test_a_language_without_checks_is_named(tests: list[str], product: list[str]
         (".venv/bin/python -m pytest -q", ".venv/bin/python"),
         ("PYTHONPATH=src python3 -m pytest", "python3"),
         (".venv/bin/pytest --junitxml=r.xml", ".venv/bin/python3"),
-        ("other/bin/pytest", "python3"),
-        ("make test", "python3"),
-        ('"$PWD/.venv/bin/python" -m pytest', "python3"),
-        ("an 'unclosed quote", "python3"),
+        ("other/bin/pytest", ".venv/bin/python3"),
+        ('"$PWD/.venv/bin/python" -m pytest', ".venv/bin/python3"),
+        ("an 'unclosed quote", ".venv/bin/python3"),
     ],
 )
 def test_the_program_is_the_one_that_the_gate_uses(tmp_path: Path, command: str, program: str) -> None:
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python3").touch()
     assert program_of(BY_NAME["Python"], [command], tmp_path) == program
+
+
+def test_without_anything_better_it_is_the_one_on_path(tmp_path: Path) -> None:
+    assert program_of(BY_NAME["Python"], ["make test"], tmp_path) == "python3"
+    assert program_of(BY_NAME["Go"], [], tmp_path) == "go"
 
 
 def test_every_ending_belongs_to_one_language() -> None:

@@ -66,6 +66,7 @@ _OTHERS = {
     ".rs": "Rust", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".php": "PHP", ".cs": "C#", ".swift": "Swift",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".scala": "Scala", ".ex": "Elixir", ".sh": "shell",
 }  # fmt: skip
+_LOCAL = (".venv/bin", "venv/bin", "node_modules/.bin")
 _BY_ENDING = {ending: language for language in LANGUAGES for ending in language.endings}
 
 
@@ -87,7 +88,7 @@ def spoken(tests: Iterable[str], product: Iterable[str]) -> tuple[tuple[CheckLan
 
 
 def program_of(language: CheckLanguage, commands: Iterable[str], root: Path) -> str:
-    """The program as the gate names it, or beside one that the gate names; else the one on PATH."""
+    """The program as the gate names it, or beside one that the gate names; else the set-up's, else the one on PATH."""
     for word in (word for command in commands for word in _words(command) if "$" not in word):
         path = PurePosixPath(word)
         if path.name == language.program or (language.program == "python3" and path.name == "python"):
@@ -95,7 +96,9 @@ def program_of(language: CheckLanguage, commands: Iterable[str], root: Path) -> 
         beside = path.with_name(language.program) if path.parent.name == "bin" else None
         if beside is not None and (root / beside).exists():
             return str(beside)
-    return language.program
+    return next(
+        (local for place in _LOCAL if (root / (local := f"{place}/{language.program}")).exists()), language.program
+    )
 
 
 def _words(command: str) -> list[str]:
