@@ -95,6 +95,7 @@ class Task:
     time: float | None = None
     share: float = 1.0
     alone: bool = False  # without its fallbacks
+    heeds: bool = True  # what people say to the run goes into its brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,8 @@ class _Call:
         )
 
     def _brief(self, *, resumed_fresh: bool) -> str:
+        if not self.task.heeds:
+            return self.task.brief
         unread, read = mail.waiting(self.context.folder(mail.MAIL)), mail.waiting(self._read)
         self.letters = tuple(sorted((*read, *unread), key=lambda letter: letter.path.name))
         again = mail.prompt("resumed") if resumed_fresh else ""

@@ -1,8 +1,7 @@
-"""What only the heal loop decides: how to repair, whether to promote or propose, and how the run stands in the end."""
+"""What only the heal loop decides: how to repair, and how the run stands in the end."""
 
 from __future__ import annotations
 
-from becket.actions.candidate import REVERT, current
 from becket.actions.fix import fixer_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
@@ -13,9 +12,9 @@ from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
 from becket.loops.heal.brief import BRIEF
+from becket.loops.heal.way import WAY
 
 PLANS = ("fix", "revert", "nothing", "observe")
-WAYS = ("promote", "propose")
 ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
@@ -70,37 +69,6 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
 def _given_up(context: ActionContext) -> str:
     last = _evidence(context, "candidate.none")
     return str(last["why"]) if last.get("ask_again") is False else "the agent could not repair it"
-
-
-class WayParams(Record):
-    branch: str
-
-
-async def way(context: ActionContext, params: WayParams) -> Result:
-    """What a proven candidate may do, by the configuration as it stands now (L18)."""
-    config = context.port(Projects).current()
-    candidate = current(context)
-    allowed = context.autonomy.allows(Autonomy.merge)
-    name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
-    if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
-        name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
-    if name == "promote" and not _tests_tied(context):
-        name, why = "propose", "proven, but no failing test can be tied to a file of the repository"
-    evidence: dict[str, Json] = {"why": why}
-    said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
-    # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
-    promotes = name == "promote" and not context.run.dry_run
-    proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
-    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
-
-
-def _tests_tied(context: ActionContext) -> bool:
-    """Where nobody can tell in which files the tests are, the guard cannot tell whether they were changed."""
-    return bool(_evidence(context, "candidate.guard_ok").get("tests_tied", True))
-
-
-def _below(autonomy: Autonomy) -> str:
-    return f"autonomy is {autonomy}: main moves only at merge or release"
 
 
 class SettleParams(Record):
@@ -177,10 +145,7 @@ ACTIONS = (
         raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
     ),
     BRIEF,
-    ActionDef(
-        name="heal.way", summary="Promote or propose, by the autonomy as it stands.", run=way, params=WayParams,
-        raises=(ConditionGroup(object="way", names=WAYS),), outputs=("way", "why"),
-    ),
+    WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
         raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),
