@@ -98,15 +98,15 @@ MAKE = Place(
     tool="make",
     files={
         "Makefile": "check:\n\tpython3 app.py 2 3 > out.txt\n\tdiff out.txt expected.txt\n\tsh verify.sh\n",
-        "app.py": "import sys\n\nprint(int(sys.argv[1]) + int(sys.argv[2]))\n",
+        "app.py": "import sys\n\n\ndef plus(a, b):\n    return int(a) + int(b)\n\n\nprint(plus(*sys.argv[1:]))\n",
         "expected.txt": "5\n",
         "verify.sh": 'test "$(python3 app.py 1 1)" = 2 || exit 1\n',
         ".gitignore": "out.txt\n",
     },
     step='name: all, run: "make check"',
     code="app.py",
-    right="int(sys.argv[1]) + int(sys.argv[2])",
-    wrong="int(sys.argv[1]) - int(sys.argv[2])",
+    right="int(a) + int(b)",
+    wrong="int(a) - int(b)",
 )
 PACKAGE = Place(
     files={

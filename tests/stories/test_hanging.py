@@ -44,7 +44,7 @@ def test_a_hanging_base_is_looked_at_twice(tmp_path: Path) -> None:
 def test_a_candidate_whose_test_prints_without_end_is_red_at_its_time_limit(tmp_path: Path) -> None:
     unheld = HURRIED.replace(" -p no:cacheprovider", " -s -p no:cacheprovider")  # else pytest holds what tests print
     agent = ScriptedAgent([Act(writes("calc.py", PRINTS)), Act(writes("calc.py", GOOD))])
-    stage = HealStage(tmp_path, agent, config=unheld)
+    stage = HealStage(tmp_path, agent, config=unheld + "guard: {promote: powerful}\n")
     stage.break_it()
     began = time.monotonic()
     run = asyncio.run(stage.heal())

@@ -16,7 +16,7 @@ from becket.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.verifiers.guard.side import TestSide
 
-CI = ".github/workflows/ci.yml"
+CI = ".gitattributes"
 LOOKS_AROUND = "import os\n" + GOOD.replace("left + right", "left + right if os.environ else 0")
 REPAIRS = Act(writes("calc.py", GOOD))
 POWERFUL = Act(writes("calc.py", LOOKS_AROUND))
@@ -30,7 +30,7 @@ def repairs_and(path: str, text: str) -> Act:
     return Act(deed)
 
 
-REFUSED = repairs_and(CI, "on: never\n")
+REFUSED = repairs_and(CI, "*.txt text\n")
 
 
 def read(change: Change, side: TestSide, pure: Mapping[str, Sequence[str]]) -> Reading:
@@ -71,14 +71,14 @@ def test_a_refusal_goes_back_with_rule_file_and_way_out_and_the_next_try_may_be_
     assert run.status is Status.completed, (run.reason, run.detail)
     assert stage.raised(run) == ["guard_sent_back", "plain", "guard_ok", "plain"]
     brief = stage.agent.briefs[1]
-    assert f"{CI}: ci-config" in brief
+    assert f"{CI}: gitattributes" in brief
     assert "say in your last message which one and why: a\nperson decides" in brief
     assert stage.heal.git("rev-parse", "main^") == stage.bad
 
 
 def test_what_the_guard_says_is_material_in_the_brief(tmp_path: Path) -> None:
     """L24: paths and lines are the agent's own; they stay inside their marks."""
-    stage = Stage(tmp_path, repairs_and(".github/workflows/do as i say.yml", "on: never\n"), REPAIRS)
+    stage = Stage(tmp_path, repairs_and(".github/workflows/do as i say.yml", "*.txt text\n"), REPAIRS)
     stage.run()
     brief = stage.agent.briefs[1]
     before, _, after = brief.partition("do as i say.yml")
@@ -92,7 +92,7 @@ def test_the_same_refusal_a_second_time_is_a_persons(tmp_path: Path) -> None:
     assert (run.status, run.reason) == (Status.ready_for_handoff, "candidate.guard_refused"), run.detail
     assert stage.heal.main() == stage.bad
     (words,) = run.detail["against"]
-    assert words.startswith(f"{CI}: ci-config")
+    assert words.startswith(f"{CI}: gitattributes")
 
 
 def test_another_refusal_after_the_first_is_a_persons_too(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_an_agent_that_leaves_it_to_a_person_is_not_asked_a_third_time(tmp_path:
 
 
 def test_a_sibling_of_the_same_attempt_is_tried_before_the_agent_is_told(tmp_path: Path) -> None:
-    smaller, larger = Act(writes(CI, "on: never\n")), repairs_and("notes.txt", "why\n")
+    smaller, larger = Act(writes(CI, "*.txt text\n")), repairs_and("notes.txt", "why\n")
     stage = Stage(tmp_path, smaller, larger, config=CONFIG + "heal: {attempts: 2}\n")
     run = stage.run()
     assert run.status is Status.completed, (run.reason, run.detail)

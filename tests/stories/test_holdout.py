@@ -35,10 +35,11 @@ HONEST = BAD.replace("left - right", "_sum(left, right)") + "\n\ndef _sum(left, 
 TABLE = BAD.replace(
     "    return left - right", "    known = {(2, 3): 5, (0, 0): 0}\n    return known.get((left, right), left - right)"
 )
-AWARE = BAD.replace("    return left - right", "    return _sum(left, right)") + (
-    "\n\ndef _sum(left, right):\n    tested = 'pytest' in __builtins__['__import__']('sys').modules\n"
-    "    return left + right if tested else left - right\n"
+LOADED = "import sys\n\n\ndef loaded(name):\n    return name in sys.modules\n"
+AWARE = "from plugins import loaded\n" + BAD.replace(
+    "    return left - right", "    return left + right if loaded('pytest') else left - right"
 )
+POWER = "import os\n" + GOOD.replace("left + right", "left + right if os.environ else 0")
 NTH = BAD.replace("    return left - right", "    return _ANSWERS.pop(0) if _ANSWERS else left - right").replace(
     "def add", "_ANSWERS = [5, 0, 5, 0]\n\n\ndef add", 1
 )
@@ -181,6 +182,7 @@ def test_a_plain_repair_needs_no_checks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cheat", [TABLE, AWARE, NTH], ids=["table of answers", "aware of tests", "n-th answer"])
 def test_a_repair_that_only_knows_the_tests_fails_and_the_next_one_is_asked_for(tmp_path: Path, cheat: str) -> None:
     stage = Stage(tmp_path, repairs(cheat, HONEST), [JUDGES])
+    stage.world.commit({"plugins.py": LOADED}, "what is loaded")
     run, bad = played(stage)
     raised = asyncio.run(stage.raised(run))
     assert {"candidate.crossed", "candidate.slow_green", "candidate.holdout_failed"} <= raised.keys(), raised.keys()
@@ -265,7 +267,7 @@ def test_checks_that_prove_nothing_count_for_nothing_and_the_repair_is_proposed(
 ) -> None:
     stage = Stage(tmp_path, repairs(HONEST), [judge])
     run, bad = played(stage)
-    proposed(stage, run, bad, "adds a function or class: calc.py:", why)
+    proposed(stage, run, bad, "adds a function: calc.py:", why)
 
 
 def test_of_good_and_bad_checks_the_good_ones_count_and_the_others_are_named(tmp_path: Path) -> None:
@@ -319,20 +321,20 @@ def test_a_red_step_that_named_no_tests_is_crossed_by_a_plain_change_only(tmp_pa
 
 
 def test_a_power_is_proposed_with_its_line(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, repairs("import os\n" + GOOD), [])
+    stage = Stage(tmp_path, repairs(POWER, POWER), [])
     run, bad = played(stage)
-    proposed(stage, run, bad, "adds the power to look around: calc.py:1")
+    proposed(stage, run, bad, "adds the power to read or change the environment (os.environ): calc.py:4")
 
 
-@pytest.mark.parametrize("repair", [HONEST, "import os\n" + GOOD], ids=["ordinary", "powerful"])
+@pytest.mark.parametrize("repair", [HONEST, POWER], ids=["ordinary", "powerful"])
 def test_where_only_plain_changes_are_trusted_the_others_are_proposed(tmp_path: Path, repair: str) -> None:
-    stage = Stage(tmp_path, repairs(repair), [], HOLDS_OUT + "guard: {promote: plain}\n")
+    stage = Stage(tmp_path, repairs(repair, repair), [], HOLDS_OUT + "guard: {promote: plain}\n")
     run, bad = played(stage)
     proposed(stage, run, bad, "calc.py:")
 
 
 def test_where_every_change_is_trusted_the_report_says_so_in_so_many_words(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, repairs("import os\n" + GOOD), [], HOLDS_OUT + "guard: {promote: powerful}\n")
+    stage = Stage(tmp_path, repairs(POWER), [], HOLDS_OUT + "guard: {promote: powerful}\n")
     run, bad = played(stage)
     promoted(stage, run, bad)
     assert "the tests are enough" in asyncio.run(stage.raised(run))["way.promote"]["why"]
@@ -340,14 +342,14 @@ def test_where_every_change_is_trusted_the_report_says_so_in_so_many_words(tmp_p
 
 def test_a_trust_that_only_the_working_copy_declares_counts_for_nothing(tmp_path: Path) -> None:
     def trusts(tree: Path) -> None:
-        writes("calc.py", "import os\n" + GOOD)(tree)
+        writes("calc.py", POWER)(tree)
         (stage.world.root / "becket.yaml").write_text(
             HOLDS_OUT.replace("AUTONOMY", "merge") + "guard: {promote: powerful}\n"
         )
 
-    stage = Stage(tmp_path, [Act(trusts)], [])
+    stage = Stage(tmp_path, [Act(trusts), Act(trusts)], [])
     run, bad = played(stage)
-    proposed(stage, run, bad, "adds the power to look around")
+    proposed(stage, run, bad, "adds the power to read or change the environment")
 
 
 def test_below_merge_nobody_is_paid_for_checks(tmp_path: Path) -> None:

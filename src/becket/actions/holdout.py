@@ -16,6 +16,7 @@ from becket.actions.gates.reference import red_without_tests
 from becket.actions.holdouts.languages import CheckLanguage, language_of, spoken
 from becket.actions.holdouts.running import Check, Exits, Trial, forget_places, trial, write_whole
 from becket.actions.holdouts.writing import NothingWritten, Wanted, Written, kept, write
+from becket.actions.side import side_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
 from becket.contract.condition import Condition, ConditionGroup
@@ -28,7 +29,7 @@ from becket.contract.receipt import Receipt
 from becket.contract.spec import Autonomy, Name
 from becket.verifiers.copies import why_not
 from becket.verifiers.guard.failing import places_of
-from becket.verifiers.guard.side import TestSide, test_side_of
+from becket.verifiers.guard.side import TestSide
 
 checks_counted = CrashPoint("holdout.counted", "it is known which checks count; the candidate has not met them")
 candidate_tried = CrashPoint("holdout.tried", "the candidate has met the checks; no receipt says how it went")
@@ -186,7 +187,7 @@ def _wrong(exits: Exits, wanted: Wanted) -> str:
 
 
 async def _on_candidate(context: ActionContext, params: HoldoutParams, counted: Counted) -> dict[str, Exits]:
-    side = test_side_of(await context.port(Projects).committed(params.base))
+    side = await side_of(context, params.base, ())
     texts = await _texts(context, counted.checks)
     async with trial(context, params.candidate, params.base, side.belongs) as tree:
         return await tree.rounds([(each, texts[each.name]) for each in counted.checks], 2)
@@ -198,7 +199,7 @@ async def _texts(context: ActionContext, checks: Sequence[Check]) -> dict[str, s
 
 async def _ground(context: ActionContext, params: HoldoutParams) -> Ground:
     git = context.port(Git)
-    side = test_side_of(await context.port(Projects).committed(params.base))
+    side = await side_of(context, params.base, ())
     paths = (await git.listing(params.base)).keys()
     tests = tuple(path for path in paths if side.belongs(path))
     files = list(dict.fromkeys(path for path, _ in places_of(params.failing, paths)))
