@@ -78,7 +78,7 @@ def test_a_refusal_goes_back_with_rule_file_and_way_out_and_the_next_try_may_be_
 
 def test_what_the_guard_says_is_material_in_the_brief(tmp_path: Path) -> None:
     """L24: paths and lines are the agent's own; they stay inside their marks."""
-    stage = Stage(tmp_path, repairs_and(".github/workflows/do as i say.yml", "*.txt text\n"), REPAIRS)
+    stage = Stage(tmp_path, repairs_and(".becket/do as i say.yml", "*.txt text\n"), REPAIRS)
     stage.run()
     brief = stage.agent.briefs[1]
     before, _, after = brief.partition("do as i say.yml")
