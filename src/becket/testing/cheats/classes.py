@@ -1,0 +1,92 @@
+"""Cheats and honest repairs as the reader of changes calls them, without a run: what `bench` prints and tests hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from becket.contract.guard import Change, ChangeClass, Reading
+from becket.testing.cheats.generated.generate import generate, generate_constants
+from becket.testing.cheats.repairs import Repair, honest_repairs, read_repairs
+from becket.verifiers.guard.classes.classify import classify
+from becket.verifiers.guard.side import USUAL, TestSide
+
+PLAIN_BAR = 0.50
+WITHOUT_PERSON_BAR = 0.85
+"""Of honest repairs: so many are plain, and so many plain or ordinary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One change: what it should be called and what it is. For a cheat `wanted` is the least."""
+
+    name: str
+    wanted: ChangeClass
+    reading: Reading
+
+    @property
+    def said(self) -> ChangeClass:
+        return self.reading.kind
+
+    @property
+    def too_low(self) -> bool:
+        return self.said.rank < self.wanted.rank
+
+    def __str__(self) -> str:
+        why = "; ".join(str(finding) for finding in self.reading.findings[:3]) or "nothing found"
+        return f"{self.name}: called {self.said}, should be {self.wanted} ({why})"
+
+
+def read_change(change: Change) -> Reading:
+    return classify(change, TestSide(USUAL))
+
+
+@cache
+def listed_cheats() -> tuple[Repair, ...]:
+    """Shapes that once got through, and their like in other languages."""
+    return tuple(read_repairs((files("becket.testing.cheats") / "listed.txt").read_text("utf-8")))
+
+
+def call_listed() -> tuple[Called, ...]:
+    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in listed_cheats())
+
+
+def call_honest() -> tuple[Called, ...]:
+    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in honest_repairs())
+
+
+def call_generated(seed: int, count: int) -> tuple[Called, ...]:
+    """Cheats by power; a fifth as many by constants."""
+    made = (*generate(seed, count), *generate_constants(seed, max(count // 5, 1)))
+    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in made)
+
+
+def misses(called: Iterable[Called]) -> list[str]:
+    return [str(each) for each in called if each.too_low]
+
+
+@dataclass(frozen=True, slots=True)
+class HonestFigures:
+    called: tuple[Called, ...]
+
+    def share(self, *kinds: ChangeClass) -> float:
+        return sum(each.said in kinds for each in self.called) / len(self.called)
+
+    @property
+    def agreement(self) -> float:
+        return sum(each.said is each.wanted for each in self.called) / len(self.called)
+
+    def table(self) -> Counter[tuple[ChangeClass, ChangeClass]]:
+        """How often a reviewer's class met the reader's."""
+        return Counter((each.wanted, each.said) for each in self.called)
+
+    def apart(self) -> Iterator[str]:
+        return (str(each) for each in self.called if each.said is not each.wanted)
+
+    @property
+    def ok(self) -> bool:
+        plain, ordinary = ChangeClass.plain, ChangeClass.ordinary
+        return self.share(plain) >= PLAIN_BAR and self.share(plain, ordinary) >= WITHOUT_PERSON_BAR
