@@ -1,0 +1,48 @@
+"""Which reader and which table a path has. What has neither is never plain."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+from becket.verifiers.guard.classes.facts import Facts, Kind, SourceFile, Unit
+from becket.verifiers.guard.classes.table import Table, table
+from becket.verifiers.guard.languages import language_of
+
+Read = Callable[[bytes | None, bytes], tuple[SourceFile, SourceFile]]
+"""The old and the new version of one file; Unreadable where one of them cannot be parsed."""
+_WORD = re.compile(r"\w+")
+_OF_WORDS = frozenset({Kind.name, Kind.own, Kind.attribute, Kind.store, Kind.imports, Kind.value})
+
+
+def reader_for(path: str) -> tuple[Table, Read] | None:
+    language = language_of(path)
+    if language is None:
+        return None
+    if language == "python":
+        from becket.verifiers.guard.classes.python import read_python
+
+        return table("python"), read_python
+    from becket.verifiers.guard.classes.tree import read_tree
+
+    found = table("javascript" if language in ("typescript", "tsx") else language)
+    return found, partial(read_tree, language, found)
+
+
+def as_written(old: bytes, after: SourceFile) -> SourceFile:
+    """The repaired file with only those facts whose words stood in the broken one."""
+    known = set(_WORD.findall(old.decode("utf-8", "replace")))
+    units = {name: Unit(name, unit.line, "", partial(_only, unit, known)) for name, unit in after.units.items()}
+    return SourceFile(units, lambda: after.defined & known, was_broken=True)
+
+
+def _only(unit: Unit, known: set[str]) -> Facts:
+    facts = unit.facts
+    kept = Counter({fact: n for fact, n in facts.counts.items() if fact[0] not in _OF_WORDS or _stood(fact[1], known)})
+    return Facts(kept, facts.lines)
+
+
+def _stood(value: str, known: set[str]) -> bool:
+    return set(_WORD.findall(value)) <= known

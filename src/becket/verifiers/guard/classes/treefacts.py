@@ -1,0 +1,477 @@
+"""The facts of a piece of source of any language that has a grammar, driven by the language's table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
+from becket.verifiers.guard.classes.imports import imports_of
+from becket.verifiers.guard.classes.table import Table
+from becket.verifiers.guard.classes.treescope import TreeScope, parameter_names, words_of
+from becket.verifiers.guard.languages import treesitter
+from becket.verifiers.guard.languages.shape import Shape
+
+_SCALING = frozenset("*/%") | {"**", "<<", ">>"}
+_EQUAL = frozenset({"==", "===", "!=", "!=="})
+_LOGIC = frozenset({"&&", "||", "and", "or", "??"})
+_TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
+_ITSELF = frozenset({"this", "self", "super", "Self", "base"})
+_SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
+
+
+class Around(Protocol):
+    """What a file says of names."""
+
+    table: Table
+    imports: Mapping[str, str]
+    names: frozenset[str]
+
+
+class TreeReader:
+    """Counts the facts of one unit."""
+
+    def __init__(self, module: Around) -> None:
+        self.facts = Facts()
+        self._module, self._table = module, module.table
+        self._scopes: list[TreeScope] = []
+        self._told = 0
+
+    def function(self, node: Shape) -> None:
+        parameters = [child for child in node.children if child.field in ("parameters", "parameter", "receiver")]
+        taken = frozenset(name for each in parameters for name in parameter_names(each, self._table))
+        for each in parameters:
+            self._below(each)  # defaults and types are evaluated outside
+        self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
+        for child in node.children:
+            if child not in parameters and child.field != "name":
+                self.visit(child)
+        self._scopes.pop()
+
+    def outside(self, node: Shape) -> None:
+        """All but the functions, which are units of their own."""
+        if node.kind in self._table.kinds("functions"):
+            return
+        self._visit(node, self.outside)
+
+    def visit(self, node: Shape) -> None:
+        self._visit(node, self.visit)
+
+    def _below(self, node: Shape, go_on: Callable[[Shape], None] | None = None) -> None:
+        """All that is used; a name that is bound here is not."""
+        fields = self._table.binders.get(node.kind)
+        for child in node.children:
+            if fields is not None and (not fields or child.field in fields):
+                self._defaults(child)
+            else:
+                (go_on or self.visit)(child)
+
+    def _defaults(self, pattern: Shape) -> None:
+        """Of what binds names, only what is evaluated."""
+        if pattern.kind in self._table.kinds("bindable"):
+            return
+        if pattern.kind in self._table.kinds("patterns"):
+            for child in pattern.children:
+                used = child.field in ("right", "type") or (child.field == "value" and pattern.part("name") is not None)
+                (self.visit if used else self._defaults)(child)
+            return
+        for child in pattern.children:
+            self._defaults(child)
+
+    def _visit(self, node: Shape, go_on: Callable[[Shape], None]) -> None:
+        kind, table = node.kind, self._table
+        if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
+            return
+        role = table.roles.get(kind)
+        if role is not None:
+            getattr(self, f"_{role}")(node)
+        elif kind in table.kinds("functions") and self._scopes:
+            self._nested(node)
+        else:
+            self._blocks(node)
+            self._below(node, go_on)
+
+    def _blocks(self, node: Shape) -> None:
+        if node.kind not in self._table.kinds("blocks"):
+            return
+        statements = [child for child in node.children if child.kind not in ("{", "}")]
+        for place, child in enumerate(statements):
+            self.facts.add(Kind.size, Size.statement, child.line)
+            if place and treesitter.bare(statements[place - 1]).kind in self._table.kinds("ends"):
+                self.facts.add(Kind.mark, Mark.unreachable, child.line)
+
+    # Names
+
+    def _root(self, name: str) -> tuple[Kind | None, str]:
+        if any(name in scope.parameters for scope in self._scopes):
+            return None, name
+        target = self._module.imports.get(name)
+        if target is not None or self._table.is_power(name) or name in self._table.kinds("roots"):
+            return Kind.name, target or name
+        if any(name in scope.names for scope in self._scopes):
+            return None, name
+        if name in self._module.names:
+            return Kind.own, name
+        return Kind.name, name if name in self._table.built_in else f"{self._table.unknown}{name}"
+
+    def _name(self, node: Shape) -> None:
+        if node.text in _ITSELF:
+            return
+        kind, value = self._root(node.text)
+        if kind is not None:
+            self.facts.add(kind, value, node.line)
+
+    def _chain(self, node: Shape) -> tuple[Shape | None, list[str]]:
+        """`a.b["c"].d` -> a and b, c, d. None for the root where it is a bare call of a method."""
+        parts: list[str] = []
+        current: Shape | None = node
+        while current is not None and current.kind in self._table.members:
+            holder, part = self._table.members[current.kind]
+            last = current.part(part)
+            parts.insert(0, (last.text or words_of(last)) if last is not None else "")
+            current = current.part(holder)
+        return current, parts
+
+    def _member(self, node: Shape) -> None:
+        root, parts = self._chain(node)
+        self._used(root, parts, node.line)
+
+    def _used(self, root: Shape | None, parts: list[str], line: int) -> None:
+        if root is None:
+            kind, value = self._root(parts[0])
+            self.facts.add(kind or Kind.own, ".".join((value, *parts[1:])), line)
+            return
+        kind, value = self._origin(root)
+        if kind is Kind.name:
+            self.facts.add(Kind.name, ".".join((value, *parts)), line)
+            return
+        self.visit(root)
+        for part in parts:
+            self.facts.add(Kind.attribute, part, line)
+
+    def _origin(self, root: Shape) -> tuple[Kind | None, str]:
+        if root.kind in self._table.kinds("names") and root.text not in _ITSELF:
+            return self._root(root.text)
+        required = _required(root) if self._table.name == "JavaScript" else None
+        if required is not None:
+            self.facts.add(Kind.imports, required, root.line)
+            return Kind.name, required
+        return None, ""
+
+    def _index(self, node: Shape) -> None:
+        holder, index = _sides(node, ("object", "operand", "array", "value"), ("index",))
+        if index is not None and index.kind == "string" and holder is not None:
+            root, parts = self._chain(holder)
+            self._used(root, [*parts, index.text], node.line)
+            self._value_of(index)
+            return
+        if index is not None and any(part.kind in ("string", "string_fragment") for part in index.walk()):
+            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+        self._below(node)
+
+    def _call(self, node: Shape) -> None:
+        function = node.part("function") or node.part("constructor") or node.part("type")
+        inner = node if node.kind in self._table.members else function
+        name = self._called_as(inner) if inner is not None else ""
+        if function is not None and function.kind in self._table.kinds("indexes"):
+            self.facts.add(Kind.mark, Mark.computed_call, node.line)
+        if required := (_required(node) if self._table.name == "JavaScript" else None):
+            self.facts.add(Kind.imports, required, node.line)
+            return
+        last = name.rpartition(".")[2]
+        if self._table.validates(last):
+            self.facts.add(Kind.check, last, node.line)
+        telling = name in self._table.kinds("tellers") or last in self._table.kinds("tellers")
+        if telling:
+            self.facts.add(Kind.check, "raise", node.line)
+        if last in self._table.mutators and "." in name:
+            kind, value = self._root(name.partition(".")[0])
+            if kind is Kind.own:
+                self.facts.add(Kind.store, f"={value}.{last}()", node.line)
+        self._told += telling
+        if inner is node:
+            self._member(node)
+            self._arguments(node)
+        else:
+            self._below(node)
+        self._told -= telling
+
+    def _arguments(self, node: Shape) -> None:
+        arguments = node.part("arguments")
+        if arguments is not None:
+            self._below(arguments)
+
+    def _called_as(self, node: Shape) -> str:
+        root, parts = self._chain(node)
+        return ".".join((words_of(root), *parts)) if root is not None else ".".join(parts)
+
+    def _macro(self, node: Shape) -> None:
+        name = f"{words_of(node.part('macro') or node)}!"
+        self.facts.add(Kind.name, name, node.line)
+        telling = name in self._table.kinds("tellers")
+        if telling or self._table.validates(name):
+            self.facts.add(Kind.check, "raise" if telling else name, node.line)
+        self._told += telling
+        for child in node.children:
+            if child.kind == "token_tree":
+                self._tokens(child)
+        self._told -= telling
+
+    def _tokens(self, node: Shape) -> None:
+        """What a macro is given is not parsed: names are put together again from their pieces."""
+        pieces: list[str] = []
+        after = ""
+        for child in (*node.children, Shape("end", "", (), node.line)):
+            if child.kind in ("identifier", "type_identifier", "crate", "self") and after in ("::", "."):
+                if pieces:
+                    pieces.append(child.text)
+                else:
+                    self.facts.add(Kind.attribute, child.text, child.line)
+            elif child.kind not in ("::", "."):
+                self._pieced(pieces, child.line)
+                pieces = [child.text] if child.kind in ("identifier", "type_identifier", "crate") else []
+                if child.kind == "token_tree":
+                    self._tokens(child)
+                elif not pieces:
+                    self.visit(child)
+            after = child.kind
+        self._pieced(pieces, node.line)
+
+    def _pieced(self, pieces: list[str], line: int) -> None:
+        if pieces:
+            self._used(Shape("identifier", pieces[0], (), line), pieces[1:], line)
+
+    # Writing
+
+    def _assign(self, node: Shape) -> None:
+        left, _ = _sides(node, ("left", "argument", "name"), ("right", "value"))
+        for target in self._targets(left) if left is not None else ():
+            self._stored(target)
+        for child in node.children:
+            if child is not left:
+                self.visit(child)
+
+    def _targets(self, left: Shape) -> tuple[Shape, ...]:
+        return left.children if left.kind.endswith(("_list", "_pattern")) else (left,)
+
+    def _stored(self, target: Shape) -> None:
+        if target.kind in self._table.kinds("indexes"):
+            holder, _ = _sides(target, ("object", "operand", "array", "value"), ("index",))
+            root, parts = self._chain(holder) if holder is not None else (None, [])
+            kind, value = self._origin(root) if root is not None else (None, "")
+            if kind is not None:
+                start = "@" if kind is Kind.name else "="
+                self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
+            self.visit(target)
+            return
+        if target.kind not in self._table.members:
+            if target.kind in self._table.kinds("names") and self._scopes:
+                kind, value = self._root(target.text)
+                if kind is not None:
+                    self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
+            elif target.kind not in self._table.kinds("names"):
+                self.visit(target)
+            return
+        root, parts = self._chain(target)
+        kind, value = self._origin(root) if root is not None else (Kind.own, "")
+        if kind is None and root is not None:
+            self.visit(root)
+            for part in parts[:-1]:
+                self.facts.add(Kind.attribute, part, target.line)
+        start = {Kind.name: f"@{value}", Kind.own: f"={value}"}.get(kind, "") if kind else ""
+        if value.split(".")[0] in self._table.kinds("exports"):
+            start = f"={value}"
+        self.facts.add(Kind.store, ".".join((start, *(parts if start else parts[-1:]))), target.line)
+
+    # Values
+
+    def _literal(self, node: Shape) -> None:
+        self._value_of(node)
+
+    def _value_of(self, node: Shape) -> None:
+        if node.kind in ("string", "string_fragment"):
+            if not self._told:
+                self._add_value(f"'{node.text}'", node.line)
+            return
+        text = node.text or "".join(part.text for part in node.walk())
+        self._add_value(_TRUTH.get(text, _SUFFIX.sub("", text)), node.line)
+
+    def _add_value(self, text: str, line: int) -> None:
+        self.facts.add(Kind.value, text, line)
+        if text not in ("None", "True", "False"):
+            self.facts.add(Kind.size, Size.literal, line)
+
+    def _unary(self, node: Shape) -> None:
+        parts = [child for child in node.children if child.text != "-"]
+        if len(parts) == 1 and len(node.children) == 2 and parts[0].kind in self._table.kinds("numbers"):
+            self._add_value(f"-{_SUFFIX.sub('', parts[0].text)}", node.line)
+        else:
+            self._below(node)
+
+    def _binary(self, node: Shape) -> None:
+        operator = (node.part("operator") or Shape("", "", (), 0)).text
+        sides = [child for child in node.children if child.field in ("left", "right")]
+        if operator in _LOGIC:
+            self.facts.add(Kind.size, Size.branch, node.line)
+            if any(_TRUTH.get(side.text) in ("True", "False") or self._is_number(side) for side in sides):
+                self.facts.add(Kind.mark, Mark.unreachable, node.line)
+        elif operator in _EQUAL:
+            self._equality(node, sides)
+        elif self._computes(node, operator):
+            self.facts.add(Kind.mark, Mark.arithmetic, node.line)
+        for side in sides:
+            if operator in _SCALING and side.text in ("2", "2.0", "0.5"):
+                self.facts.add(Kind.size, Size.literal, side.line)
+            else:
+                self.visit(side)
+
+    def _equality(self, node: Shape, sides: list[Shape]) -> None:
+        if len(sides) == 2 and sides[0] == sides[1]:
+            self.facts.add(Kind.mark, Mark.arithmetic, node.line)
+        for side in sides:
+            literal = self._is_number(side) or side.kind == "string"
+            if literal and side.text not in ("0", "", "0.0"):
+                self.facts.add(Kind.size, Size.equality, node.line)
+
+    def _computes(self, node: Shape, operator: str) -> bool:
+        leaves = list(self._leaves(node))
+        literal = [leaf for leaf in leaves if self._is_number(leaf) or leaf.kind == "string"]
+        return len(literal) > 1 and (len(literal) == len(leaves) or operator in ("+", "-"))
+
+    def _leaves(self, node: Shape) -> Iterator[Shape]:
+        if self._table.roles.get(node.kind) == "binary":
+            for child in node.children:
+                if child.field in ("left", "right"):
+                    yield from self._leaves(child)
+        else:
+            yield node
+
+    def _is_number(self, node: Shape) -> bool:
+        return node.kind in self._table.kinds("numbers")
+
+    # Constructs
+
+    def _branch(self, node: Shape) -> None:
+        self.facts.add(Kind.size, Size.branch, node.line)
+        condition = node.part("condition")
+        if condition is not None and _TRUTH.get(condition.text) in ("True", "False") and "while" not in node.kind:
+            self.facts.add(Kind.mark, Mark.unreachable, node.line)
+        self._blocks(node)
+        self._below(node)
+
+    def _case(self, node: Shape) -> None:
+        self.facts.add(Kind.size, Size.branch, node.line)
+        for child in node.children:
+            inside = child.children if child.field in ("value", "pattern") or child.kind == "switch_label" else ()
+            for part in (child, *inside):
+                if self._is_number(part) or (part.kind == "string" and child.field != "body"):
+                    self.facts.add(Kind.size, Size.equality, node.line)
+        self._below(node)
+
+    def _raise(self, node: Shape) -> None:
+        self.facts.add(Kind.check, "raise", node.line)
+        self._told += 1
+        self._below(node)
+        self._told -= 1
+
+    def _assert(self, node: Shape) -> None:
+        self.facts.add(Kind.check, "assert", node.line)
+        self._below(node)
+
+    def _catch(self, node: Shape) -> None:
+        body = node.part("body")
+        raises = any(part.kind in self._table.kinds("raises") for part in node.walk())
+        types = {part.text for part in node.walk() if part.kind == "type_identifier" and part.field != "body"}
+        broad = not raises and bool(types & {"Exception", "Throwable", "RuntimeException", "Error"})
+        empty = body is None or not body.children
+        self.facts.add(Kind.mark, Mark.catch_all if broad or empty else Mark.catch, node.line)
+        self._below(node)
+
+    def _finally(self, node: Shape) -> None:
+        for part in node.walk_outside(self._table.kinds("functions")):
+            if part.kind in self._table.kinds("ends") and part.kind not in self._table.kinds("raises"):
+                self.facts.add(Kind.mark, Mark.leaves_finally, part.line)
+        self._below(node)
+
+    def _nested(self, node: Shape) -> None:
+        if node.kind in self._table.kinds("named_functions"):
+            self.facts.add(Kind.mark, Mark.nested_function, node.line)
+        name = (node.part("name") or Shape("", "", (), 0)).text
+        if self._table.hooks(name) or any(child.kind in ("get", "set") for child in node.children):
+            self.facts.add(Kind.mark, Mark.hook, node.line)
+        self.function(node)
+
+    def _class(self, node: Shape) -> None:
+        if self._scopes:
+            self.facts.add(Kind.mark, Mark.new_class, node.line)
+        for child in node.children:
+            if child.field != "name":
+                self.visit(child) if self._scopes else self.outside(child)
+
+    def _pair(self, node: Shape) -> None:
+        key = node.part("key")
+        if key is not None and self._table.hooks(key.text):
+            self.facts.add(Kind.mark, Mark.hook, node.line)
+        for child in node.children:
+            if child is not key or child.kind not in self._table.kinds("keys"):
+                self.visit(child) if self._scopes else self.outside(child)
+
+    def _key(self, node: Shape) -> None:
+        """`T{Name: x}`: the key is a field, unless it is more than a name."""
+        key = node.part("key")
+        bare = key is not None and len(key.children) == 1 and key.children[0].kind == "identifier"
+        for child in node.children:
+            if child is not key or not bare:
+                self.visit(child) if self._scopes else self.outside(child)
+
+    def _generator(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.generator, node.line)
+        self._below(node)
+
+    def _decorator(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.decorator, node.line)
+        self._below(node)
+
+    def _native(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.native, node.line)
+        self._below(node)
+
+    def _load(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.runs_at_load, node.line)
+        self._below(node)
+
+    def _thread(self, node: Shape) -> None:
+        self.facts.add(Kind.name, "(thread)", node.line)
+        self._below(node)
+
+    def _attribute(self, node: Shape) -> None:
+        """A line that the compiler obeys: `#[cfg(test)]`."""
+        words = [part.text for part in node.walk() if part.kind == "identifier"]
+        if not words or words[0] not in self._table.kinds("innocent_attributes"):
+            self.facts.add(Kind.mark, Mark.directive, node.line)
+
+    def _macro_rules(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.unreadable_macro, node.line)
+
+    def _import(self, node: Shape) -> None:
+        if self._scopes:
+            for each in imports_of(Shape("", "", (node,), node.line), self._table.name):
+                self.facts.add(Kind.imports, each.told, each.line)
+
+
+def _sides(node: Shape, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[Shape | None, Shape | None]:
+    left = next((part for name in first if (part := node.part(name)) is not None), None)
+    right = next((part for name in second if (part := node.part(name)) is not None), None)
+    if left is None and len(node.children) >= 2:
+        left, right = node.children[0], node.children[-1]
+    return left, right
+
+
+def _required(node: Shape) -> str | None:
+    """`require("x")` with nothing but its name."""
+    function, arguments = node.part("function"), node.part("arguments")
+    if function is None or arguments is None or function.text not in ("require", "import"):
+        return None
+    only = arguments.children[0] if len(arguments.children) == 1 else None
+    return only.text.removeprefix("node:") if only is not None and only.kind == "string" else None

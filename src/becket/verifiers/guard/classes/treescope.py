@@ -1,0 +1,61 @@
+"""Which names a piece of source binds, in every language that has a grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from becket.verifiers.guard.classes.table import Table
+from becket.verifiers.guard.languages import treesitter
+from becket.verifiers.guard.languages.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class TreeScope:
+    parameters: frozenset[str]  # they hide whatever has their name
+    names: frozenset[str] = field(default=frozenset())  # bound somewhere within: they hide no import and no power
+
+
+def bound_in_order(node: Shape, table: Table) -> list[str]:
+    return list(dict.fromkeys(bound(node, table, deep=True)))
+
+
+def bound(node: Shape, table: Table, *, deep: bool) -> Iterator[str]:
+    """Names that are bound in a piece of source: by declarations, parameters and patterns."""
+    fields = table.binders.get(node.kind)
+    if fields is not None:
+        for child in node.children:
+            if not fields or child.field in fields:
+                yield from pattern_names(child, table)
+    if node.kind in table.kinds("functions") and not deep:
+        return
+    for child in node.children:
+        yield from bound(child, table, deep=deep)
+
+
+def pattern_names(node: Shape, table: Table) -> Iterator[str]:
+    """Names that a pattern binds; defaults and types in it bind nothing."""
+    if node.kind in table.kinds("types"):
+        return
+    if node.kind in table.kinds("bindable"):
+        yield node.text
+        return
+    for role in ("left", "value", "pattern", "name"):
+        if node.part(role) is not None and node.kind in table.kinds("patterns"):
+            for child in node.children:
+                if child.field == role:
+                    yield from pattern_names(child, table)
+            return
+    for child in node.children:
+        yield from pattern_names(child, table)
+
+
+def parameter_names(node: Shape, table: Table) -> Iterator[str]:
+    if node.kind in table.kinds("bindable"):
+        yield node.text
+        return
+    yield from pattern_names(node, table)
+
+
+def words_of(node: Shape) -> str:
+    return treesitter.dotted(node) or ".".join(part.text for part in node.walk() if part.text.isidentifier())
