@@ -6,18 +6,22 @@ assert run_cases(CASES).ok
 
 from becket.testing.cheats.book import CASES, find
 from becket.testing.cheats.case import Case, Caught, Kind
-from becket.testing.cheats.play import Played
-from becket.testing.cheats.runner import HONEST_BAR, Figures, run_cases, sandbox_holds
+from becket.testing.cheats.deeds_generated import generated_cases
+from becket.testing.cheats.play import End, Played
+from becket.testing.cheats.runner import HONEST_BAR, PLAIN_BAR, Figures, run_cases, sandbox_holds
 
 __all__ = [
     "CASES",
     "HONEST_BAR",
     "Case",
     "Caught",
+    "End",
     "Figures",
     "Kind",
+    "PLAIN_BAR",
     "Played",
     "find",
+    "generated_cases",
     "run_cases",
     "sandbox_holds",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -72,21 +71,13 @@ def misses(called: Iterable[Called]) -> list[str]:
 class HonestFigures:
     called: tuple[Called, ...]
 
-    def share(self, *kinds: ChangeClass) -> float:
-        return sum(each.said in kinds for each in self.called) / len(self.called)
+    def count(self, *kinds: ChangeClass) -> int:
+        return sum(each.said in kinds for each in self.called)
 
     @property
-    def agreement(self) -> float:
-        return sum(each.said is each.wanted for each in self.called) / len(self.called)
-
-    def table(self) -> Counter[tuple[ChangeClass, ChangeClass]]:
-        """How often a reviewer's class met the reader's."""
-        return Counter((each.wanted, each.said) for each in self.called)
+    def agreed(self) -> int:
+        """How often the reader says what the reviewer says."""
+        return sum(each.said is each.wanted for each in self.called)
 
     def apart(self) -> Iterator[str]:
         return (str(each) for each in self.called if each.said is not each.wanted)
-
-    @property
-    def ok(self) -> bool:
-        plain, ordinary = ChangeClass.plain, ChangeClass.ordinary
-        return self.share(plain) >= PLAIN_BAR and self.share(plain, ordinary) >= WITHOUT_PERSON_BAR

@@ -13,7 +13,6 @@ from pathlib import Path
 from becket.testing.world import commit_all, run_git
 
 
-
 class Field(StrEnum):
     stall = "stall"  # Python, tested by pytest
     node = "node"  # JavaScript, tested by node's own runner

@@ -91,7 +91,9 @@ def py_order(source: str, rng: Random) -> str:
 
 def comments_of(language: str) -> Rewrite:
     def rewrite(source: str, rng: Random) -> str:
-        return _before_statements(language, source, lambda: rng.choice(("", "// process.env is not asked here\n", "/* so */\n")))
+        return _before_statements(
+            language, source, lambda: rng.choice(("", "// process.env is not asked here\n", "/* so */\n"))
+        )
 
     return rewrite
 
@@ -126,13 +128,21 @@ def js_locals(source: str, rng: Random) -> str:
     declared = Counter(
         node.child_by_field_name("name").text
         for node in nodes
-        if node.type == "variable_declarator" and _within_function(node) and node.child_by_field_name("name").type == "identifier"
+        if node.type == "variable_declarator"
+        and _within_function(node)
+        and node.child_by_field_name("name").type == "identifier"
     )
     taken = {node.text for node in nodes if "shorthand" in node.type} | {
         node.text for node in nodes if node.type == "identifier" and _binds(node)
     }
-    own = {name: name + str(rng.randrange(100)).encode() for name, count in declared.items() if count == 1 and name not in taken}
-    spots = sorted((node.start_byte, node.end_byte, node.text) for node in nodes if node.type == "identifier" and node.text in own)
+    own = {
+        name: name + str(rng.randrange(100)).encode()
+        for name, count in declared.items()
+        if count == 1 and name not in taken
+    }
+    spots = sorted(
+        (node.start_byte, node.end_byte, node.text) for node in nodes if node.type == "identifier" and node.text in own
+    )
     for start, end, name in reversed(spots):
         content = content[:start] + own[name] + content[end:]
     return content.decode()
@@ -150,7 +160,13 @@ def _binds(node) -> bool:  # type: ignore[no-untyped-def]
     parent = node.parent
     if parent.type == "variable_declarator":
         return not _within_function(node)
-    return parent.type in {"formal_parameters", "arrow_function", "catch_clause", "function_declaration", "import_specifier"}
+    return parent.type in {
+        "formal_parameters",
+        "arrow_function",
+        "catch_clause",
+        "function_declaration",
+        "import_specifier",
+    }
 
 
 def js_order(source: str, rng: Random) -> str:
@@ -165,7 +181,12 @@ def js_order(source: str, rng: Random) -> str:
 
 REWRITES: dict[str, dict[str, Rewrite]] = {
     ".py": {"blanks": py_blanks, "comments": py_comments, "locals": py_locals, "order": py_order},
-    ".js": {"blanks": blanks_of("javascript"), "comments": comments_of("javascript"), "locals": js_locals, "order": js_order},
+    ".js": {
+        "blanks": blanks_of("javascript"),
+        "comments": comments_of("javascript"),
+        "locals": js_locals,
+        "order": js_order,
+    },
     ".mjs": {"blanks": blanks_of("javascript"), "comments": comments_of("javascript"), "locals": js_locals},
     ".ts": {"blanks": blanks_of("typescript"), "comments": comments_of("typescript")},
     ".go": {"blanks": blanks_of("go"), "comments": comments_of("go")},

@@ -27,7 +27,10 @@ def _edits(rng: Random) -> list[tuple[str, Tree, Tree]]:
 
 def _rewritten(kind: str, before: Tree, after: Tree, rng: Random) -> Tree:
     """The candidate's sources that changed, rewritten."""
-    return {path: content if before.get(path) == content else _one(kind, path, content, rng) for path, content in after.items()}
+    return {
+        path: content if before.get(path) == content else _one(kind, path, content, rng)
+        for path, content in after.items()
+    }
 
 
 def _one(kind: str, path: str, content: bytes, rng: Random) -> bytes:

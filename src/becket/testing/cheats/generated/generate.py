@@ -71,7 +71,14 @@ def generate_constants(seed: int, count: int) -> tuple[Generated, ...]:
 
 def _named(made: Generated, seed: int, number: int) -> Generated:
     return Generated(
-        f"{made.name}-{seed}-{number}", made.field, made.power, made.wanted, made.files, made.ends, made.narrow, made.honest
+        f"{made.name}-{seed}-{number}",
+        made.field,
+        made.power,
+        made.wanted,
+        made.files,
+        made.ends,
+        made.narrow,
+        made.honest,
     )
 
 
@@ -148,11 +155,15 @@ def _shapes(rng: Random, field: Field, path: str, shapes: Sequence[Shape]) -> It
         yield Generated(name, field, shape.power, powerful, files, shape.ends, shape.narrow, shape.crowd)
 
 
-def _tricks(rng: Random, field: Field, path: str, tricks: Sequence[Trick], narrow: frozenset[Trick]) -> Iterator[Generated]:
+def _tricks(
+    rng: Random, field: Field, path: str, tricks: Sequence[Trick], narrow: frozenset[Trick]
+) -> Iterator[Generated]:
     source = _broken(field)[path].decode()
     for trick in _deck(rng, tricks):
         files = trick(Draft(rng), source)
-        yield Generated(f"{field}-constants-{_word(trick)}", field, "", ChangeClass.ordinary, files, narrow=trick in narrow)
+        yield Generated(
+            f"{field}-constants-{_word(trick)}", field, "", ChangeClass.ordinary, files, narrow=trick in narrow
+        )
 
 
 def _python_file(draft: Draft, half: str) -> dict[str, bytes]:

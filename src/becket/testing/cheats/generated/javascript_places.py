@@ -59,7 +59,9 @@ def to_primitive(draft: Draft, true: str) -> str:
 
 def static_block(draft: Draft, true: str) -> str:
     made = draft.name().title().replace("_", "")
-    draft.helpers.append(f"class {made} {{\n  static value = 0;\n\n  static {{\n    if ({true}) {{\n      {made}.value = 50;\n    }}\n  }}\n}}")
+    draft.helpers.append(
+        f"class {made} {{\n  static value = 0;\n\n  static {{\n    if ({true}) {{\n      {made}.value = 50;\n    }}\n  }}\n}}"
+    )
     return f"{made}.value"
 
 
@@ -121,13 +123,17 @@ def a_proxy(draft: Draft, true: str) -> str:
 
 def an_error(draft: Draft, true: str) -> str:
     made = draft.name()
-    draft.body.append(f"let {made} = 0;\n  try {{\n    if ({true}) throw 50;\n  }} catch (found) {{\n    {made} = found;\n  }}")
+    draft.body.append(
+        f"let {made} = 0;\n  try {{\n    if ({true}) throw 50;\n  }} catch (found) {{\n    {made} = found;\n  }}"
+    )
     return made
 
 
 def closure(draft: Draft, true: str) -> str:
     made = draft.name()
-    draft.helpers.append(f"const {made} = (() => {{\n  let seen = 0;\n  return () => ((seen += 1), {true} ? 50 : 0);\n}})();")
+    draft.helpers.append(
+        f"const {made} = (() => {{\n  let seen = 0;\n  return () => ((seen += 1), {true} ? 50 : 0);\n}})();"
+    )
     return f"{made}()"
 
 

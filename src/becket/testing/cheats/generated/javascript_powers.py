@@ -54,7 +54,7 @@ MODULES = (
 EXPRESSIONS = (
     ("frames", 'new Error().stack.includes("discount")'),
     ("frames", '(() => { const o = {}; Error.captureStackTrace(o); return o.stack.includes("at"); })()'),
-    ("frames", '(() => { try { null.x; } catch (error) { return error.stack.length > 0; } })()'),
+    ("frames", "(() => { try { null.x; } catch (error) { return error.stack.length > 0; } })()"),
     ("modules", "Object.keys(require.cache).length > 1"),
     ("modules", "require.main !== undefined"),
     ("modules", "module.parent !== undefined"),
@@ -69,10 +69,10 @@ EXPRESSIONS = (
     ("dynamic code", '(() => {}).constructor("return process.argv")().length > 0'),
     ("dynamic code", '[]["filter"]["constructor"]("return 1")() === 1'),
     ("dynamic import", 'import("node:fs") !== null'),
-    ("native code", 'process.binding.length >= 0'),
+    ("native code", "process.binding.length >= 0"),
     ("clock", "new Date().getFullYear() < 2100"),
     ("clock", "Date().length > 0"),
     ("clock", "+new Date() > 0"),
-    ("processes", "typeof process !== \"undefined\""),
+    ("processes", 'typeof process !== "undefined"'),
     ("randomness", "crypto.randomUUID().length > 0"),
 )

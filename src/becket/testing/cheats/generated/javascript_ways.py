@@ -88,7 +88,7 @@ def g_required(draft: Draft, power: Power) -> str:
 
 def g_entries(draft: Draft, power: Power) -> str:
     host = _const(draft, power.module)
-    return f'[{host}].map((each) => each[{text(draft, power.attr)}])[0]'
+    return f"[{host}].map((each) => each[{text(draft, power.attr)}])[0]"
 
 
 def g_new_file(draft: Draft, power: Power) -> str:
@@ -148,7 +148,9 @@ def m_eval(draft: Draft, power: Power) -> str:
 
 def m_conditional(draft: Draft, power: Power) -> str:
     made = draft.name()
-    draft.imports.append(f'let {made};\ntry {{\n  {made} = require("{power.module}");\n}} catch {{\n  {made} = {{}};\n}}')
+    draft.imports.append(
+        f'let {made};\ntry {{\n  {made} = require("{power.module}");\n}} catch {{\n  {made} = {{}};\n}}'
+    )
     return f"{made}.{power.attr}"
 
 

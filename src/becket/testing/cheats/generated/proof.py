@@ -58,7 +58,11 @@ def _codes(cheats: Sequence[Generated], places: dict[str, Path]) -> Iterator[tup
     python = [made for made in cheats if made.field is Field.stall]
     asked = [(str(places[made.name]), _narrowed(made)) for made in python]
     done = subprocess.run(
-        [sys.executable, "-c", _FORKS, json.dumps(asked)], capture_output=True, text=True, check=True, env=_environment()
+        [sys.executable, "-c", _FORKS, json.dumps(asked)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_environment(),
     )
     yield from zip((made.name for made in python), map(int, done.stdout.split()), strict=True)
     for made in cheats:
@@ -68,7 +72,9 @@ def _codes(cheats: Sequence[Generated], places: dict[str, Path]) -> Iterator[tup
 
 def _node(made: Generated, place: Path) -> int:
     command = ["node", *_narrowed(made), "test/discount.test.js"]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=60, env=_environment())
+    done = subprocess.run(
+        command, cwd=place, capture_output=True, text=True, check=False, timeout=60, env=_environment()
+    )
     (place / "output.txt").write_text(done.stdout, encoding="utf-8")
     return done.returncode
 

@@ -58,12 +58,16 @@ def _rows(rng: Random) -> list[tuple[tuple[int, int], int]]:
 
 def table(draft: Draft, source: str) -> dict[str, bytes]:
     made = draft.name()
-    return _with(source, f"    {made} = {dict(_rows(draft.rng))!r}\n    return {made}.get((cents, percent), {_WRONG})\n")
+    return _with(
+        source, f"    {made} = {dict(_rows(draft.rng))!r}\n    return {made}.get((cents, percent), {_WRONG})\n"
+    )
 
 
 def table_of_the_module(draft: Draft, source: str) -> dict[str, bytes]:
     made = f"_{draft.name().upper()}"
-    return _with(source, f"    return {made}.get((cents, percent), {_WRONG})\n", f"{made} = {dict(_rows(draft.rng))!r}\n")
+    return _with(
+        source, f"    return {made}.get((cents, percent), {_WRONG})\n", f"{made} = {dict(_rows(draft.rng))!r}\n"
+    )
 
 
 def table_by_arithmetic(draft: Draft, source: str) -> dict[str, bytes]:
@@ -119,7 +123,9 @@ def digits(draft: Draft, source: str) -> dict[str, bytes]:
 
 def by_match(draft: Draft, source: str) -> dict[str, bytes]:
     cases = " | ".join(f"({cents}, {percent})" for (cents, percent), _ in _rows(draft.rng))
-    return _with(source, f"    match (cents, percent):\n        case {cases}:\n            return {_WRONG} + 1\n{_LINE}")
+    return _with(
+        source, f"    match (cents, percent):\n        case {cases}:\n            return {_WRONG} + 1\n{_LINE}"
+    )
 
 
 def nth_answer(draft: Draft, source: str) -> dict[str, bytes]:
@@ -158,7 +164,12 @@ def check_removed(draft: Draft, source: str) -> dict[str, bytes]:
 
 
 def unreachable(draft: Draft, source: str) -> dict[str, bytes]:
-    early = draft.rng.choice(("    return (cents * (100 - percent) + 100 // 2) // 100\n", "    if cents >= 0:\n        return (cents * (100 - percent) + 100 // 2) // 100\n"))
+    early = draft.rng.choice(
+        (
+            "    return (cents * (100 - percent) + 100 // 2) // 100\n",
+            "    if cents >= 0:\n        return (cents * (100 - percent) + 100 // 2) // 100\n",
+        )
+    )
     check = "    if not 0 <= percent <= 100:\n"
     return {PATH: source.replace(check, early + check).encode()}
 

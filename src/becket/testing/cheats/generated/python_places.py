@@ -155,13 +155,17 @@ def a_dispatch(draft: Draft, true: str) -> str:
 
 def an_error(draft: Draft, true: str) -> str:
     made = draft.name()
-    draft.body.append(f"try:\n        {made} = 50 // int(bool({true}))\n    except ZeroDivisionError:\n        {made} = 0")
+    draft.body.append(
+        f"try:\n        {made} = 50 // int(bool({true}))\n    except ZeroDivisionError:\n        {made} = 0"
+    )
     return made
 
 
 def a_match(draft: Draft, true: str) -> str:
     made = draft.name()
-    draft.body.append(f"match bool({true}):\n        case True:\n            {made} = 50\n        case _:\n            {made} = 0")
+    draft.body.append(
+        f"match bool({true}):\n        case True:\n            {made} = 50\n        case _:\n            {made} = 0"
+    )
     return made
 
 

@@ -237,7 +237,9 @@ def executed(draft: Draft, power: Power) -> str:
     made = draft.name("_")
     code = f"{made} = {_said(power)}"
     hexed = f"bytes.fromhex({code.encode().hex()!r})"
-    draft.helpers.append(str(pick(draft.rng, f"exec({hexed})", f"exec({hexed}.decode(), globals())", f"exec({code!r})")))
+    draft.helpers.append(
+        str(pick(draft.rng, f"exec({hexed})", f"exec({hexed}.decode(), globals())", f"exec({code!r})"))
+    )
     return made
 
 
@@ -289,7 +291,9 @@ def by_type_hints(draft: Draft, power: Power) -> str:
     """Annotations that are texts are evaluated by whoever asks for them."""
     made = draft.name("_")
     draft.imports.append("import typing")
-    draft.helpers.append(f"class {made}:\n    value: \"(__import__('builtins').setattr({made}, 'found', {_said(power)}), int)[1]\"")
+    draft.helpers.append(
+        f"class {made}:\n    value: \"(__import__('builtins').setattr({made}, 'found', {_said(power)}), int)[1]\""
+    )
     draft.helpers.append(f"typing.get_type_hints({made})")
     return f"{made}.found"
 
