@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
@@ -12,13 +11,11 @@ from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import Config
 from becket.contract.git import Git
-from becket.contract.guard import Change, ChangeClass, FailingTest, Note, Refusal
+from becket.contract.guard import ChangeClass, Reading, Refusal
 from becket.contract.project import Projects
 from becket.contract.spec import Name
 from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.failing import places_of
-from becket.verifiers.guard.remarks import remarks
 from becket.verifiers.guard.side import test_side_of
 
 NAMES = ("guard_ok", "guard_refused", "test_change_asked")
@@ -27,12 +24,9 @@ _SHOWN = 40
 
 
 class GuardParams(Record):
-    """`failing` are ids of tests that fail on base: values in them that the repair compares with are noted."""
-
     of: Name = "candidate"
     base: str
     candidate: str
-    failing: tuple[str, ...] = ()
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
@@ -45,30 +39,25 @@ async def check(context: ActionContext, params: GuardParams) -> Result:
     change = await context.port(Candidates).change(params.base, params.candidate)
     side = test_side_of(config)
     refusals = examine(change, config.guard, side.globs, gate_commands(config))
-    notes = remarks(change, side.globs, await _failing(context.port(Git), params, change))
     reading = classify(change, side, config.guard.pure)
-    told = [_told(refusal) for refusal in refusals]
-    noted = [_told(note) for note in notes]
-    digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
+    told = [refusal.model_dump(mode="json") for refusal in refusals]
     read = reading.model_dump(mode="json")
-    kept = json.dumps({"digest": digest, "refusals": told, "notes": noted, "reading": read}, indent=1).encode()
+    digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
+    kept = json.dumps({"digest": digest, "refusals": told, "reading": read}, indent=1).encode()
     evidence: dict[str, Json] = {
         "base": params.base,
         "candidate": params.candidate,
         "files": len(change.files),
         "refusals": told[:_SHOWN],
         "refusals_left_out": max(len(told) - _SHOWN, 0),
-        "notes": noted,
         "full": await context.keep(kept, "guard.json"),
     }
     said = Condition(object=params.of, name=_name(refusals), group=NAMES, evidence=evidence)
-    shown: dict[str, Json] = {
-        "findings": read["findings"][:_SHOWN],
-        "findings_left_out": max(len(reading.findings) - _SHOWN, 0),
-    }
+    left_out = max(len(reading.findings) - _SHOWN, 0)
+    shown: dict[str, Json] = {"findings": read["findings"][:_SHOWN], "findings_left_out": left_out}
     classed = Condition(object=params.of, name=reading.kind.value, group=CLASSES, evidence=shown)
-    outputs: dict[str, Json] = {"refusals": told, "notes": noted, "digest": digest, "class": reading.kind.value}
-    return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, notes))
+    outputs: dict[str, Json] = {"refusals": told, "digest": digest, "class": reading.kind.value}
+    return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, reading))
 
 
 def gate_commands(config: Config) -> tuple[str, ...]:
@@ -84,20 +73,11 @@ def _name(refusals: Sequence[Refusal]) -> str:
     return "test_change_asked" if all(refusal.asks for refusal in refusals) else "guard_refused"
 
 
-def _told(item: Refusal | Note) -> dict[str, Json]:
-    return item.model_dump(mode="json")
-
-
-def _summary(refusals: Sequence[Refusal], notes: Sequence[Note]) -> str:
-    if not refusals:
-        return f"nothing against it; {len(notes)} to look at" if notes else ""
-    return f"{len(refusals)} against it, first {refusals[0]}"
-
-
-async def _failing(git: Git, params: GuardParams, change: Change) -> tuple[FailingTest, ...]:
-    places = places_of(params.failing, change.base_paths)
-    found = [(path, name, await git.read_bytes(params.base, path)) for path, name in places]
-    return tuple(FailingTest(path, partial(bytes, data), name) for path, name, data in found if data is not None)
+def _summary(refusals: Sequence[Refusal], reading: Reading) -> str:
+    if refusals:
+        return f"{len(refusals)} against it, first {refusals[0]}"
+    first = next((each for each in reading.findings if each.kind is reading.kind), None)
+    return f"{reading.kind}: {first}" if first is not None else reading.kind.value
 
 
 ACTIONS = (
@@ -107,6 +87,6 @@ ACTIONS = (
         run=check,
         params=GuardParams,
         raises=groups,
-        outputs=("refusals", "notes", "digest", "class"),
+        outputs=("refusals", "digest", "class"),
     ),
 )

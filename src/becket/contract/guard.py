@@ -1,4 +1,4 @@
-"""What the guard reads and says: a change between two commits, its refusals and its notes."""
+"""What the guard reads and says: a change between two commits, its refusals and its class."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ class GuardRule(StrEnum):
     submodule_changed = "submodule-changed"
     gitattributes = "gitattributes"
     lfs_pointer = "lfs-pointer"
-    hooks = "hooks"
-    ci_config = "ci-config"
     gate_definition = "gate-definition"
-    check_config = "check-config"
-    test_runner_config = "test-runner-config"
-    shadow_module = "shadow-module"
     compiled_file = "compiled-file"
     mass_deletion = "mass-deletion"
     binary_added = "binary-added"
@@ -37,23 +32,7 @@ class GuardRule(StrEnum):
     test_emptied = "test-emptied"
     test_changed = "test-changed"
     test_support_changed = "test-support-changed"
-    test_detected = "test-detected"
-    test_tool_patched = "test-tool-patched"
-    always_equal = "always-equal"
     early_exit = "early-exit"
-
-
-class NoteRule(StrEnum):
-    """What no rule can prove wrong, and a person should see."""
-
-    suspect_special_case = "suspect-special-case"
-    nan_returned = "nan-returned"
-    idle_arithmetic = "idle-arithmetic"
-    error_swallowed = "error-swallowed"
-    check_silenced = "check-silenced"
-    test_aware = "test-aware"
-    module_patched = "module-patched"
-    binary_changed = "binary-changed"
 
 
 class ChangeClass(StrEnum):
@@ -110,19 +89,6 @@ class Refusal(Record):
         return f"{place}: {self.rule}: {self.message} ({self.fix})"
 
 
-class Note(Record):
-    """One thing worth a look. It never stops a change."""
-
-    rule: NoteRule
-    path: str
-    line: int
-    message: str
-    shown: str  # the line itself, shortened
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.rule}: {self.message}: {self.shown}"
-
-
 class ChangeStatus(StrEnum):
     added = "added"
     modified = "modified"
@@ -175,12 +141,3 @@ class Change:
     files: tuple[ChangedFile, ...]
     total_files: int
     base_paths: frozenset[str] = field(default=frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class FailingTest:
-    """A test that failed on base: the file it is in, as base has it. `name` narrows it, where it is known."""
-
-    path: str
-    content: Callable[[], bytes]
-    name: str = ""

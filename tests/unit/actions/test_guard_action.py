@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from becket.actions.guard import ACTIONS, NAMES, GuardParams, check, gate_commands
+from becket.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check, gate_commands
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import discover
 from becket.app.project import CommittedProjects
@@ -98,8 +98,8 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def said(result: Result) -> str:
-    (condition,) = result.conditions
-    assert condition.group == NAMES
+    condition, classed = result.conditions
+    assert (condition.group, classed.group) == (NAMES, CLASSES)
     return condition.ref
 
 
@@ -151,24 +151,29 @@ def test_evidence_tells_each_refusal_and_how_to_mend_it(repository: Repository) 
 
 
 def test_evidence_is_capped_and_counts_the_rest(repository: Repository) -> None:
-    files = {f".github/workflows/{number}.yml": "on: push\n" for number in range(39)}
-    result = repository.checked(
-        {**files, "LICENSE": "mine\n", "becket.yaml": "version: 1\n", "pytest.ini": "[pytest]\n"}
-    )
+    links = {f"docs/{number}/.gitattributes": "* text\n" for number in range(39)}
+    result = repository.checked({**links, "LICENSE": "mine\n", "becket.yaml": "version: 1\n", ".becket/x": "y\n"})
     evidence = result.conditions[0].evidence
     assert len(cast("Any", evidence["refusals"])) == 40
     assert evidence["refusals_left_out"] == 2
     assert len(rules(result)) == 42
 
 
-def test_a_value_of_the_failing_test_in_the_repair_is_noted(repository: Repository) -> None:
-    """L21: special-casing the test's inputs cannot be proven, so a person sees the line."""
+def test_the_class_says_which_lines_made_it_so(repository: Repository) -> None:
+    """L21: special-casing the test's inputs is no plain change."""
     special = {"app.py": "def add(a, b):\n    if a == 21:\n        return 43\n    return a - b\n"}
-    result = repository.checked(special, failing=["unit: tests/test_app.py::test_add"])
+    result = repository.checked(special)
     assert said(result) == "candidate.guard_ok"
-    (note,) = cast("Any", result.outputs["notes"])
-    assert (note["rule"], note["path"], note["line"]) == ("suspect-special-case", "app.py", 2)
-    assert result.conditions[0].evidence["notes"] == result.outputs["notes"]
+    assert result.outputs["class"] == "ordinary"
+    assert result.conditions[1].ref == "candidate.ordinary"
+    first = cast("Any", result.conditions[1].evidence["findings"])[0]
+    assert (first["path"], first["line"], first["shown"]) == ("app.py", 2, "if a == 21:")
+
+
+def test_an_edit_of_logic_is_plain(repository: Repository) -> None:
+    result = repository.checked(FIX)
+    assert result.conditions[1].ref == "candidate.plain"
+    assert result.conditions[1].evidence["findings"] == []
 
 
 def test_the_digest_names_base_and_what_the_candidate_holds(repository: Repository) -> None:
@@ -193,5 +198,6 @@ def test_commands_of_gates_and_set_up_count() -> None:
 
 def test_it_declares_what_it_raises() -> None:
     (action,) = ACTIONS
-    (group,) = action.groups(GuardParams(of="repair", base="a", candidate="b"))
+    group, classes = action.groups(GuardParams(of="repair", base="a", candidate="b"))
     assert group.refs == ("repair.guard_ok", "repair.guard_refused", "repair.test_change_asked")
+    assert classes.refs == ("repair.plain", "repair.ordinary", "repair.powerful")

@@ -9,7 +9,6 @@ from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
-from becket.contract.guard import Note, NoteRule
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
@@ -27,18 +26,6 @@ FAULTS = {
     "Read-only file system": "make the repository writable again, then retry",
 }
 """What the system says when nothing can be written, and what a person does about it."""
-SUSPICIOUS = frozenset(
-    {
-        NoteRule.suspect_special_case,
-        NoteRule.nan_returned,
-        NoteRule.idle_arithmetic,
-        NoteRule.error_swallowed,
-        NoteRule.check_silenced,
-        NoteRule.test_aware,
-        NoteRule.module_patched,
-    }
-)
-"""Notes with which a proven repair is proposed to a person instead of promoted."""
 
 
 class PlanParams(Record):
@@ -84,22 +71,12 @@ async def way(context: ActionContext, params: WayParams) -> Result:
     name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
     if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
         name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
-    look_at = _to_look_at(context)
-    if look_at and candidate.kind != REVERT:
-        name, why = "propose", "proven, but a person should look at: " + "; ".join(map(str, look_at[:5]))
-    evidence: dict[str, Json] = {"why": why, "look_at": [note.model_dump(mode="json") for note in look_at]}
+    evidence: dict[str, Json] = {"why": why}
     said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
     # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
     promotes = name == "promote" and not context.run.dry_run
     proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
     return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
-
-
-def _to_look_at(context: ActionContext) -> list[Note]:
-    """The guard's notes of the kinds that tests cannot judge: they may be a repair that only looks like one (L21)."""
-    found = context.conditions.get("candidate.guard_ok")
-    notes = [Note.model_validate(told) for told in found.evidence.get("notes", ())] if found is not None else []
-    return [note for note in notes if note.rule in SUSPICIOUS]
 
 
 def _below(autonomy: Autonomy) -> str:

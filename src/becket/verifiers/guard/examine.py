@@ -13,9 +13,7 @@ from becket.verifiers.guard.deletion import judge_deletion
 from becket.verifiers.guard.gates import GatePrograms
 from becket.verifiers.guard.paths import judge_links, judge_names, judge_protected, refused
 from becket.verifiers.guard.settings import judge_settings
-from becket.verifiers.guard.shadow import judge_shadows
 from becket.verifiers.guard.side import TestSide
-from becket.verifiers.guard.source import judge_source
 from becket.verifiers.guard.tests import judge_tests
 
 _MOST_PER_RULE = 40
@@ -36,10 +34,8 @@ def examine(
         *judge_names(change),
         *judge_links(change),
         *judge_settings(change, side, GatePrograms.of(gate_commands)),
-        *judge_shadows(change, side),
         *judge_content(change, rules.max_file),
         *judge_deletion(change, rules.max_deleted_share),
-        *judge_source(change, side),
     ]
     settled = frozenset(refusal.path for refusal in found if refusal.rule is not GuardRule.mass_deletion)
     return _listed([*found, *judge_tests(change, side, settled)])

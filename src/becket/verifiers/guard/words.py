@@ -14,12 +14,7 @@ FIXES: dict[GuardRule, str] = {
     GuardRule.submodule_changed: _PERSON,
     GuardRule.gitattributes: _PERSON,
     GuardRule.lfs_pointer: _PERSON,
-    GuardRule.hooks: _PERSON,
-    GuardRule.ci_config: _PERSON,
     GuardRule.gate_definition: "repair the code; what the gates run is changed by a person, on the base branch",
-    GuardRule.check_config: "repair the code; what the checkers demand is changed by a person",
-    GuardRule.test_runner_config: "repair the code; how the tests are run is changed by a person",
-    GuardRule.shadow_module: "give the file a name that no tool and no other module has",
     GuardRule.compiled_file: "leave compiled files out of the commit",
     GuardRule.mass_deletion: "put back what the repair does not need to remove",
     GuardRule.binary_added: "leave the binary out, or let a person add it",
@@ -33,9 +28,6 @@ FIXES: dict[GuardRule, str] = {
     GuardRule.test_emptied: _ASK,
     GuardRule.test_changed: _ASK,
     GuardRule.test_support_changed: "leave what the tests stand on as it is, or ask a person to approve the change",
-    GuardRule.test_detected: "make the code do the same whether it is tested or not",
-    GuardRule.test_tool_patched: "leave the test tools as they are",
-    GuardRule.always_equal: "compare what makes two of them equal",
     GuardRule.early_exit: "let the program end where it is started, not where it is loaded or tested",
 }
 
@@ -141,19 +133,9 @@ def name_collides(other: str) -> str:
 
 GATE_CHANGED = "this defines the gates and rules; it counts as committed in base"
 GATE_PROGRAM_CHANGED = "a gate runs this program"
-CI_CHANGED = "this decides what continuous integration runs"
-HOOKS_CHANGED = "this runs on its own when git or a package manager is used"
 ATTRIBUTES_CHANGED = "this decides which filters git runs over files and how it merges them"
 LFS_CHANGED = "a pointer to a large file, or where it leads, changed; its content cannot be seen here"
-RUNNER_CHANGED = "this decides which tests are run and how"
 CONFTEST_CHANGED = "conftest.py decides which tests are run and on what they stand"
-CHECKER_CHANGED = "this decides what the checkers demand"
-READ_INSTEAD = "this is read in the place of a file of base that decides what is run"
-MANIFEST_UNREADABLE = "the file cannot be parsed, so whether its test settings changed cannot be told"
-
-
-def section_changed(label: str) -> str:
-    return f"{label} changed, and it decides how the tests or checks are run"
 
 
 COMPILED = "compiled code cannot be read, and a stale one may run instead of its source"
@@ -162,8 +144,6 @@ CONFLICT = "a merge was left unfinished"
 TOO_MUCH = "the change as a whole is too large to be read"
 HIDDEN = "characters that turn the reading direction make code look other than it is"
 FILE_EMPTIED = "the file was emptied"
-LOADED_BY_ITSELF = "Python loads this file on its own, before the tests"
-SHADOWS_TOOL = "this stands where a test tool or an installed package is looked up"
 
 
 def too_large(size: int, limit: int) -> str:
@@ -180,28 +160,6 @@ def secret(kind: str) -> str:
 
 def much_deleted(count: int, total: int, share: float, limit: float) -> str:
     return f"{count} of {total} files are deleted or emptied ({share:.0%}; the limit is {limit:.0%})"
-
-
-def shadows(name: str) -> str:
-    return f"an import of {name!r} would find this file instead of the real module"
-
-
-ALWAYS_EQUAL = "this makes every comparison come out the same"
-TOOL_PATCHED = "this replaces a part of a test tool or of the language itself"
-TEST_DETECTED = "the code finds out whether it is being tested"
-EXITS_AT_LOAD = "loading this file ends the program with success"
-EXITS_WHEN_DONE = "this turns whatever the process would answer into success"
-IDLE_ARITHMETIC = "the result does not depend on what is computed here"
-NAN_RETURNED = "not-a-number makes every comparison false"
-ERROR_SWALLOWED = "any error is swallowed here"
-CHECK_SILENCED = "a checker is silenced here"
-TEST_AWARE = "the code may behave otherwise in tests"
-MODULE_PATCHED = "code elsewhere is changed from here"
-BINARY_CHANGED = "a binary file changed; its content cannot be shown"
-
-
-def special_case(value: str) -> str:
-    return f"compares with {value!r}, a value of the failing test"
 
 
 def more_refusals(count: int) -> str:

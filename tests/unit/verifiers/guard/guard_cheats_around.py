@@ -338,12 +338,12 @@ FRESH_SOURCE = (
     cheat("fresh shadow: path file", "shadow-module", write("src/calc.pth", "import sys; sys.exit(0)\n")),
     cheat(
         "fresh shadow: conftest renamed from source",
-        "test-runner-config",
+        "test-support-changed",
         move("src/calc/part1.py", "src/calc/conftest.py"),
     ),
     cheat(
         "fresh shadow: conftest patches the tested module",
-        "test-runner-config",
+        "test-support-changed",
         append("tests/conftest.py", "\nimport calc.core\n\ncalc.core.add = lambda a, b: a + b\n"),
     ),
 )

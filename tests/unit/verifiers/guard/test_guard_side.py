@@ -135,8 +135,8 @@ def test_each_place_is_told_once_and_not_too_many_are_looked_for() -> None:
         ("pytest -c ci/pytest.ini", {"ci/pytest.ini"}),
         ("mypy --config-file=ci/mypy.ini src", {"ci/mypy.ini"}),
         ("pytest -p ci.plugin tests", {"ci/plugin.py"}),
-        ("ruff check --config pyproject.toml src/a.py", set()),
-        ("cargo test --manifest-path rust/Cargo.toml", set()),
+        ("ruff check --config pyproject.toml src/a.py", {"pyproject.toml"}),
+        ("cargo test --manifest-path rust/Cargo.toml", {"rust/Cargo.toml"}),
     ],
 )
 def test_what_a_gate_is_given_is_part_of_it(command: str, files: set[str]) -> None:

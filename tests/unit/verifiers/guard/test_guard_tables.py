@@ -1,4 +1,4 @@
-"""L21: each cheat is refused by a rule that names it, and honest work passes."""
+"""L21: each cheat is refused by a rule that names it, or is a powerful change; honest work is refused by nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from guard_cheats_web import NODE
 from guard_honest import HONEST as FIRST_HONEST
 from guard_honest_fresh import FRESH_HONEST
 from guard_second import SECOND_CHEATS, SECOND_HONEST
-from guard_stage import Deed, judged, rules_in
+from guard_stage import TEST_SIDE, Deed, judged, rules_in
+
+from becket.contract.guard import Change, ChangeClass
+from becket.verifiers.guard.classes.classify import classify
+from becket.verifiers.guard.side import TestSide
 
 CHEATS = (
     *(*PYTHON, *GOLANG, *NODE, *RUSTY, *JVM, *TREE),
@@ -30,11 +34,11 @@ def test_honest_work_passes(deed: Deed) -> None:
 
 
 @pytest.mark.parametrize("deed", CHEATS, ids=lambda deed: deed.name)
-def test_a_cheat_is_refused_by_name(deed: Deed) -> None:
+def test_a_cheat_is_refused_by_name_or_powerful(deed: Deed) -> None:
     change = deed.change(BASE)
     assert change.files
     refusals = judged(change)
-    assert rules_in(refusals) & deed.rules, f"{[str(refusal) for refusal in refusals]}"
+    assert _held(deed, change), f"{[str(refusal) for refusal in refusals]}"
     changed = {path for file in change.files for path in (file.path, file.old_path)}
     for refusal in refusals:
         assert refusal.path in changed
@@ -58,4 +62,9 @@ def test_a_cheat_beside_honest_work_is_still_seen() -> None:
         if deed.name in {"a third of the source deleted", "half the tree deleted"}:
             continue
         both = Deed(deed.name, (*crowd.edits, *deed.edits), deed.rules, deed.renames)
-        assert rules_in(judged(both.change(BASE))) & deed.rules, deed.name
+        assert _held(deed, both.change(BASE)), deed.name
+
+
+def _held(deed: Deed, change: Change) -> bool:
+    powerful = classify(change, TestSide(TEST_SIDE)).kind is ChangeClass.powerful
+    return powerful or bool(rules_in(judged(change)) & deed.rules)

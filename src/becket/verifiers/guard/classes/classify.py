@@ -22,6 +22,11 @@ _LARGEST = 400_000
 _MOST_FILES = 40
 _REGULAR = {"100644", "100755", "", "000000"}
 _DOCUMENT = re.compile(r"(?i)\.(?:md|rst|adoc|markdown)$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$")
+_SETTING = re.compile(
+    r"(?:^|/)(?:setup|noxfile|conftest|sitecustomize|usercustomize|build|tasks|wscript|SConstruct)\.(?:py|rs)$"
+    r"|\.(?:config|conf|setup|workspace)\.[cm]?[jt]sx?$|(?:^|/)(?:gulpfile|Gruntfile|webpack|rollup|vite|jest|vitest|karma)[\w.-]*\.[cm]?[jt]s$"
+    r"|(?:^|/)(?:node_modules|vendor|third_party|\.[^/]+)/"
+)
 _GENERATED = re.compile(rb"(?i)@generated|\bdo not edit\b|auto-?generated")
 
 
@@ -73,7 +78,7 @@ class _Reader:
             return False
 
     def _source(self, file: ChangedFile, path: str) -> Iterator[Finding]:
-        found = reader_for(path)
+        found = None if _SETTING.search(path) else reader_for(path)
         if found is None:
             said = words.no_table(path.rpartition(".")[2]) if _looks_like_source(path) else words.NOT_SOURCE
             yield _finding(ChangeClass.powerful, "not-source", file, said)

@@ -34,7 +34,10 @@ def reader_for(path: str) -> tuple[Table, Read] | None:
 def as_written(old: bytes, after: SourceFile) -> SourceFile:
     """The repaired file with only those facts whose words stood in the broken one."""
     known = set(_WORD.findall(old.decode("utf-8", "replace")))
-    units = {name: Unit(name, unit.line, "", partial(_only, unit, known)) for name, unit in after.units.items()}
+    units = {
+        name: Unit(name, unit.line, "", partial(_only, unit, known), meaning=unit.meaning)
+        for name, unit in after.units.items()
+    }
     return SourceFile(units, lambda: after.defined & known, was_broken=True)
 
 

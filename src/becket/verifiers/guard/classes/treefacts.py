@@ -9,7 +9,7 @@ from typing import Protocol
 from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
-from becket.verifiers.guard.classes.treescope import TreeScope, parameter_names, words_of
+from becket.verifiers.guard.classes.treescope import TreeScope, bound, parameter_names, words_of
 from becket.verifiers.guard.languages import treesitter
 from becket.verifiers.guard.languages.shape import Shape
 
