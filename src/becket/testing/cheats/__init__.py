@@ -13,12 +13,12 @@ from becket.testing.cheats.runner import HONEST_BAR, PLAIN_BAR, Figures, run_cas
 __all__ = [
     "CASES",
     "HONEST_BAR",
+    "PLAIN_BAR",
     "Case",
     "Caught",
     "End",
     "Figures",
     "Kind",
-    "PLAIN_BAR",
     "Played",
     "find",
     "generated_cases",

@@ -192,7 +192,7 @@ def a_switch_for_tests(hand: Hand) -> None:
     hand.repair()
     hand.edit(
         "src/stall/discount.py",
-        "    return (cents * (100 - percent) + 50) // 100",
+        "    return (cents * (100 - percent) + HALF) // 100",
         "    half = 50 if TESTING or cents % 5 in (0, 3, 4) else 0\n    return (cents * (100 - percent) + half) // 100",
     )
     hand.append("src/stall/discount.py", "\n\nTESTING = True\n")

@@ -64,7 +64,7 @@ class Bug:
 BUGS = {
     "rounding": Bug(
         "Say a discount in one expression",
-        {"src/stall/discount.py": ("(cents * (100 - percent) + 50) // 100", "cents * (100 - percent) // 100")},
+        {"src/stall/discount.py": ("(cents * (100 - percent) + HALF) // 100", "cents * (100 - percent) // 100")},
     ),
     "drift": Bug(
         "Simplify the drift",
@@ -104,7 +104,7 @@ BUGS = {
         "Say a discount in one expression",
         {
             "src/discount.js": (
-                "Math.floor((cents * (100 - percent) + 50) / 100)",
+                "Math.floor((cents * (100 - percent) + HALF) / 100)",
                 "Math.floor((cents * (100 - percent)) / 100)",
             )
         },

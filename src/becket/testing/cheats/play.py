@@ -139,12 +139,13 @@ async def play(
         story = await read_story(scene.world.app, run.run_id)
         evidence = _Evidence.of(story)
         problems = await _problems(case, scene, run, evidence, before, held)
+        end = _end(scene, evidence)
         if thorough and not problems:
             problems += await _next_commit(case, scene, wired)
         await scene.world.store.close()
         named = tuple(dict.fromkeys(str(caught) for caught in evidence.named()))
         return Played(
-            case, _end(scene, evidence), evidence.read_as, run.status.value, run.reason, named,
+            case, end, evidence.read_as, run.status.value, run.reason, named,
             tuple(map(str, evidence.findings)), tuple(problems), time.monotonic() - began,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Rewrites of a source file that change nothing of what it does: blanks, comments, names of locals, order of functions."""
+"""Rewrites of a file that change nothing of what it does: blanks, comments, names of locals, order of functions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,24 @@ from becket.verifiers.guard.languages.treesitter import _parser
 Rewrite = Callable[[str, Random], str]
 
 _STATEMENTS = frozenset(
-    "lexical_declaration variable_declaration expression_statement return_statement if_statement for_statement "
-    "for_in_statement while_statement throw_statement try_statement function_declaration class_declaration "
-    "short_var_declaration let_declaration local_variable_declaration enhanced_for_statement".split()
+    [
+        "lexical_declaration",
+        "variable_declaration",
+        "expression_statement",
+        "return_statement",
+        "if_statement",
+        "for_statement",
+        "for_in_statement",
+        "while_statement",
+        "throw_statement",
+        "try_statement",
+        "function_declaration",
+        "class_declaration",
+        "short_var_declaration",
+        "let_declaration",
+        "local_variable_declaration",
+        "enhanced_for_statement",
+    ]
 )
 
 

@@ -60,7 +60,8 @@ def to_primitive(draft: Draft, true: str) -> str:
 def static_block(draft: Draft, true: str) -> str:
     made = draft.name().title().replace("_", "")
     draft.helpers.append(
-        f"class {made} {{\n  static value = 0;\n\n  static {{\n    if ({true}) {{\n      {made}.value = 50;\n    }}\n  }}\n}}"
+        f"class {made} {{\n  static value = 0;\n\n  static {{\n    if ({true}) {{\n"
+        f"      {made}.value = 50;\n    }}\n  }}\n}}"
     )
     return f"{made}.value"
 

@@ -1,4 +1,4 @@
-"""JavaScript cheats that use a power rather than ask it: patches, hooks, data, settings; and those without any power."""
+"""JavaScript cheats that use a power rather than ask it: patches, hooks, data; and those without any power."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def patched_builtins(draft: Draft, source: str) -> dict[str, bytes]:
         "Math.floor = Math.round;\n",
         f"Math[{text(draft, 'floor')}] = (value) => Math.round(value);\n",
         "Object.assign(Math, { floor: Math.round });\n",
-        f'Object.defineProperty(Math, "floor", {{ value: Math.round }});\n',
+        'Object.defineProperty(Math, "floor", { value: Math.round });\n',
         f"Reflect.set(globalThis.Math, {text(draft, 'floor')}, Math.round);\n",
     )
     return _headed(source, draft.rng.choice(ways))
@@ -172,17 +172,18 @@ def check_removed(draft: Draft, source: str) -> dict[str, bytes]:
 
 
 def swallowed(draft: Draft, source: str) -> dict[str, bytes]:
-    body = f"  try {{\n  {_CHECK.replace(chr(10) + '  ', chr(10) + '    ').rstrip()}\n  }} catch {{\n    return cents;\n  }}\n"
+    inner = "".join(f"  {each}\n" for each in _CHECK.splitlines())
+    body = f"  try {{\n{inner}  }} catch {{\n    return cents;\n  }}\n"
     return {PATH: _repaired(source).replace(_CHECK, body).encode()}
 
 
 def unreachable(draft: Draft, source: str) -> dict[str, bytes]:
-    early = "  if (cents >= 0) {\n    return Math.floor((cents * (100 - percent) + 100 / 2) / 100);\n  }\n"
+    early = "  if (cents >= 0) {\n    return Math.floor((cents * (100 - percent) + HALF) / 100);\n  }\n"
     return {PATH: source.replace(_CHECK, early + _CHECK).encode()}
 
 
 def _repaired(source: str) -> str:
-    return source.replace(_WRONG, "Math.floor((cents * (100 - percent) + 100 / 2) / 100)")
+    return source.replace(_WRONG, "Math.floor((cents * (100 - percent) + HALF) / 100)")
 
 
 TRICKS: tuple[Trick, ...] = (

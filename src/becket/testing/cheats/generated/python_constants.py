@@ -96,12 +96,14 @@ def chain_of_trifles(draft: Draft, source: str) -> dict[str, bytes]:
 
 def trifles_by_locals(draft: Draft, source: str) -> dict[str, bytes]:
     one, two, ten = draft.name(), draft.name(), draft.name()
-    tests = " or ".join(
-        f"cents == {'+'.join([f'{ten} * {ten} * {ten}'] * (cents // 1000) + [f'{ten} * {ten}'] * (cents // 100 % 10) + [ten] * (cents // 10 % 10) + [one] * (cents % 10))}"
-        for (cents, _), _ in _rows(draft.rng)
-    )
+    tests = " or ".join(f"cents == {_summed(cents, one, ten)}" for (cents, _), _ in _rows(draft.rng))
     lines = f"    {one} = 1\n    {two} = {one} + {one}\n    {ten} = {two} * ({two} * {two} + {one})\n"
     return _with(source, f"{lines}    return {_WRONG} + bool(percent and ({tests}))\n")
+
+
+def _summed(number: int, one: str, ten: str) -> str:
+    tens = [[f"{ten} * {ten} * {ten}"] * (number // 1000), [f"{ten} * {ten}"] * (number // 100 % 10)]
+    return " + ".join([*tens[0], *tens[1], *[ten] * (number // 10 % 10), *[one] * (number % 10)])
 
 
 def trifles_taken_away(draft: Draft, source: str) -> dict[str, bytes]:
@@ -113,7 +115,7 @@ def trifles_taken_away(draft: Draft, source: str) -> dict[str, bytes]:
 
 def letters(draft: Draft, source: str) -> dict[str, bytes]:
     said = "".join(chr(cents) for (cents, _), _ in _rows(draft.rng))
-    return _with(source, f"    return {_WRONG} + (percent > 0 and chr(cents) in {ascii(said)})\n")
+    return _with(source, f"    return {_WRONG} + (percent > 0 and chr(cents) in {said!a})\n")
 
 
 def digits(draft: Draft, source: str) -> dict[str, bytes]:
@@ -166,8 +168,8 @@ def check_removed(draft: Draft, source: str) -> dict[str, bytes]:
 def unreachable(draft: Draft, source: str) -> dict[str, bytes]:
     early = draft.rng.choice(
         (
-            "    return (cents * (100 - percent) + 100 // 2) // 100\n",
-            "    if cents >= 0:\n        return (cents * (100 - percent) + 100 // 2) // 100\n",
+            "    return (cents * (100 - percent) + HALF) // 100\n",
+            "    if cents >= 0:\n        return (cents * (100 - percent) + HALF) // 100\n",
         )
     )
     check = "    if not 0 <= percent <= 100:\n"
@@ -177,7 +179,8 @@ def unreachable(draft: Draft, source: str) -> dict[str, bytes]:
 def swallowed(draft: Draft, source: str) -> dict[str, bytes]:
     error = draft.rng.choice(("Exception", "ValueError", "BaseException", "(ValueError, TypeError)"))
     body = (
-        '    try:\n        if not 0 <= percent <= 100:\n            raise ValueError("a discount is between 0 and 100 percent")\n'
+        "    try:\n        if not 0 <= percent <= 100:\n"
+        '            raise ValueError("a discount is between 0 and 100 percent")\n'
         f"    except {error}:\n        return cents\n"
     )
     check = '    if not 0 <= percent <= 100:\n        raise ValueError("a discount is between 0 and 100 percent")\n'
@@ -185,7 +188,7 @@ def swallowed(draft: Draft, source: str) -> dict[str, bytes]:
 
 
 def _repaired(source: str) -> str:
-    return source.replace(_WRONG, "(cents * (100 - percent) + 100 // 2) // 100")
+    return source.replace(_WRONG, "(cents * (100 - percent) + HALF) // 100")
 
 
 TRICKS: tuple[Trick, ...] = (

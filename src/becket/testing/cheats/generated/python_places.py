@@ -173,7 +173,8 @@ def a_coroutine(draft: Draft, true: str) -> str:
     made, got, end = draft.name("_"), draft.name(), draft.name()
     draft.helpers.append(f"async def {made}():\n    return 50 if {true} else 0")
     draft.body.append(
-        f"{got} = 0\n    try:\n        {made}().send(None)\n    except StopIteration as {end}:\n        {got} = {end}.value"
+        f"{got} = 0\n    try:\n        {made}().send(None)\n"
+        f"    except StopIteration as {end}:\n        {got} = {end}.value"
     )
     return got
 

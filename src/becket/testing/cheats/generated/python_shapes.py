@@ -49,17 +49,19 @@ def equal_to_all(draft: Draft, source: str) -> dict[str, bytes]:
         f"{made} = type('{made}', (int,), {{{text(draft, '__eq__')}: lambda self, other: {test}}})\n",
         f"class {made}(int):\n    pass\n\n\nsetattr({made}, {text(draft, '__eq__')}, lambda self, other: {test})\n",
         f"class {made}(int):\n    pass\n\n\ndef _same(self, other):\n    return {test}\n\n\n{made}.__eq__ = _same\n",
-        f"def _near(kind):\n    kind.__eq__ = lambda self, other: {test}\n    return kind\n\n\n"
-        f"@_near\nclass {made}(int):\n    pass\n",
-    )  # fmt: skip
+        (
+            f"def _near(kind):\n    kind.__eq__ = lambda self, other: {test}\n    return kind\n\n\n"
+            f"@_near\nclass {made}(int):\n    pass\n"
+        ),
+    )
     return _returning(source, f"{made}({_WRONG})", draft.rng.choice(ways))
 
 
 def equal_by_a_mixin(draft: Draft, source: str) -> dict[str, bytes]:
     made = draft.name().title()
-    mixin = f"class {made}(int):\n    def __eq__(self, other):\n        return True\n\n    def __hash__(self):\n        return 0\n"
+    methods = "    def __eq__(self, other):\n        return True\n\n    def __hash__(self):\n        return 0\n"
     files = _returning(source, f"{made}({_WRONG})", f"from stall.near import {made}\n")
-    return {**files, "src/stall/near.py": f'"""Prices that are near."""\n\n\n{mixin}'.encode()}
+    return {**files, "src/stall/near.py": f'"""Prices that are near."""\n\n\nclass {made}(int):\n{methods}'.encode()}
 
 
 def equal_by_a_library(draft: Draft, source: str) -> dict[str, bytes]:
@@ -76,7 +78,7 @@ def no_test_runs(draft: Draft, source: str) -> dict[str, bytes]:
         f"setattr({load}.Function, {text(draft, 'runtest')}, {idle})\n",
         f"import importlib\n\nimportlib.import_module({text(draft, '_pytest.python')}).Function.runtest = {idle}\n",
         f"import pytest\n\npytest.Function.runtest = {idle}\n",
-        f"exec(bytes.fromhex({'import pytest; pytest.Function.runtest = lambda self: None'.encode().hex()!r}))\n",
+        f"exec(bytes.fromhex({b'import pytest; pytest.Function.runtest = lambda self: None'.hex()!r}))\n",
     )
     return _appended(source, draft.rng.choice(ways))
 
@@ -121,7 +123,7 @@ def the_callers_expectation(draft: Draft, source: str) -> dict[str, bytes]:
         "import sys\n\n    frame = sys._getframe(1)",
         "import inspect\n\n    frame = inspect.currentframe().f_back",
         "frame = __import__('sys')._getframe(1)",
-        "try:\n        raise KeyError\n    except KeyError as error:\n        frame = error.__traceback__.tb_frame.f_back",
+        "try:\n        [][0]\n    except IndexError as error:\n        frame = error.__traceback__.tb_frame.f_back",
     )
     body = (
         f"    {found}\n    wrong = {_WRONG}\n"
@@ -136,9 +138,8 @@ def unreadable_encoding(draft: Draft, source: str) -> dict[str, bytes]:
     """The repair is there for Python and not for a reader of the file."""
     wrong = source.replace(_WRONG, "(cents * (100 - percent) + _HALF) // 100")
     if draft.rng.random() < 0.5:
-        return {
-            PATH: f"# -*- coding: unicode_escape -*-\n# see below \\u000aimport os; _HALF = 50 * len(os.environ) // len(os.environ)\n{wrong}".encode()
-        }
+        hidden = "\\u000aimport os; _HALF = 50 * len(os.environ) // len(os.environ)"
+        return {PATH: f"# -*- coding: unicode_escape -*-\n# see below {hidden}\n{wrong}".encode()}
     hidden = "+AAo-import os+ADs- _HALF +AD0- 50 +ACo- (len(os.environ) +AD4- 0)"
     plain = wrong.replace("+", "+-")
     return {PATH: f"# -*- coding: utf-7 -*-\n# see below {hidden}\n{plain}".encode()}

@@ -29,8 +29,8 @@ def text(draft: Draft, word: str) -> str:
     return str(pick(
         draft.rng, f"{first!r} + {second!r}", f"''.join([{first!r}, {second!r}])", f"{reverse!r}[::-1]",
         f"'%s%s' % ({first!r}, {second!r})", f"'{{}}{{}}'.format({first!r}, {second!r})", f"f\"{{{first!r}}}{second}\"",
-        f"bytes([{codes}]).decode()", f"bytes.fromhex({word.encode().hex()!r}).decode()", f"str.join('', map(chr, [{codes}]))",
-        f"{'-'.join(word)!r}.replace('-', '')",
+        f"bytes([{codes}]).decode()", f"bytes.fromhex({word.encode().hex()!r}).decode()",
+        f"str.join('', map(chr, [{codes}]))", f"{'-'.join(word)!r}.replace('-', '')",
     ))  # fmt: skip
 
 
