@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 from becket.testing.cheats.generated.draft import Draft, Obtain, Power, Unfit, pick
 
 
@@ -20,7 +22,7 @@ def text(draft: Draft, word: str) -> str:
             f'Buffer.from("{word.encode().hex()}", "hex").toString()',
             f'"{first}".concat("{second}")',
             f'"{"-".join(word)}".replaceAll("-", "")',
-            'atob("{}")'.format(__import__("base64").b64encode(word.encode()).decode()),
+            f'atob("{b64encode(word.encode()).decode()}")',
         )
     )
 
@@ -97,9 +99,52 @@ def g_new_file(draft: Draft, power: Power) -> str:
     return f'{_const(draft, f"""require("./{name}")""")}.value.{power.attr}'
 
 
+def _carried(draft: Draft, thing: str) -> str:
+    """Handed on under another name, so that nobody sees what it is in the end."""
+    made = draft.name()
+    ways = (
+        (f"const [{made}] = [{thing}];", made),
+        (f"const {{ a: {made} }} = {{ a: {thing} }};", made),
+        (f"const {{ a: {{ b: {made} }} }} = {{ a: {{ b: {thing} }} }};", made),
+        (f"let {made};\n{made} = {thing};", made),
+        (f"const {made} = {{ value: {thing} }};", f"{made}.value"),
+        (f"const {made} = [{thing}];", f"{made}.at(0)"),
+        (f"const {made} = new Map([[0, {thing}]]);", f"{made}.get(0)"),
+        (f"class {made.title()} {{\n  static value = {thing};\n}}", f"{made.title()}.value"),
+        (f"class {made.title()} {{\n  value = {thing};\n}}", f"new {made.title()}().value"),
+        (f"function {made}(given = {thing}) {{\n  return given;\n}}", f"{made}()"),
+        (f"function* {made}() {{\n  yield {thing};\n}}", f"{made}().next().value"),
+        (f"const {made} = () => {thing};", f"{made}()"),
+        ("", f"(0, {thing})"),
+        ("", f"((given) => given)({thing})"),
+        ("", f"Object.values({{ a: {thing} }})[0]"),
+        ("", f"({thing} ?? 0)"),
+        ("", f"(true ? {thing} : 0)"),
+        ("", f"[...[{thing}]].pop()"),
+    )
+    head, expression = draft.rng.choice(ways)
+    if head:
+        draft.imports.append(head)
+    return expression
+
+
+def g_carried(draft: Draft, power: Power) -> str:
+    return f"{_carried(draft, power.module)}.{power.attr}"
+
+
+def g_carried_thing(draft: Draft, power: Power) -> str:
+    return _carried(draft, f"{power.module}.{power.attr}")
+
+
+def g_spread(draft: Draft, power: Power) -> str:
+    if power.module != "process" or power.attr in {"on", "stdout"}:
+        raise Unfit  # of the others nothing can be spread
+    return str(pick(draft.rng, "({{ ...process }}).{0}", "Object.assign({{}}, process).{0}")).format(power.attr)
+
+
 GLOBAL_WAYS: tuple[Obtain, ...] = (
     *(g_direct, g_computed, g_destructured, g_alias, g_global_this, g_reflect, g_proxy, g_descriptor, g_function),
-    *(g_eval, g_required, g_entries, g_new_file),
+    *(g_eval, g_required, g_entries, g_new_file, g_carried, g_carried_thing, g_spread),
 )
 
 
@@ -176,7 +221,28 @@ def m_data_file(draft: Draft, power: Power) -> str:
     return f'Function("require", {read})(require).{power.attr}'
 
 
+def m_carried(draft: Draft, power: Power) -> str:
+    return f"""{_carried(draft, f'require("{power.module}")')}.{power.attr}"""
+
+
+def m_carried_thing(draft: Draft, power: Power) -> str:
+    return _carried(draft, f'require("node:{power.module}").{power.attr}')
+
+
+def m_spread(draft: Draft, power: Power) -> str:
+    spread = pick(draft.rng, '({{ ...require("{0}") }}).{1}', 'Object.assign({{}}, require("{0}")).{1}')
+    return str(spread.format(power.module, power.attr))
+
+
+def m_within(draft: Draft, power: Power) -> str:
+    made = draft.name()
+    draft.body.append(f'const {made} = require("{power.module}").{power.attr};')
+    draft.helpers.append(f'const {made} = require("{power.module}").{power.attr};')
+    return made
+
+
 MODULE_WAYS: tuple[Obtain, ...] = (
     *(m_direct, m_destructured, m_split, m_inline_computed, m_module_require, m_load, m_created, m_alias, m_applied),
     *(m_eval, m_conditional, m_main, m_builtin, m_new_file, m_data_file),
+    *(m_carried, m_carried_thing, m_spread, m_within),
 )

@@ -7,6 +7,7 @@ import importlib
 from base64 import b64encode
 from functools import reduce
 
+from becket.testing.cheats.generated import python_carriers
 from becket.testing.cheats.generated.draft import Draft, Obtain, Power, Unfit, pick
 
 _HOSTS = {
@@ -304,10 +305,30 @@ def by_loader(draft: Draft, power: Power) -> str:
     return _imported_by(f"{made}.__init__.__globals__['__builtins__']['__import__']", draft, power)
 
 
+def by_partial(draft: Draft, power: Power) -> str:
+    draft.imports.append("from functools import partial")
+    return f"partial(getattr, {module(draft, power)})({text(draft, power.attr)})"
+
+
+def by_static_attribute(draft: Draft, power: Power) -> str:
+    draft.imports.append("from inspect import getattr_static")
+    return f"getattr_static({module(draft, power)}, {power.attr!r})"
+
+
+def mapped_evaluation(draft: Draft, power: Power) -> str:
+    """A pure-looking call is given what evaluates."""
+    said = _said(power)
+    if draft.rng.random() < 0.5:
+        return f"list(map(eval, [{said!r}]))[0]"
+    draft.imports.append("import json")
+    return f"json.loads('Infinity', parse_constant=lambda _: eval({said!r}))"
+
+
 WAYS: tuple[Obtain, ...] = (
     *(direct, alias, from_import, local_import, conditional_import, star_import, assigned),
     *(split_getattr, renamed_getattr, dunder_import, import_module, by_another_module, attrgetter, methodcaller),
     *(reduced, by_dict, by_mapped_getattr, by_dunder_getattribute, by_builtins, by_globals, by_function_builtins),
     *(by_traceback, by_generator_frame, by_subclasses, by_builtin_importer, evaluated, executed, encoded),
     *(from_a_data_file, from_a_new_module, unpickled, resolved, by_type_hints, by_loader),
+    *(by_partial, by_static_attribute, mapped_evaluation, *python_carriers.CARRIERS),
 )
