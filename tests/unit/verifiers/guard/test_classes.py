@@ -183,7 +183,7 @@ GO_EDITS = [
     ("strings.TrimSpace(s)", 'strings.TrimLeft(s, " ")', PLAIN),
     ("strings.TrimSpace(s)", "helper(s)", ORDINARY),
     ('\tif a < 0 {\n\t\treturn 0, errors.New("negative")\n\t}\n', "", ORDINARY),
-    ("strings.TrimSpace(s)", 'os.Getenv("CI")', POWERFUL),
+    ('\t"strings"\n)', '\t"strings"\n\t"os"\n)\n\nvar ci = os.Getenv("CI")', POWERFUL),
     ("t.n += a", "go func() { t.n = 1 }()", POWERFUL),
     ("func Trim", "//go:linkname Trim other\nfunc Trim", POWERFUL),
     ("func Trim", "func init() {}\n\nfunc Trim", POWERFUL),

@@ -21,7 +21,9 @@ from becket.verifiers.guard.text import is_binary
 _LARGEST = 400_000
 _MOST_FILES = 40
 _REGULAR = {"100644", "100755", "", "000000"}
-_DOCUMENT = re.compile(r"(?i)\.(?:md|rst|adoc|markdown)$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$")
+_DOCUMENT = re.compile(
+    r"(?i)\.(?:md|rst|adoc|markdown)$|(?:^|/)docs?/.*\.txt$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$"
+)
 _SETTING = re.compile(
     r"(?:^|/)(?:setup|noxfile|conftest|sitecustomize|usercustomize|build|tasks|wscript|SConstruct)\.(?:py|rs)$"
     r"|\.(?:config|conf|setup|workspace)\.[cm]?[jt]sx?$|(?:^|/)(?:gulpfile|Gruntfile|webpack|rollup|vite|jest|vitest|karma)[\w.-]*\.[cm]?[jt]s$"

@@ -147,7 +147,7 @@ class _Judge:
         if value.startswith(".") or self.file.is_own(value):
             return self._project(value)
         said = table.of_name(value, self.file.pure)
-        if said.power == "unknown" and "." not in value:
+        if said.power == "unknown" and (value in table.modules or value in table.watched):
             return said, "unknown", words.module_as_value(value)
         message = words.power(said.power, value) if said.power else words.MARKS[Mark.not_a_number]
         return said, said.power or "not-a-number", message
@@ -202,7 +202,7 @@ class _Judge:
             return None
         module, _, name = value.partition(":")
         shown_as = f"{module}.{name}" if name and not module.endswith(".") else f"{module}{name}"
-        if module.startswith(".") or self.file.is_own(module):
+        if module.startswith(".") or self.file.is_own(shown_as):
             if name == "*" or self._project(f"{module}.{name}") is not None:
                 return Said(ChangeClass.powerful, "modules"), "modules", words.unknown_import(shown_as)
             return ORDINARY, "import", words.new_import(shown_as)

@@ -51,8 +51,9 @@ class OwnModules:
         return frozenset(path.removesuffix(".java") for path in self._paths if path.endswith(".java"))
 
     def _java(self, name: str) -> bool:
-        stem = name.replace(".", "/").replace(":", "/")
-        return any(each.endswith(f"/{stem}") or each == stem for each in self._classes)
+        parts = name.split(".")
+        stems = ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
+        return any(each == stem or each.endswith(f"/{stem}") for each in self._classes for stem in stems)
 
     def hides(self, path: str, name: str) -> bool:
         return path.endswith(".py") and name in sys.stdlib_module_names and "/" not in _below_root(path)

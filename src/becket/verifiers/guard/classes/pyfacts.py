@@ -111,7 +111,7 @@ class Reader:
                 self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
             if not is_text(node):
                 self.facts.add(Kind.size, Size.statement, node.lineno)
-            self.visit(node)
+                self.visit(node)
 
     def visit(self, node: ast.AST) -> None:
         self._depth += 1
@@ -267,18 +267,25 @@ class Reader:
 
     def compare(self, node: ast.Compare) -> None:
         sides = [node.left, *node.comparators]
-        if any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in node.ops):
-            for side in sides:
-                inside = side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
-                for each in inside:
-                    if (_is_number(each) or _is_string(each)) and not PYTHON.is_empty(ast.unparse(each)):
-                        self.facts.add(Kind.size, Size.equality, node.lineno)
+        equal = any(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in node.ops)
+        for side in sides:
+            for each in side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]:
+                self._compared_with(each, equal=equal)
         if len({ast.dump(side) for side in sides}) < len(sides):
             self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
         self.below(node)
 
+    def _compared_with(self, node: ast.expr, *, equal: bool) -> None:
+        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
+        if not (_is_number(node) or _is_string(node)):
+            return
+        text = ast.unparse(node)
+        weight = int(not PYTHON.is_trivial(text)) + int(equal and not PYTHON.is_empty(text))
+        for _ in range(weight):
+            self.facts.add(Kind.size, Size.equality, node.lineno)
+
     def match_value(self, node: ast.MatchValue) -> None:
-        self.facts.add(Kind.size, Size.equality, node.value.lineno)
+        self._compared_with(node.value, equal=True)
         self.below(node)
 
     def fstring(self, node: ast.JoinedStr) -> None:
@@ -295,6 +302,8 @@ class Reader:
         test = getattr(node, "test", None)
         if isinstance(test, ast.Constant) and not (isinstance(node, ast.While) and test.value):
             self.facts.add(Kind.mark, Mark.unreachable, test.lineno)
+        if isinstance(node, ast.If) and _refuses(node.body[-1]):
+            self.facts.add(Kind.check, "early return", node.lineno)
         self.below(node)
 
     def boolean(self, node: ast.BoolOp) -> None:
@@ -382,6 +391,13 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
         yield from _leaves(node.right)
     else:
         yield node
+
+
+def _refuses(node: ast.stmt) -> bool:
+    """`return`, `return None`, `return False`: the branch sends somebody away."""
+    if not isinstance(node, ast.Return):
+        return False
+    return node.value is None or (isinstance(node.value, ast.Constant) and not node.value.value)
 
 
 def _is_number(node: ast.AST) -> bool:

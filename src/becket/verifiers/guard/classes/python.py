@@ -135,7 +135,7 @@ class _Module:
                 kept.append(node)
 
     def _function(self, node: Function, place: str) -> None:
-        hook = bool(place) and PYTHON.hooks(node.name)
+        hook = PYTHON.hooks(node.name)
         unit = Unit(
             f"{place}{node.name}", node.lineno, self._text(node), partial(self._function_facts, node, place),
             hook, partial(_meaning, node),
@@ -158,7 +158,7 @@ class _Module:
         reader = Reader(self._scope)
         for mark in node.decorator_list:
             reader.facts.add(Kind.mark, Mark.decorator, mark.lineno)
-        if place and PYTHON.hooks(node.name):
+        if PYTHON.hooks(node.name):
             reader.facts.add(Kind.mark, Mark.hook, node.lineno)
         reader.function(node)
         return reader.facts

@@ -126,6 +126,11 @@ class Table:
     def is_power(self, name: str) -> bool:
         return self.power_of(name) is not None
 
+    def is_power_by_itself(self, name: str) -> bool:
+        """Without an import: a global, or where a path into the language's own library begins."""
+        by_name = self.kinds("bare_powers")
+        return name in self.kinds("roots") or (name in by_name if by_name else self.is_power(name))
+
     def power_of(self, name: str) -> str | None:
         """By the longest beginning that the table knows: `os.environ` for `os.environ.get`."""
         for beginning in _beginnings(name):

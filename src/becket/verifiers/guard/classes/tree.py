@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 
 from becket.verifiers.guard.classes.facts import NO_FILE, Facts, Kind, Mark, SourceFile, Unit
 from becket.verifiers.guard.classes.imports import imports_of
@@ -15,26 +15,46 @@ from becket.verifiers.guard.languages.shape import Shape, Unreadable
 
 
 def read_tree(grammar: str, table: Table, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
-    after = _read(grammar, table, new)
-    return (NO_FILE if old is None else _read(grammar, table, old)), after
+    """Both versions. What is the same before and after the change is counted only where it is asked for."""
+    after = _parsed(grammar, new)
+    if old is None:
+        return NO_FILE, TreeModule(after, after.children, table).file()
+    before = _parsed(grammar, old)
+    head, tail = _same(before.children, after.children)
+    old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
+    new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
+    same = (*after.children[:head], *after.children[len(after.children) - tail :])
+    old_file.rest = new_file.rest = cache(lambda: TreeModule(after, same, table).file().known)
+    return old_file, new_file
 
 
-def _read(grammar: str, table: Table, source: bytes) -> SourceFile:
+def _parsed(grammar: str, source: bytes) -> Shape:
     parsed = treesitter.parse(grammar, source)
     if parsed.broken:
         raise Unreadable("it does not parse")
-    return TreeModule(parsed.root, table).file()
+    return parsed.root
+
+
+def _same(old: tuple[Shape, ...], new: tuple[Shape, ...]) -> tuple[int, int]:
+    """How many statements at the beginning and at the end are the same text."""
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if not _is_same(old[at], new[at])), most)
+    tail = next((at for at in range(most - head) if not _is_same(old[-1 - at], new[-1 - at])), most - head)
+    return head, tail
+
+
+def _is_same(one: Shape, other: Shape) -> bool:
+    return (one.kind, one.source, one.text) == (other.kind, other.source, other.text)
 
 
 class TreeModule:
-    def __init__(self, root: Shape, table: Table) -> None:
+    """One file: what its names mean, and its units. `body` is what may differ, `root` is all of it."""
+
+    def __init__(self, root: Shape, body: tuple[Shape, ...], table: Table) -> None:
         self.table = table
-        self._root = root
+        self._root, self._body = root, Shape(root.kind, "", body, root.line)
         self._units: dict[str, Unit] = {}
-        self._members: set[str] = set()
-        found = [*imports_of(root, table.name)]
-        self.imports: Mapping[str, str] = {each.name: each.full for each in found if each.name}
-        self._imported = found
+        self.imports: Mapping[str, str] = {each.name: each.full for each in imports_of(root, table.name) if each.name}
         self.names = frozenset(name for node in self._top() for name in bound(node, table, deep=False))
 
     def _top(self) -> Iterator[Shape]:
@@ -42,10 +62,15 @@ class TreeModule:
             yield from (node.children if node.kind in self.table.kinds("wrappers") else (node,))
 
     def file(self) -> SourceFile:
-        self._take(self._root, "")
-        read = partial(self._outside, self._root)
-        self._units["(module)"] = Unit("(module)", 0, _without_functions(self._root, self.table), read)
-        return SourceFile(self._units, lambda: self.names | self._members)
+        self._take(self._body, "")
+        text = "\n".join(child.source or child.text for child in self._body.children)
+        self._units["(module)"] = Unit("(module)", 0, text, self._outside)
+        return SourceFile(self._units, self._defined)
+
+    def _defined(self) -> frozenset[str]:
+        whole = TreeModule(self._root, self._root.children, self.table)
+        whole._take(whole._root, "")
+        return self.names | {part for name in whole._units for part in name.split(".")}
 
     def _take(self, node: Shape, place: str) -> None:
         """Every outermost function becomes a unit, named by what holds it."""
@@ -58,7 +83,6 @@ class TreeModule:
     def _function(self, node: Shape, place: str) -> None:
         own = treesitter.dotted(node.part("name")) or (node.part("name") or node).text
         name = ".".join(filter(None, (place, _receiver(node), own))) or "(function)"
-        self._members.update(name.split("."))
         hook = self.table.hooks(own) or any(self.table.hooks(part) for part in place.split("."))
         number, unique = 1, name
         while unique in self._units:
@@ -76,15 +100,15 @@ class TreeModule:
         reader.function(node)
         return reader.facts
 
-    def _outside(self, root: Shape) -> Facts:
+    def _outside(self) -> Facts:
         reader = TreeReader(self)
-        for each in self._imported:
+        for each in imports_of(self._body, self.table.name):
             reader.facts.add(Kind.imports, each.told, each.line)
-        for node in root.children:
+        for node in self._body.children:
             if node.kind not in self.table.kinds("imports"):
                 for part in self._outside_parts(node):
                     reader.facts.add(Kind.outside, _without_functions(part, self.table), part.line)
-            reader.outside(node)
+            reader.visit(node)
         return reader.facts
 
     def _outside_parts(self, node: Shape) -> Iterator[Shape]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
@@ -15,6 +15,7 @@ from becket.verifiers.guard.languages.shape import Shape
 
 _SCALING = frozenset("*/%") | {"**", "<<", ">>"}
 _EQUAL = frozenset({"==", "===", "!=", "!=="})
+_COMPARE = _EQUAL | {"<", "<=", ">", ">="}
 _LOGIC = frozenset({"&&", "||", "and", "or", "??"})
 _TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
 _ITSELF = frozenset({"this", "self", "super", "Self", "base"})
@@ -41,31 +42,37 @@ class TreeReader:
     def function(self, node: Shape) -> None:
         parameters = [child for child in node.children if child.field in ("parameters", "parameter", "receiver")]
         taken = frozenset(name for each in parameters for name in parameter_names(each, self._table))
+        self._scopes.append(TreeScope(frozenset()))
         for each in parameters:
             self._below(each)  # defaults and types are evaluated outside
+        self._scopes.pop()
         self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
         for child in node.children:
             if child not in parameters and child.field != "name":
                 self.visit(child)
         self._scopes.pop()
 
-    def outside(self, node: Shape) -> None:
-        """All but the functions, which are units of their own."""
-        if node.kind in self._table.kinds("functions"):
-            return
-        self._visit(node, self.outside)
-
     def visit(self, node: Shape) -> None:
-        self._visit(node, self.visit)
+        kind, table = node.kind, self._table
+        if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
+            return
+        role = table.roles.get(kind)
+        if role is not None:
+            getattr(self, f"_{role}")(node)
+        elif kind in table.kinds("functions"):
+            self._nested(node)
+        else:
+            self._blocks(node)
+            self._below(node)
 
-    def _below(self, node: Shape, go_on: Callable[[Shape], None] | None = None) -> None:
+    def _below(self, node: Shape) -> None:
         """All that is used; a name that is bound here is not."""
         fields = self._table.binders.get(node.kind)
         for child in node.children:
             if fields is not None and (not fields or child.field in fields):
                 self._defaults(child)
             else:
-                (go_on or self.visit)(child)
+                self.visit(child)
 
     def _defaults(self, pattern: Shape) -> None:
         """Of what binds names, only what is evaluated."""
@@ -78,19 +85,6 @@ class TreeReader:
             return
         for child in pattern.children:
             self._defaults(child)
-
-    def _visit(self, node: Shape, go_on: Callable[[Shape], None]) -> None:
-        kind, table = node.kind, self._table
-        if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
-            return
-        role = table.roles.get(kind)
-        if role is not None:
-            getattr(self, f"_{role}")(node)
-        elif kind in table.kinds("functions") and self._scopes:
-            self._nested(node)
-        else:
-            self._blocks(node)
-            self._below(node, go_on)
 
     def _blocks(self, node: Shape) -> None:
         if node.kind not in self._table.kinds("blocks"):
@@ -107,7 +101,7 @@ class TreeReader:
         if any(name in scope.parameters for scope in self._scopes):
             return None, name
         target = self._module.imports.get(name)
-        if target is not None or self._table.is_power(name) or name in self._table.kinds("roots"):
+        if target is not None or self._table.is_power_by_itself(name):
             return Kind.name, target or name
         if any(name in scope.names for scope in self._scopes):
             return None, name
@@ -161,7 +155,7 @@ class TreeReader:
 
     def _index(self, node: Shape) -> None:
         holder, index = _sides(node, ("object", "operand", "array", "value"), ("index",))
-        if index is not None and index.kind == "string" and holder is not None:
+        if index is not None and index.kind == "string" and holder is not None and "\\" not in index.text:
             root, parts = self._chain(holder)
             self._used(root, [*parts, index.text], node.line)
             self._value_of(index)
@@ -178,6 +172,8 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.computed_call, node.line)
         if required := (_required(node) if self._table.name == "JavaScript" else None):
             self.facts.add(Kind.imports, required, node.line)
+            if self._scopes or words_of(function or node) == "import":
+                self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
             return
         last = name.rpartition(".")[2]
         if self._table.validates(last):
@@ -208,7 +204,8 @@ class TreeReader:
 
     def _macro(self, node: Shape) -> None:
         name = f"{words_of(node.part('macro') or node)}!"
-        self.facts.add(Kind.name, name, node.line)
+        known = name in self._table.built_in or self._table.is_power(name)
+        self.facts.add(Kind.name, name if known else f"~{name}", node.line)
         telling = name in self._table.kinds("tellers")
         if telling or self._table.validates(name):
             self.facts.add(Kind.check, "raise" if telling else name, node.line)
@@ -316,7 +313,9 @@ class TreeReader:
             self.facts.add(Kind.size, Size.branch, node.line)
             if any(_TRUTH.get(side.text) in ("True", "False") or self._is_number(side) for side in sides):
                 self.facts.add(Kind.mark, Mark.unreachable, node.line)
-        elif operator in _EQUAL:
+        elif operator in _COMPARE:
+            for side in sides:
+                self._compared_with(side, equal=operator in _EQUAL)
             self._equality(node, sides)
         elif self._computes(node, operator):
             self.facts.add(Kind.mark, Mark.arithmetic, node.line)
@@ -329,10 +328,15 @@ class TreeReader:
     def _equality(self, node: Shape, sides: list[Shape]) -> None:
         if len(sides) == 2 and sides[0] == sides[1]:
             self.facts.add(Kind.mark, Mark.arithmetic, node.line)
-        for side in sides:
-            literal = self._is_number(side) or side.kind == "string"
-            if literal and side.text not in ("0", "", "0.0"):
-                self.facts.add(Kind.size, Size.equality, node.line)
+
+    def _compared_with(self, node: Shape, *, equal: bool) -> None:
+        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
+        if not (self._is_number(node) or node.kind in ("string", "char_literal", "character_literal", "rune_literal")):
+            return
+        text = _SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
+        weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
+        for _ in range(weight):
+            self.facts.add(Kind.size, Size.equality, node.line)
 
     def _computes(self, node: Shape, operator: str) -> bool:
         leaves = list(self._leaves(node))
@@ -357,16 +361,27 @@ class TreeReader:
         condition = node.part("condition")
         if condition is not None and _TRUTH.get(condition.text) in ("True", "False") and "while" not in node.kind:
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
+        if self._refuses(node.part("consequence")):
+            self.facts.add(Kind.check, "early return", node.line)
         self._blocks(node)
         self._below(node)
+
+    def _refuses(self, block: Shape | None) -> bool:
+        """`return`, `return null`, `return false`: the branch sends somebody away."""
+        while block is not None and block.kind in self._table.kinds("blocks") | {"block", "expression_statement"}:
+            block = block.children[-1] if block.children else None
+        if block is None or not block.kind.startswith("return"):
+            return False
+        said = [part.text for part in block.walk() if part.text and part.text not in ("return", ";")]
+        return all(_TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
 
     def _case(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
         for child in node.children:
             inside = child.children if child.field in ("value", "pattern") or child.kind == "switch_label" else ()
             for part in (child, *inside):
-                if self._is_number(part) or (part.kind == "string" and child.field != "body"):
-                    self.facts.add(Kind.size, Size.equality, node.line)
+                if child.field != "body":
+                    self._compared_with(part, equal=True)
         self._below(node)
 
     def _raise(self, node: Shape) -> None:
@@ -395,6 +410,8 @@ class TreeReader:
         self._below(node)
 
     def _nested(self, node: Shape) -> None:
+        if not self._scopes:
+            return  # a unit of its own
         if node.kind in self._table.kinds("named_functions"):
             self.facts.add(Kind.mark, Mark.nested_function, node.line)
         name = (node.part("name") or Shape("", "", (), 0)).text
@@ -407,7 +424,7 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.new_class, node.line)
         for child in node.children:
             if child.field != "name":
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
 
     def _pair(self, node: Shape) -> None:
         key = node.part("key")
@@ -415,7 +432,7 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.hook, node.line)
         for child in node.children:
             if child is not key or child.kind not in self._table.kinds("keys"):
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
 
     def _key(self, node: Shape) -> None:
         """`T{Name: x}`: the key is a field, unless it is more than a name."""
@@ -423,7 +440,10 @@ class TreeReader:
         bare = key is not None and len(key.children) == 1 and key.children[0].kind == "identifier"
         for child in node.children:
             if child is not key or not bare:
-                self.visit(child) if self._scopes else self.outside(child)
+                self.visit(child)
+
+    def _meta(self, node: Shape) -> None:
+        self.facts.add(Kind.name, "import.meta", node.line)
 
     def _generator(self, node: Shape) -> None:
         self.facts.add(Kind.mark, Mark.generator, node.line)
