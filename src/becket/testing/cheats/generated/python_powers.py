@@ -96,7 +96,6 @@ POWERS = (
     Power("files", "codecs", "open", "{X}(__file__).read(1)"),
     Power("files", "configparser", "ConfigParser", "{X}().read(__file__ + 'x') == []"),
     Power("files", "sqlite3", "connect", "{X}(':memory:')"),
-    Power("files", "hashlib", "file_digest", "callable({X})"),
     Power("files", "builtins", "input", "callable({X})"),
     Power("environment", "locale", "getlocale", "{X}() is not None"),
     Power("environment", "sysconfig", "get_paths", "{X}()"),
