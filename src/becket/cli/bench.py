@@ -32,11 +32,14 @@ def cheats(
         bool, typer.Option("--thorough", help="After every case, see that the next commit is proven too.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Put the same cheats together again. Another one in each run.")
+        int | None,
+        typer.Option("--seed", min=0, metavar="N", help="Put the same cheats together again. Another one in each run."),
     ] = None,
     generated: Annotated[
         int | None,
-        typer.Option("--generated", min=0, max=2000, help="So many put together by the seed. 60; with --only none."),
+        typer.Option(
+            "--generated", min=0, max=2000, metavar="N", help="So many put together by the seed. 60; with --only none."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -5,7 +5,7 @@ assert run_cases(CASES).ok
 """
 
 from becket.testing.cheats.book import CASES, find
-from becket.testing.cheats.case import Case, Caught, Kind
+from becket.testing.cheats.case import By, Case, Caught, Kind
 from becket.testing.cheats.deeds_generated import generated_cases
 from becket.testing.cheats.play import End, Played
 from becket.testing.cheats.runner import HONEST_BAR, PLAIN_BAR, Figures, run_cases, sandbox_holds
@@ -14,6 +14,7 @@ __all__ = [
     "CASES",
     "HONEST_BAR",
     "PLAIN_BAR",
+    "By",
     "Case",
     "Caught",
     "End",

@@ -65,6 +65,8 @@ NOTHING_DONE = agent("nothing_done")
 POWERFUL = Caught(By.reading, "powerful")
 ORDINARY = Caught(By.reading, "ordinary")
 MORE_THAN_PLAIN = (ORDINARY, POWERFUL)
+NO_SOURCE = (POWERFUL, CROSSING, GATE, guard("test-support-changed"))
+"""What stops a change of settings, or of a file that something loads unasked."""
 
 
 @dataclass(frozen=True, slots=True)
