@@ -14,7 +14,7 @@ from heal_cases import HealCase, HealMatrix
 
 from becket.testing.crashes import every_point
 
-OWN = ("candidate.", "fix.", "gate.", "proof.", "promote.", "setup.", "workspace.")
+OWN = ("candidate.", "fix.", "gate.", "history.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
 
 UNDOING = {"promote.mid_undo", "promote.before_old_index"}
@@ -25,6 +25,7 @@ EVERY_DAY = [
     "gate.step_judged",
     "fix.agent_ended",
     "candidate.kept",
+    "history.layered",
     "proof.trusted",
     "promote.after_prepare",
     "promote.after_checkout",

@@ -84,7 +84,7 @@ class World:
             tree=workspace.tree,
             output=log,
             timeout=120,
-            readable=(self.home / ".git" / "objects", ready.folder, *self.extra),
+            readable=(workspace.objects, ready.folder, *self.extra),
             hidden=(self.state, self.home / ".git"),
         )
         return asyncio.run(self.processes.run(spec)), log.read_text()

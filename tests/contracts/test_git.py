@@ -215,6 +215,18 @@ def test_a_file_that_is_no_text_is_read_byte_by_byte(home: Path) -> None:
     assert asyncio.run(discover(home).read_bytes("main", "gone")) is None
 
 
+def test_many_files_are_read_at_once(home: Path) -> None:
+    (home / "link").symlink_to("app.py")
+    sha = commit(home, {"large": "x" * 2_000, "odd name\t\u00e4": "z\n", "twin.py": "x = 1\n"})
+    wanted = {"app.py", "twin.py", "large", "odd name\t\u00e4", "link", "src", "gone"}
+    found = asyncio.run(discover(home).read_files(sha, wanted, 1_999))
+    assert found == {"app.py": b"x = 1\n", "twin.py": b"x = 1\n", "odd name\t\u00e4": b"z\n"}
+    assert asyncio.run(discover(home).read_files(sha, {"large"}, 2_000)) == {"large": b"x" * 2_000}
+    assert asyncio.run(discover(home).read_files(sha, (), 10)) == {}
+    with pytest.raises(GitFailed):
+        asyncio.run(discover(home).read_files("nowhere", {"app.py"}, 10))
+
+
 def test_commits_are_those_in_new_and_not_in_old_newest_first(home: Path) -> None:
     first = git(home, "rev-parse", "HEAD")
     second, third = commit(home, {"a": "1"}), commit(home, {"a": "2"})

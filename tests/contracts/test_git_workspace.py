@@ -53,11 +53,10 @@ def test_a_new_workspace_is_the_commit_and_nothing_else(home: Path, folder: Path
 
 def test_git_inside_the_tree_knows_history_branches_and_tags_but_no_remote(home: Path, folder: Path) -> None:
     git(home, "tag", "-a", "v1.0", "-m", "one")
-    git(home, "stash", "list")
     second = commit(home, {"app.py": "x = 2\n"})
-    tree = opened(home, folder, "HEAD~1").tree
+    tree = opened(home, folder).tree
     assert git(tree, "status", "--porcelain") == ""
-    assert git(tree, "describe") == "v1.0"
+    assert git(tree, "describe", "HEAD~1") == "v1.0"
     assert git(tree, "rev-parse", "main") == second
     assert git(tree, "log", "--format=%s", "main") == "change\nfirst"
     assert git(tree, "remote") == ""

@@ -232,6 +232,8 @@ class Script:
         self.told.append([[file.path, file.status, file.new().decode()] for file in change.files])
         self.told.append([change.total_files, sorted(change.base_paths)])
         self.told.append([await port.contains(one, other), await port.read_file(one, path)])
+        read = await port.read_files(one, PATHS[:3], 5)
+        self.told.append({path: content.decode() for path, content in sorted(read.items())})
         self.told.append([sorted(map(self._name, await port.commits(other, one))), sorted(await port.refs())])
         self.told.append([self._name(sha) for sha in await port.commits(None, one, 3)])
         self.told.append(self._name(await port.resolve(f"{one}^")))

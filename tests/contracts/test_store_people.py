@@ -38,13 +38,15 @@ async def approved(store: Store) -> Approval:
 async def test_a_question_is_asked_once_per_binding(store: Store, clock: ManualClock) -> None:
     assert await asked(store) == question() == await store.get_approval("apr_1")
     before = await contents(store)
-    again = question("apr_2", expires_at=START + 999, role="owner")
+    again = question("apr_2", expires_at=START + 999)
     assert await store.ask_approval("run_a", 1, again) == question(), "it stands as it was asked first"
     assert await contents(store) == before
     other = await store.ask_approval("run_a", 1, question("apr_3", bound_to="sha2"))
     assert other.approval_id == "apr_3"
     assert await store.approvals("run_a") == (question(), other)
     assert await store.approvals("run_b") == ()
+    higher = await store.ask_approval("run_a", 1, question("apr_5", role="owner"))
+    assert (higher.approval_id, higher.role) == ("apr_5", "owner"), "who may say yes is part of the question"
     with pytest.raises(UsageError, match="not a role"):
         await store.ask_approval("run_a", 1, question("apr_4", bound_to="sha4", role="king"))
 

@@ -177,7 +177,7 @@ def test_the_keys_of_the_json_are_those_of_the_model(mended: Told) -> None:
     found = json.loads(mended.becket("runs", "report", mended.run.run_id, "--json"))
     assert sorted(found) == [
         "approvals", "calls", "changes", "claims", "conditions", "crossings", "culprits", "effects", "format", "gates",
-        "guards", "handoffs", "lost", "made_at", "phases", "proofs", "receipts", "run", "spend",
+        "guards", "handoffs", "hold_outs", "lost", "made_at", "phases", "proofs", "receipts", "run", "spend", "trust",
     ]  # fmt: skip
     assert found["format"] == 1
     assert Report.model_validate(found).gates == mended.report.gates
@@ -205,6 +205,13 @@ def test_runs_show_tells_why_the_guard_refused(cheated: Told) -> None:
     text = cheated.becket("runs", "show", cheated.run.run_id)
     assert "guard  candidate." in text
     assert "tests/test_calc.py:" in text
+
+
+def test_runs_show_and_the_proposal_tell_the_class(mended: Told) -> None:
+    text = mended.becket("runs", "show", mended.run.run_id)
+    assert "guard  candidate.guard_ok, candidate.plain" in text
+    assert "plain: nothing but logic" in text
+    assert mended.run.detail["class"] == "plain"
 
 
 def test_an_ended_run_that_judged_a_commit_leaves_its_report(tmp_path: Path) -> None:

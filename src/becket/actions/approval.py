@@ -13,14 +13,20 @@ NAMES = ("asked", "approved", "denied", "expired", "revoked")
 
 
 class AskParams(Record):
-    """`about` is what the decision is bound to: a commit, a diff, a text. Its hash is stored with the approval."""
+    """`about` is what the decision is bound to: a commit, a diff, a text. Its hash is stored with the approval.
+
+    `details` are told below the question and do not make it another one. With `stands` one yes counts for that hash
+    until the run ends, however often the step comes by.
+    """
 
     question: str
+    details: str = ""
     about: str
     role: str = "approver"
     expires: Duration = 7 * 86400.0
     of: Name = "approval"
-    keep: Life = Life.iteration  # `run`: the answer stands for the rest of the run
+    keep: Life = Life.iteration  # `run`: the condition stays raised, whatever the step asks about later
+    stands: bool = False
 
 
 def groups(params: AskParams) -> tuple[ConditionGroup, ...]:
@@ -28,13 +34,15 @@ def groups(params: AskParams) -> tuple[ConditionGroup, ...]:
 
 
 async def ask(context: ActionContext, params: AskParams) -> Result:
-    """Asked once; an approval is spent the moment it is seen, so that it cannot serve a second time.
+    """Asked once; an approval is spent the moment it is seen, so that it cannot serve for anything else.
 
     One that was given in time and is seen too late answers nothing: it has expired like one never given.
     """
     bound_to = digest_of(params.about)
-    approval = await context.ask_approval(params.question, bound_to, params.role, params.expires)
-    if approval.state in (ApprovalState.approved, ApprovalState.used):
+    text = f"{params.question}\n{params.details}".rstrip()
+    approval = await context.ask_approval(text, bound_to, params.role, params.expires, stands=params.stands)
+    stands = params.stands and approval.state is ApprovalState.used
+    if approval.state in (ApprovalState.approved, ApprovalState.used) and not stands:
         approval = await _spent(context, approval)
     name = "approved" if approval.state is ApprovalState.used else approval.state.value
     said = Condition(object=params.of, name=name, group=NAMES, life=params.keep, evidence=_evidence(approval))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from becket.actions.gates.gate import StepResult, run_gate
 from becket.actions.gates.step import has_selection, run_step
 from becket.actions.gates.tree import ProofTree, open_tree
+from becket.actions.side import side_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
 from becket.contract.candidate import Candidates
@@ -18,12 +19,10 @@ from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.errors import ActionFailed
 from becket.contract.gate import GateColor, GateVerdict, StepVerdict
 from becket.contract.git import Git
-from becket.contract.project import Projects
 from becket.contract.receipt import Receipt
 from becket.contract.report import TestReport
 from becket.contract.setup import SetupFailed
 from becket.contract.spec import Name
-from becket.verifiers.guard.side import test_side_of
 from becket.verifiers.reports.compare import every_id_ran
 
 NAMES = ("crossed", "not_crossed", "cross_undecided")
@@ -104,8 +103,7 @@ async def _verdicts(context: ActionContext, params: CrossParams) -> list[GateVer
 async def _with_parents_tests(context: ActionContext, params: CrossParams) -> str:
     if params.approved and params.approved in context.conditions:
         return params.candidate
-    config = await context.port(Projects).committed(params.base)
-    side = test_side_of(config)
+    side = await side_of(context, params.base, params.verdicts)
     candidates = context.port(Candidates)
     made = await candidates.with_side_of(
         params.candidate,

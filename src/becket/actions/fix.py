@@ -19,7 +19,7 @@ from becket.contract.candidate import Candidates, Made
 from becket.contract.config import Config, SetupConfig
 from becket.contract.errors import ActionFailed, GitFailed
 from becket.contract.git import Git, Workspace
-from becket.contract.loop import WORK, Places
+from becket.contract.loop import WORK
 from becket.contract.project import Projects
 from becket.contract.setup import SetupFailed
 
@@ -166,11 +166,11 @@ async def readable(context: ActionContext, base: str, workspace: Workspace) -> t
     """The agent may run the tests as the gate does: the set-up is provided where one is configured."""
     setup = await _setup_of(context, base)
     if setup is None:
-        return context.port(Places).readable()
+        return (workspace.objects,)
     ready = await set_up(context, base, setup, workspace)
     if isinstance(ready, SetupFailed):
         raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
-    return (ready.folder, *context.port(Places).readable())
+    return (ready.folder, workspace.objects)
 
 
 async def _setup_of(context: ActionContext, base: str) -> SetupConfig | None:

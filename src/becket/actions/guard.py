@@ -3,74 +3,128 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from becket.actions.candidate import REPAIR, current
+from becket.actions.side import gate_commands, side_of, tests_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
 from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import Config
+from becket.contract.config import GuardConfig
 from becket.contract.git import Git
-from becket.contract.guard import ChangeClass, Reading, Refusal
+from becket.contract.guard import Change, ChangeClass, Reading, Refusal
 from becket.contract.project import Projects
 from becket.contract.spec import Name
 from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.side import test_side_of
+from becket.verifiers.guard.failing import homes_of, names_tests, places_of
+from becket.verifiers.guard.found.names import LARGEST
+from becket.verifiers.guard.found.reader import wanted
+from becket.verifiers.guard.side import TestSide
+from becket.verifiers.guard.told import against, question
 
-NAMES = ("guard_ok", "guard_refused", "test_change_asked")
+NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
 _SHOWN = 40
 
+Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]]], Reading]
+"""Says what a change newly can do."""
+
 
 class GuardParams(Record):
+    """`failing` are ids of tests that fail on base; `verdicts` are the base's verdicts (artifact digests): they tell
+    which tests ran. With `send_back` an agent's change that may not pass, or is powerful, goes back to the agent once
+    in a run.
+    """
+
     of: Name = "candidate"
     base: str
     candidate: str
+    failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    send_back: bool = False
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
     return (ConditionGroup(object=params.of, names=NAMES), ConditionGroup(object=params.of, names=CLASSES))
 
 
-async def check(context: ActionContext, params: GuardParams) -> Result:
+async def check(context: ActionContext, params: GuardParams, read: Reader = classify) -> Result:
     """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
     config = await context.port(Projects).committed(params.base)
     change = await context.port(Candidates).change(params.base, params.candidate)
-    side = test_side_of(config)
-    refusals = examine(change, config.guard, side.globs, gate_commands(config))
-    reading = classify(change, side, config.guard.pure)
+    side = await side_of(context, params.base, params.verdicts)
+    refusals = examine(change, config.guard, side, gate_commands(config))
+    places = await _places(context, params, change.base_paths)
+    reading = read(change, side, config.guard.pure)
+    told_against = against(refusals, reading)
+    name = _name(refusals)
+    if params.send_back and _goes_back(context, config.guard, name, reading):
+        name = "guard_sent_back"
     told = [refusal.model_dump(mode="json") for refusal in refusals]
-    read = reading.model_dump(mode="json")
     digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
-    kept = json.dumps({"digest": digest, "refusals": told, "reading": read}, indent=1).encode()
+    as_read = reading.model_dump(mode="json")
+    whole = {"digest": digest, "refusals": told, "reading": as_read, "promote": config.guard.promote}
+    kept = json.dumps(whole, indent=1).encode()
     evidence: dict[str, Json] = {
         "base": params.base,
         "candidate": params.candidate,
         "files": len(change.files),
         "refusals": told[:_SHOWN],
         "refusals_left_out": max(len(told) - _SHOWN, 0),
+        "against": [] if name == "guard_ok" else told_against,
+        "tests_tied": bool(places) or not names_tests(params.failing),
         "full": await context.keep(kept, "guard.json"),
     }
-    said = Condition(object=params.of, name=_name(refusals), group=NAMES, evidence=evidence)
-    left_out = max(len(reading.findings) - _SHOWN, 0)
-    shown: dict[str, Json] = {"findings": read["findings"][:_SHOWN], "findings_left_out": left_out}
+    said = Condition(object=params.of, name=name, group=NAMES, evidence=evidence)
+    shown: dict[str, Json] = {
+        "findings": as_read["findings"][:_SHOWN],
+        "findings_left_out": max(len(reading.findings) - _SHOWN, 0),
+    }
     classed = Condition(object=params.of, name=reading.kind.value, group=CLASSES, evidence=shown)
-    outputs: dict[str, Json] = {"refusals": told, "digest": digest, "class": reading.kind.value}
+    outputs: dict[str, Json] = {
+        "refusals": told,
+        "digest": digest,
+        "class": reading.kind.value,
+        "change": change.digest,
+        "question": question(refusals),
+        **(_sent_back(context, name, told_against) if params.send_back else {"sent_back": [], "sent": 0}),
+    }
     return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, reading))
-
-
-def gate_commands(config: Config) -> tuple[str, ...]:
-    """Everything that base's gates and set-up run: programs of the tree named here are part of the proof."""
-    steps = [step for gate in config.gates.values() for step in gate]
-    runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
-    return tuple(run for run in runs if run)
 
 
 def _name(refusals: Sequence[Refusal]) -> str:
     if not refusals:
         return "guard_ok"
     return "test_change_asked" if all(refusal.asks for refusal in refusals) else "guard_refused"
+
+
+def _goes_back(context: ActionContext, trust: GuardConfig, name: str, reading: Reading) -> bool:
+    """Only what an agent made, while it can be asked again. Where another candidate of the attempt waits, that one is
+    tried instead, and the agent may still be told once.
+    """
+    powerful = reading.kind is ChangeClass.powerful and trust.promote is not ChangeClass.powerful
+    if name != "guard_refused" and not (name == "guard_ok" and powerful):
+        return False
+    candidate = current(context)
+    if context.run.dry_run or candidate.kind != REPAIR:
+        return False
+    left = context.spec.max_iterations - context.run.counted  # in the last one no agent is called any more
+    return left >= 1 if candidate.waiting else left >= 2 and not _before(context).get("sent")
+
+
+def _sent_back(context: ActionContext, name: str, words: Sequence[str]) -> dict[str, Json]:
+    """What the agent is told in its next brief, and whether it was told already: kept through the run."""
+    before = _before(context)
+    told, sent = list(before.get("sent_back", [])), int(before.get("sent", 0))
+    if name != "guard_sent_back":
+        return {"sent_back": told, "sent": sent}
+    return {"sent_back": [*told, *words], "sent": sent + (not current(context).waiting)}
+
+
+def _before(context: ActionContext) -> Mapping[str, Json]:
+    return context.outputs.get(context.step_id, {})
 
 
 def _summary(refusals: Sequence[Refusal], reading: Reading) -> str:
@@ -80,6 +134,19 @@ def _summary(refusals: Sequence[Refusal], reading: Reading) -> str:
     return f"{reading.kind}: {first}" if first is not None else reading.kind.value
 
 
+async def _places(context: ActionContext, params: GuardParams, paths: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """Where the failing tests stand. Only for those whose ids and reports name no file the texts are searched."""
+    if found := places_of(params.failing, paths):
+        return found
+    ran = await tests_run(context, params.base, params.verdicts)
+    if found := homes_of(params.failing, ran.homes, paths):
+        return found
+    if not names_tests(params.failing):
+        return ()
+    texts = await context.port(Git).read_files(params.base, wanted(paths), LARGEST)
+    return places_of(params.failing, paths, texts.get)
+
+
 ACTIONS = (
     ActionDef(
         name="guard.check",
@@ -87,6 +154,6 @@ ACTIONS = (
         run=check,
         params=GuardParams,
         raises=groups,
-        outputs=("refusals", "digest", "class"),
+        outputs=("refusals", "digest", "class", "change", "question", "sent_back", "sent"),
     ),
 )

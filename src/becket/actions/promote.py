@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from becket.actions.candidate import OBJECT
 from becket.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
@@ -9,11 +10,13 @@ from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectCall
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git
+from becket.contract.guard import ChangeClass, Finding
 from becket.contract.promote import PROMOTE, WhyNot
 
 after_effect = CrashPoint("promote.after_effect", "the effect is settled; the step that asked for it is not written")
 
 MOST_MOVES = 3
+MOST_SHOWN = 5
 
 ENDS = ConditionGroup(names=("promoted", "main_moved", "main_dirty", "main_busy", "promote_refused"))
 CONTENDED = ConditionGroup(names=("contended",))
@@ -109,13 +112,26 @@ async def propose(context: ActionContext, params: ProposeParams) -> Result:
     ]
     evidence: dict[str, Json] = {
         "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
-        "commands": commands, "why": params.why,
+        "commands": commands, "why": params.why, **_class_of(context),
     }  # fmt: skip
     return Result(
         outputs={"branch": branch, "commands": commands, "state": report.state, "effect": report.key},
         conditions=(Condition(name="proposed", evidence=evidence),) if report.happened else (),
         note=report.reason,
     )
+
+
+def _class_of(context: ActionContext) -> dict[str, Json]:
+    """What the guard read: the class of the change, and the lines that made it so."""
+    for kind in ChangeClass:
+        read = context.conditions.get(f"{OBJECT}.{kind}")
+        if read is not None:
+            found = [Finding.model_validate(one) for one in read.evidence.get("findings", ())]
+            findings = [f"{one.kind}: {one}" for one in found]
+            left_out = max(len(findings) - MOST_SHOWN, 0) + int(read.evidence.get("findings_left_out", 0))
+            more = [f"and {left_out} more"] if left_out else []
+            return {"class": kind.value, "findings": [*findings[:MOST_SHOWN], *more]}
+    return {}
 
 
 ACTIONS = (

@@ -77,28 +77,29 @@ class _Again:
 
     async def _command(self, item: StoredReceipt) -> ChildResult:
         body = item.receipt.body
+        tree, readable = await self._place(str(body.get("cwd")))
         return await self.app.processes.run(
             ChildSpec(
                 argv=item.receipt.command,
-                tree=await self._place(str(body.get("cwd"))),
+                tree=tree,
                 env=body.get("env", {}),
                 network=Network(body.get("network", "none")),
                 output=self.folder / "again.log",
-                readable=self.app.readable(),
+                readable=readable,
                 hidden=self.app.hidden(),
             )
         )
 
-    async def _place(self, name: str) -> Path:
+    async def _place(self, name: str) -> tuple[Path, tuple[Path, ...]]:
         if name == "scratch":
             (self.folder / "scratch").mkdir(exist_ok=True)
-            return self.folder / "scratch"
+            return self.folder / "scratch", ()
         found = await self.app.git.find_workspace(self.folder)
         if found is None:
             fields = self.run.subject.fields
             at = str(fields.get("sha") or f"refs/heads/{fields['branch']}")
             found = await self.app.git.open_workspace(self.folder, at)
-        return found.tree
+        return found.tree, (found.objects,)
 
     async def _gate_step(self, item: StoredReceipt) -> ChildResult:
         """On the commit of the receipt, as the becket.yaml says that defined the gate then: it is committed too."""
@@ -118,7 +119,7 @@ class _Again:
                     timeout=step.timeout,
                     network=Network(step.network.value),
                     output=self.folder / "again.log",
-                    readable=(*self.app.readable(), *proof.readable),
+                    readable=proof.readable,
                     hidden=self.app.hidden(),
                 )
             )
@@ -146,9 +147,7 @@ class _Again:
     async def _set_up(self, commit: str, config: Config, workspace: Workspace) -> SetupReady | None:
         if config.setup is None:
             return None
-        ready = await self.app.setups.ensure(
-            commit, config.setup, self.run.run_id, hidden=self.app.hidden(), readable=self.app.readable()
-        )
+        ready = await self.app.setups.ensure(commit, config.setup, self.run.run_id, hidden=self.app.hidden())
         if isinstance(ready, SetupFailed):
             raise BecketError(f"its set-up fails now: {ready.reason}")
         self.app.setups.provide(workspace, ready)

@@ -228,7 +228,7 @@ class App:
 
     @cached_property
     def smokes(self) -> ContainedSmokes:
-        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden(), readable=self.readable())
+        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden())
 
     @cached_property
     def engine(self) -> Engine:
@@ -308,9 +308,6 @@ class App:
 
     def hidden(self) -> tuple[Path, ...]:
         return (self.state.folder, self.state.common, Path.home())
-
-    def readable(self) -> tuple[Path, ...]:
-        return (self.state.common / "objects",)
 
     # People
 

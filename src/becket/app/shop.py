@@ -99,4 +99,4 @@ def make_smokes(state: State) -> ContainedSmokes:
     sandbox = read_config(state).sandbox.use
     processes = choose("auto" if sandbox == "auto" else SandboxKind(sandbox))
     hidden = (state.folder, state.common, Path.home())
-    return ContainedSmokes(processes, state.root, hidden=hidden, readable=(state.common / "objects",))
+    return ContainedSmokes(processes, state.root, hidden=hidden)

@@ -20,6 +20,7 @@ from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.state import State, holder
 from becket.contract.errors import StoreUnavailable
+from becket.contract.trust import trust_of
 
 MOST = 20
 """Of each kind this many are listed; the counts are always whole."""
@@ -155,6 +156,7 @@ class Snapshot:
     alerts: tuple[AlertNow, ...] = ()
     services: tuple[ServiceNow, ...] = ()
     spent: SpentNow | None = None  # by agents, today
+    trust: str = ""  # said where every class of change is trusted
     trouble: str = ""  # what kept the rest from being read
 
 
@@ -190,6 +192,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         wanted=state.wanted.exists(),
         now=now,
         services=read_services(state),
+        trust=trust_of(settings),
         trouble=trouble,
     )
 

@@ -51,7 +51,7 @@ def list_(
 def _listed(item: Approval, now: float) -> tuple[str, ...]:
     return (
         item.approval_id, item.state.value, item.role, short(item.bound_to), clock(item.expires_at, now), item.run_id,
-        line(item.question, 80),
+        line(item.question, 160),
     )  # fmt: skip
 
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from becket.app.status import RunNow, Snapshot, SpentNow
 
 
+MOST_LINES = 10
+"""Of a question that says what it is about."""
+
+
 def glance(as_json: bool) -> None:
     """What `becket status` does."""
     from becket.app.state import find_state
@@ -61,6 +65,8 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
         allowed = now.autonomy.allowed
         cap = f" (becket.yaml says {now.autonomy.configured}; {now.autonomy.because})" if now.autonomy.because else ""
         yield f"{paint.dim('autonomy')}    {allowed}{cap}"
+    if now.trust:
+        yield paint.yellow(now.trust)
     if now.counts:
         counts = ", ".join(f"{count} {words.STATUS.get(name, name)}" for name, count in now.counts.items())
         yield f"{paint.dim('runs')}        {counts}"
@@ -152,7 +158,9 @@ def _approvals(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield from ("", paint.bold("decisions to make"))
     for item in now.approvals:
         about = f"for {item.role}, about {short(item.bound_to)}, until {clock(item.expires_at, now.now)}"
-        yield f"  {line(item.question)}  {paint.dim(about)}"
+        first, *more = item.question.strip().split("\n")
+        yield f"  {line(first)}  {paint.dim(about)}"
+        yield from (f"    {line(text)}" for text in more[:MOST_LINES])
         yield f"    becket approve {item.approval_id}   or   becket deny {item.approval_id}"
 
 

@@ -13,17 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from becket.app.report.diff import lines_of
+from becket.app.report.plain import class_words, finding_words, pairs, spaced
 from becket.cli import words
 from becket.cli.plain import line, safe, short, took
 
 if TYPE_CHECKING:
-    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, Report
+    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, HoldOutFacts, Report
 
 MOST_DIFF_LINES = 120
 MOST_SUMMARY_LINES = 40
 MOST_TESTS = 20
+MOST_FINDINGS = 20
 
 COLORS = {"green": "green", "red": "bold red", "undecided": "bold yellow"}
+CLASS_STYLES = {"ordinary": "cyan", "powerful": "bold yellow"}
 DIFF_STYLES = {"add": "green", "remove": "red", "hunk": "cyan", "file": "bold", "about": "dim", "same": ""}
 
 
@@ -37,15 +40,24 @@ def proof_sections(report: Report) -> Iterator[RenderableType]:
             yield from _titled("culprit")
             who = Text.assemble("  ", (short(found.commit), "cyan"), "  ", line(found.subject, 100))
             yield who.append(f"  {line(found.why)}", "dim")
-    for guard in report.guards:
-        if guard.refusals or guard.notes:
-            yield from _guard(guard)
+    yield from _guarded(report)
     for crossing in report.crossings:
         yield from _crossing(crossing)
     for change in report.changes:
         yield from _change(change, report.run.run_id)
+    if report.trust:
+        yield Text()
+        yield Text(line(report.trust), "bold yellow")
     for lost in report.lost:
         yield Text(line(lost), "bold red")
+
+
+def _guarded(report: Report) -> Iterator[RenderableType]:
+    for guard in report.guards:
+        if guard.refusals or guard.change_class:
+            yield from _guard(guard)
+    for one in report.hold_outs:
+        yield from _hold_out(one)
 
 
 def _titled(title: str, more: str = "", style: str = "") -> Iterator[Text]:
@@ -82,13 +94,25 @@ def _capped(lines: list[str], most: int) -> Iterator[Text]:
 
 def _guard(guard: GuardFacts) -> Iterator[RenderableType]:
     yield from _titled("guard", line(guard.says), "bold red" if guard.refusals else "")
+    if guard.change_class:
+        yield Text(f"  {line(class_words(guard.change_class))}", CLASS_STYLES.get(guard.change_class, ""))
+    for found in guard.findings[:MOST_FINDINGS]:
+        style = CLASS_STYLES.get(found.kind, "")
+        yield Text.assemble("    ", (line(finding_words(found)), style), (f"  {line(found.shown, 100)}", "dim"))
+    if (more := len(guard.findings) - MOST_FINDINGS) > 0:
+        yield Text(f"    ... {more} more", "dim")
     for one in guard.refusals:
         where = f"{one.path}:{one.line}" if one.line else one.path
         yield Text.assemble(
             "  ", (f"{line(where)} {one.rule}", "red"), f": {line(one.message)}", (f" ({one.more})", "dim")
         )
-    for one in guard.notes:
-        yield Text.assemble("  ", (f"{line(one.path)}:{one.line} {one.rule}", "yellow"), f": {line(one.message)}")
+
+
+def _hold_out(one: HoldOutFacts) -> Iterator[RenderableType]:
+    style = {"holdout_passed": "green", "holdout_failed": "bold red"}.get(one.says, "bold yellow")
+    yield from _titled("hold-out", spaced(one.says), style)
+    for name, value in pairs(one.evidence):
+        yield Text.assemble("  ", (f"{name}: ", "dim"), line(value))
 
 
 def _crossing(crossing: CrossingFacts) -> Iterator[RenderableType]:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from becket.app.quota import quota_of
+from becket.app.report.plain import because
 from becket.cli import words
 from becket.cli.agent_lines import used_words
 from becket.cli.glance import quota_back, waits_words
@@ -70,6 +71,7 @@ EFFECT_STYLES = {
 }  # fmt: skip
 
 NAME_WIDTH, WIDEST_NAME = 10, 20
+MOST_REASONS = 8
 
 
 def told(story: Story, marks: Marks = UNICODE, report: Report | None = None) -> RenderableType:
@@ -279,11 +281,15 @@ def _approval(approval: Approval, now: float) -> Text:
     )  # fmt: skip
 
 
+def _because(handoff: Handoff) -> str:
+    return "".join(f"- {line(why)}\n" for why in because(handoff.evidence)[:MOST_REASONS])
+
+
 def _handoff(handoff: Handoff) -> Text:
     verb = "done" if handoff.state is HandoffState.taken else "take"
     taken = f"taken by {line(handoff.taken_by, 40)}\n" if handoff.taken_by else ""
     return Text.assemble(
-        words.reason(handoff.reason), "\n", (taken, "dim"), (safe(handoff.next_step), "dim"), "\n",
+        words.reason(handoff.reason), "\n", _because(handoff), (taken, "dim"), (safe(handoff.next_step), "dim"), "\n",
         (f"becket handoffs {verb} {handoff.handoff_id}", "bold"),
     )  # fmt: skip
 

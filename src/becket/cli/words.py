@@ -247,6 +247,9 @@ VERIFIED = "{count} hold."
 TAMPERED = "{bad} of {count} do not hold: this record was changed after it was written, or its evidence is gone."
 CHAIN_HEAD = "chain head {head}"
 REPEATED = "Commands were repeated in a fresh checkout; only exit codes are compared, logs hold times."
+GUARD_TWO = "--staged compares the index with HEAD; leave it away, or the commit"
+GUARD_EMPTY = "the commit is empty; name one, or A..B, or leave it away for HEAD"
+GUARD_NOTHING = "Nothing differs."
 INIT_FOUND = "Found {name}{where}: {evidence}"
 INIT_NOTHING = "Found no test suite that Becket knows."
 INIT_WROTE = "Wrote {path}"
@@ -264,6 +267,24 @@ UP_STARTED = "The daemon is up (pid {pid}), and its watchdog (pid {watchdog})."
 UP_UNWATCHED = "The daemon is up (pid {pid}), but its watchdog did not start; see {log}."
 DOWN_DONE = "Stopped: {what}."
 DOWN_NOTHING = "Nothing was running."
+
+# The test side
+
+SIDE_COUNTED = "{count} of {total} files of {commit} count as tests."
+SIDE_USUAL = "where test runners usually look (becket.yaml declares no test_side)"
+SIDE_REASONS = {
+    "declared": "declared by test_side in becket.yaml",
+    "ran": "named by a report for a test that ran",
+    "framework": "import or call a test framework",
+    "gate": "run by a gate by name",
+    "only-from-tests": "imported or read only from tests",
+    "sits-with": "lie among tests",
+    "named": "taken by a test runner for their name",
+}
+SIDE_FILES = "  {count} files"
+SIDE_MORE = "  ... {count} files more; --json lists all of them"
+SIDE_NEXT = "What is missing, add to `test_side` in becket.yaml."
+SIDE_EMPTY = "Tests within source files are judged where they stand; others are named by `test_side` in becket.yaml."
 
 TREE_MADE = "Made {tree} at {branch}@{sha}."
 TREE_RESET = "Reset {tree} to {branch}@{sha}."

@@ -123,8 +123,13 @@ class ActionContext(Protocol):
         """The runs that this run started, oldest first."""
         ...
 
-    async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
-        """The approval for exactly this question and binding: asked now, or as it stands."""
+    async def ask_approval(
+        self, question: str, bound_to: str, role: str, expires_in: float, *, stands: bool = False
+    ) -> Approval:
+        """The approval for exactly this question and binding: asked now, or as it stands.
+
+        The question is its first line; the lines below only tell more. What was used is asked anew, unless `stands`.
+        """
         ...
 
     async def use_approval(self, approval_id: str, bound_to: str) -> Approval:
@@ -167,7 +172,7 @@ class RunCommand(Record):
     input: bytes = b""
     kind: str = "command"
     label: str = ""  # tells apart several commands of one action, in its logs
-    readable: tuple[Path, ...] = ()  # besides what a checkout needs
+    readable: tuple[Path, ...] = ()  # beside the system: a checkout needs its objects
 
 
 class Executed(Record):

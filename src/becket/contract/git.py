@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
 from becket.contract.effect import Permit
+
+OBJECTS = "objects"
+"""In a workspace's folder: the objects that its commit reaches. Contained programs read it, and no other store."""
 
 
 class RefMoved(Record):
@@ -42,6 +45,11 @@ class Workspace(Record):
     git_dir: Path
     sha: str
 
+    @property
+    def objects(self) -> Path:
+        """What a program in the tree must be able to read beside it, or git does not work there."""
+        return self.git_dir.with_name(OBJECTS)
+
 
 class Git(Protocol):
     """One repository. Every method may raise GitFailed; none waits for a terminal or a network."""
@@ -72,6 +80,10 @@ class Git(Protocol):
 
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
         """The same, without any idea of what the bytes mean."""
+        ...
+
+    async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
+        """Many files of a commit at once; what is not there, is no file or is larger is left out."""
         ...
 
     async def listing(self, commit: str) -> Mapping[str, str]:

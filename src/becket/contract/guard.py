@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from becket.contract.base import Record
+from becket.contract.base import Record, digest_of
 
 
 class GuardRule(StrEnum):
@@ -69,9 +69,9 @@ class Reading(Record):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Reading:
-        found = tuple(findings)
-        highest = max((each.kind for each in found), key=lambda kind: kind.rank, default=ChangeClass.plain)
-        return cls(kind=highest, findings=found)
+        """The highest first: what is shown of many must be what counts."""
+        found = tuple(sorted(findings, key=lambda one: -one.kind.rank))
+        return cls(kind=found[0].kind if found else ChangeClass.plain, findings=found)
 
 
 class Refusal(Record):
@@ -124,6 +124,8 @@ class ChangedFile:
     new: Callable[[], bytes] = _nothing
     same: bool = False  # the content is the same on both sides, known without reading it
     unread: bool = False  # the whole change is too much to be read, and this is a part that was not
+    old_id: str = ""  # the contents' own hashes, by which the change is known again
+    new_id: str = ""
 
     @property
     def in_base(self) -> bool:
@@ -141,3 +143,12 @@ class Change:
     files: tuple[ChangedFile, ...]
     total_files: int
     base_paths: frozenset[str] = field(default=frozenset())
+
+    @property
+    def digest(self) -> str:
+        """Of every path before and after, whole: the same for the same change on top of another base, and no other."""
+        return digest_of([[*_names(file), file.old_id, file.new_id] for file in self.files])
+
+
+def _names(file: ChangedFile) -> tuple[str, ...]:
+    return file.status.value, file.old_path, file.path, file.old_mode, file.new_mode

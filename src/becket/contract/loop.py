@@ -93,7 +93,3 @@ class Places(Protocol):
     def hidden(self) -> tuple[Path, ...]:
         """What no contained program may see: the state folder, the main git directory, HOME."""
         ...
-
-    def readable(self) -> tuple[Path, ...]:
-        """What a checkout needs from outside itself: the main object store."""
-        ...

@@ -66,6 +66,7 @@ class TestCase(Record):
     file: str | None = None
     line: int | None = None
     excerpt: Excerpt = ""
+    defined_in: str | None = None  # the test's own file, where the report tells it; `file` is where it failed
     group: bool = False
 
     @property

@@ -378,7 +378,7 @@ class PeopleStore(Protocol):
     """Handoffs, approvals, controls."""
 
     async def ask_approval(self, run_id: str, epoch: int, approval: Approval) -> Approval:
-        """Ask, once per (run, question, bound_to); an existing one is returned as it stands, unless it was used."""
+        """Ask, once per (run, question, bound_to, role); an existing one is returned as it stands, unless used."""
         ...
 
     async def decide_approval(

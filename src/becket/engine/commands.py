@@ -17,6 +17,7 @@ from becket.contract.base import Json, digest_of
 from becket.contract.condition import Condition, split_ref
 from becket.contract.effect import EffectCall, Permit, Seen
 from becket.contract.errors import ActionFailed, EffectFailed
+from becket.contract.git import OBJECTS
 from becket.contract.receipt import StoredReceipt
 from becket.contract.spec import ActionSpec, Autonomy, Command, EffectClass, RunEffect, Where
 from becket.contract.template import in_shell
@@ -52,6 +53,7 @@ async def prepare(context: StepContext, spec: Command, text: str) -> RunCommand:
         },
         network=spec.network.value,
         tree=await context.clean_commit() if in_tree else None,
+        readable=(context.folder(OBJECTS),) if in_tree else (),
     )
 
 

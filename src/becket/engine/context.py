@@ -226,7 +226,7 @@ class StepContext:
                 stdout=stdout,
                 timeout=min(command.timeout, self.seconds_left),
                 stdin=command.input,
-                readable=(*self.house.places.readable(), *command.readable),
+                readable=command.readable,
                 hidden=self.house.places.hidden(),
             ),
             self.watcher(),
@@ -314,19 +314,22 @@ class StepContext:
     async def child_runs(self) -> tuple[Run, ...]:
         return await self.house.store.list_runs(RunFilter(parent=self.run.run_id, limit=None, oldest_first=True))
 
-    async def ask_approval(self, question: str, bound_to: str, role: str, expires_in: float) -> Approval:
+    async def ask_approval(
+        self, question: str, bound_to: str, role: str, expires_in: float, *, stands: bool = False
+    ) -> Approval:
         now = await self.now()
-        asked = [question, bound_to, role]
+        asked = [_first_line(question), bound_to, role]
         earlier = [
             one
             for one in await self.house.store.approvals(self.run.run_id)
-            if [one.question, one.bound_to, one.role] == asked
+            if [_first_line(one.question), one.bound_to, one.role] == asked
         ]
         for one in earlier:
-            if one.used_by == self._user():
-                return one  # an earlier life of this very step spent it
+            if one.used_by == self._user() or (stands and one.state is ApprovalState.used):
+                return one  # an earlier life of this very step spent it, or its yes stands
         # An approval that an earlier iteration spent is spent: the same question is asked anew.
         spent = sum(one.state is ApprovalState.used for one in earlier)
+        open_one = next((one for one in earlier if one.state is not ApprovalState.used), None)
         identity = digest_of([self.run.run_id, *asked, spent])[:12]
         return await self.house.store.ask_approval(
             self.run.run_id,
@@ -334,7 +337,7 @@ class StepContext:
             Approval(
                 approval_id=f"apr_{identity}",
                 run_id=self.run.run_id,
-                question=question,
+                question=question if open_one is None else open_one.question,
                 bound_to=bound_to,
                 role=role,
                 asked_at=now,
@@ -385,6 +388,10 @@ class StepContext:
 
     async def now(self) -> float:
         return await self.house.store.now()
+
+
+def _first_line(text: str) -> str:
+    return text.split("\n", 1)[0]
 
 
 def shell(text: str) -> tuple[str, ...]:

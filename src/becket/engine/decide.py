@@ -114,10 +114,11 @@ def wait_rows(now: Situation, waiting: list[str]) -> list[WaitRow]:
 
 def _again(now: Situation) -> Decision:
     if why := no_progress(now):
-        return Decision(outcome=Outcome.handoff, reason="no_progress", detail={"why": why, **_errors(now)})
+        detail = {"why": why, **_errors(now), **_against(now)}
+        return Decision(outcome=Outcome.handoff, reason="no_progress", detail=detail)
     counts = "main_moved" not in now.conditions
     if counts and now.run.counted >= now.spec.max_iterations:
-        detail = {"iterations": now.run.counted, "unmet": _unmet(now), **_errors(now)}
+        detail = {"iterations": now.run.counted, "unmet": _unmet(now), **_errors(now), **_against(now)}
         return Decision(outcome=Outcome.handoff, reason="iterations_exhausted", detail=detail)
     return Decision(outcome=Outcome.again, reason="stop_conditions_unmet", detail={"unmet": _unmet(now)}, counts=counts)
 
@@ -202,3 +203,10 @@ def _unmet(now: Situation) -> list[str]:
 def _errors(now: Situation) -> dict[str, Json]:
     failed = [step for step in now.steps if step.state is StepState.failed]
     return {"errors": [f"{step.phase}.{step.id}: {step.error}" for step in failed]} if failed else {}
+
+
+def _against(now: Situation) -> dict[str, Json]:
+    """What the raised conditions have in their evidence as `against`: a person need not search for it."""
+    found = [item.evidence.get("against") for item in now.conditions]
+    words = [str(reason) for reasons in found if isinstance(reasons, list) for reason in reasons]
+    return {"against": list(dict.fromkeys(words))} if words else {}

@@ -19,6 +19,7 @@ CHECKS: dict[str, Check] = {
     "gates": configuration.gates,
     "variables": configuration.variables,
     "people": configuration.handoff_to,
+    "trust": configuration.trust,
     "tools": programs.gate_tools,
     "agents": agents.agents,
     "sandbox": containment.sandbox,

@@ -240,6 +240,8 @@ UNDEFINED_MEND = "export {name}=..."
 ENV_FILE_NONE = "{what} reads {file}, which is not there"
 ENV_FILE_MEND = "create {file}, or remove the `env_file`"
 NO_HANDOFF = "handoff_to is not set: what Becket cannot finish has no owner"
+TRUST_OK = "guard.promote is {promote}: what a change newly can do decides how much it must prove"
+TRUST_MEND = "leave it, if the tests are enough for you; else write in becket.yaml: guard: {promote: ordinary}"
 HANDOFF_OK = "handoffs go to {name}"
 HANDOFF_MEND = "add to becket.yaml: handoff_to: {name}"
 PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${{USER}}"}}}} and handoff_to: {name}'

@@ -185,6 +185,19 @@ def test_the_digest_names_base_and_what_the_candidate_holds(repository: Reposito
     assert one.outputs["digest"] == again.outputs["digest"]
 
 
+def test_a_change_is_known_again_on_another_base_and_by_every_byte(repository: Repository) -> None:
+    """A yes is bound to this: the same change carried over is the same, one byte more is another."""
+    first = repository.checked(FIX).outputs["change"]
+    repository.git("reset", "--quiet", "--hard", repository.base)
+    repository.base = repository.commit({"notes.txt": "meanwhile\n"})
+    assert repository.checked(FIX).outputs["change"] == first
+    repository.git("reset", "--quiet", "--hard", repository.base)
+    assert repository.checked({"app.py": FIX["app.py"] + "\n"}).outputs["change"] != first
+    repository.git("reset", "--quiet", "--hard", repository.base)
+    (repository.root / "app.py").chmod(0o755)
+    assert repository.checked(FIX).outputs["change"] != first
+
+
 def test_commands_of_gates_and_set_up_count() -> None:
     config = Config.model_validate(
         {
@@ -199,5 +212,5 @@ def test_commands_of_gates_and_set_up_count() -> None:
 def test_it_declares_what_it_raises() -> None:
     (action,) = ACTIONS
     group, classes = action.groups(GuardParams(of="repair", base="a", candidate="b"))
-    assert group.refs == ("repair.guard_ok", "repair.guard_refused", "repair.test_change_asked")
+    assert group.refs == tuple(f"repair.{name}" for name in NAMES)
     assert classes.refs == ("repair.plain", "repair.ordinary", "repair.powerful")

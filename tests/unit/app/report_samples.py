@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from becket.app.report import model as told
 from becket.app.report.diff import files_of, shortened
+from becket.contract.trust import ALL_TRUSTED
 
 BASE, CANDIDATE, DIGEST = "b" * 40, "c" * 40, "d" * 64
 BEGAN = 1_700_000_000.0
@@ -138,6 +139,37 @@ def asking() -> told.Report:
     )
 
 
+def proposed() -> told.Report:
+    """Proven, and yet a person's: what it newly can do, the hold-out checks, and a trust that is told everywhere."""
+    handoff = told.HandoffFacts(
+        handoff_id="hnd_1m7hddegfsyrkjea", owner="team-orders", reason="proposed", state="open", taken_by=None,
+        next_step="the loop stopped at `proposed`; look at `becket runs show run_1m7hddegfsyrkje7`",
+        commands=("git diff bbbbbbbbbbbb..becket/heal/cccccccccccc",),
+        because=("a person should look at it", "powerful: adds the power to read the environment: gcd.py:9"),
+    )  # fmt: skip
+    guard = told.GuardFacts(
+        iteration=1, says="candidate.guard_ok, candidate.powerful", refusals=(), notes=(), change_class="powerful",
+        findings=(
+            finding("powerful", "environment", 9, "adds the power to read the environment", 'os.environ["CI"]'),
+            *(finding("ordinary", "new-function", line, "adds a new function") for line in range(20, 80)),
+        ),
+        promote="powerful",
+    )  # fmt: skip
+    held = told.HoldOutFacts(
+        iteration=1, says="holdout_failed", evidence={"counted": 7, "reason": "3 of 7 checks fail", "none": []}
+    )
+    return proven().model_copy(
+        update={
+            "run": run("ready_for_handoff", "proposed"), "handoffs": (handoff,), "guards": (guard,),
+            "hold_outs": (held,), "trust": ALL_TRUSTED,
+        }
+    )  # fmt: skip
+
+
+def finding(kind: str, power: str, line: int, message: str, shown: str = "") -> told.FindingFacts:
+    return told.FindingFacts(kind=kind, power=power, path="gcd.py", line=line, message=message, shown=shown)
+
+
 def running() -> told.Report:
     return report(
         run("running", ended_at=None), phases=PHASES[:1], calls=(call("fixer", "", priced="unknown", turns=0),)
@@ -154,8 +186,8 @@ HOSTILE = (
 def hostile(word: str = HOSTILE) -> told.Report:
     """Every text that a run could hold is an attack; the states too, as if somebody wrote the database."""
     text = f"diff --git a/x b/x\n--- a/x\n+++ b/{word}\n@@ -1 +1 @@ {word}\n-{word}\n+{word}\n"
-    whole = proven().model_copy(update={"handoffs": asking().handoffs, "approvals": asking().approvals})
-    guard = told.GuardFacts(iteration=1, says="x", refusals=(_remark(),), notes=(_remark(),))
+    whole = proposed().model_copy(update={"approvals": asking().approvals})
+    guard = whole.guards[0].model_copy(update={"refusals": (_remark(),), "notes": (_remark(),)})
     claim = told.Claim(iteration=1, action="fix", agent="fixer", judged="x", said="x")
     culprit = told.CulpritFacts(iteration=1, commit=BASE, subject="x", why="x", confidence=1, runs=1)
     effect = told.EffectFacts(key="x", name="x", target="x", state="done", reason="x", attempts=1, at=BEGAN)
@@ -182,4 +214,4 @@ def _poisoned(value: object, word: str) -> object:
     return value
 
 
-ALL = (proven, asking, running, hostile)
+ALL = (proven, asking, proposed, running, hostile)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -13,6 +14,7 @@ import pytest
 import report_samples as samples
 
 from becket.app.report.html import html_of
+from becket.app.report.markdown import markdown_of
 from becket.app.report.model import Report
 
 OURS = {
@@ -148,6 +150,18 @@ def test_a_question_is_shown_in_full_and_with_its_lines() -> None:
     question = "line\n" * 400
     asked = samples.asking().approvals[0].model_copy(update={"question": question})
     assert question in html_of(samples.asking().model_copy(update={"approvals": (asked,)}))
+
+
+@pytest.mark.parametrize("form", [html_of, markdown_of], ids=["html", "markdown"])
+def test_the_class_its_lines_the_hold_out_and_the_trust_are_told(form: Callable[[Report], str]) -> None:
+    text = unescape(form(samples.proposed()))
+    for said in (
+        "powerful: adds the power to read the environment: gcd.py:9", "ordinary: adds a new function: gcd.py:20",
+        "and 11 more lines", "it can look around or reach out, or cannot be read: a person decides",
+        "holdout failed", "3 of 7 checks fail",
+        "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do",
+    ):  # fmt: skip
+        assert said in text, said
 
 
 def test_a_run_that_has_not_ended_says_so() -> None:

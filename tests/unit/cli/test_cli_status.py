@@ -254,6 +254,17 @@ def test_alerts_are_red_on_a_terminal() -> None:
     assert "although it should be up" in text
 
 
+@pytest.mark.parametrize(
+    ("guard", "told_so"), [("guard: {promote: powerful}", True), ("guard: {promote: ordinary}", False), ("", False)]
+)
+def test_status_tells_that_the_tests_alone_decide(tmp_path: Path, guard: str, told_so: bool) -> None:
+    root = _bare(tmp_path)
+    (root / "becket.yaml").write_text(f"version: 1\n{guard}\n")
+    text = "\n".join(told(take(find_state(root)), Paint()))
+    said = "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do"
+    assert (said in text) is told_so
+
+
 def test_status_of_postgres_goes_through_the_store(tmp_path: Path) -> None:
     """The file says `database:`; the local file must not be believed."""
     root = _bare(tmp_path)

@@ -165,6 +165,11 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "nobody at all": (
         config(base=CONFIG.partition("people")[0]), "people", WARN, "no owner", "people: {owner: {role: owner",
     ),
+    "tests alone": (
+        config("guard: {promote: powerful}\n"), "trust", WARN,
+        "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do",
+        "guard: {promote: ordinary}",
+    ),
     "missing tool": (
         config(base=CONFIG.replace("make test", "cd web && CI=1 frobnicate --all")),
         "tools", ERROR, "frobnicate, which gates.fast.unit starts", "install frobnicate",

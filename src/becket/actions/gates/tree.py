@@ -29,7 +29,8 @@ class ProofTree:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        return () if self.setup is None else (self.setup.folder,)
+        objects = self.workspace.objects
+        return (objects,) if self.setup is None else (objects, self.setup.folder)
 
     @property
     def setup_key(self) -> str:
@@ -66,15 +67,8 @@ async def set_up(
     context: ActionContext, sha: str, setup: SetupConfig, workspace: Workspace
 ) -> SetupReady | SetupFailed:
     """Base's command with this commit's lock files; its links are in the tree when this returns."""
-    setups, places = context.port(Setups), context.port(Places)
-    ready = await setups.ensure(
-        sha,
-        setup,
-        context.run.run_id,
-        watcher=context.watcher(),
-        hidden=places.hidden(),
-        readable=places.readable(),
-    )
+    setups, hidden = context.port(Setups), context.port(Places).hidden()
+    ready = await setups.ensure(sha, setup, context.run.run_id, watcher=context.watcher(), hidden=hidden)
     if isinstance(ready, SetupReady):
         setups.provide(workspace, ready)
     return ready

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from becket.adapters.git.blobs import affordable, contents_of, sizes_of
 from becket.adapters.git.program import Place, run, shown
 from becket.contract.errors import GitFailed
 from becket.contract.guard import READ_LIMIT, SUBMODULE, Change, ChangedFile, ChangeStatus
 
 _RENAMES_LOOKED_FOR = 1000  # git compares each pair; beyond this only exact renames are seen
-_MEMORY = 256_000_000
 _STATUS = {
     "A": ChangeStatus.added,
     "M": ChangeStatus.modified,
@@ -43,8 +43,8 @@ async def read_change(place: Place, base: str, candidate: str) -> Change:
     entries = await _entries(place, base, candidate)
     listing = await run(place, "ls-tree", "-r", "-z", "--name-only", "--full-tree", "--end-of-options", base)
     paths = frozenset(shown(path) for path in listing.stdout.split(b"\0")[:-1])
-    sizes = await _sizes(place, dict.fromkeys(blob for entry in entries for blob in entry.blobs))
-    contents = await _contents(place, _wanted(entries, sizes))
+    sizes = await sizes_of(place, dict.fromkeys(blob for entry in entries for blob in entry.blobs))
+    contents = await contents_of(place, _wanted(entries, sizes))
     return Change(tuple(_changed(entry, sizes, contents) for entry in entries), len(paths), paths)
 
 
@@ -84,20 +84,6 @@ def parse_raw(listing: bytes) -> Iterator[_Entry]:
         yield _Entry(old_mode, new_mode, old_id, new_id, status, old_path, path)
 
 
-async def _sizes(place: Place, blobs: Mapping[str, None]) -> dict[str, int]:
-    if not blobs:
-        return {}
-    asked = "".join(f"{blob}\n" for blob in blobs).encode()
-    output = await run(place, "cat-file", "--batch-check", stdin=asked)
-    sizes = {}
-    for line in output.text.splitlines():
-        fields = line.split(" ")
-        if len(fields) != 3 or not fields[2].isdigit():
-            raise GitFailed(f"an object of the change cannot be read: {line}; run `git fsck`")
-        sizes[fields[0]] = int(fields[2])
-    return sizes
-
-
 def _wanted(entries: Sequence[_Entry], sizes: Mapping[str, int]) -> list[str]:
     """Contents worth reading: not too large, on both sides different, and all together not beyond the memory."""
     blobs = {
@@ -106,32 +92,7 @@ def _wanted(entries: Sequence[_Entry], sizes: Mapping[str, int]) -> list[str]:
         if entry.old_id != entry.new_id or entry.status is ChangeStatus.renamed
         for blob in entry.blobs
     }
-    left = _MEMORY
-    wanted = []
-    for blob in sorted(blobs, key=lambda blob: (sizes[blob], blob)):
-        if sizes[blob] > READ_LIMIT or sizes[blob] > left:
-            break
-        left -= sizes[blob]
-        wanted.append(blob)
-    return wanted
-
-
-async def _contents(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
-    if not blobs:
-        return {}
-    output = await run(place, "cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
-    said = output.stdout
-    contents: dict[str, bytes] = {}
-    position = 0
-    while position < len(said):
-        end = said.find(b"\n", position)
-        fields = said[position:end].split(b" ")
-        if len(fields) != 3 or not fields[2].isdigit():
-            raise GitFailed(f"an object of the change cannot be read: {shown(said[position:end])}; run `git fsck`")
-        begin, size = end + 1, int(fields[2])
-        contents[fields[0].decode()] = said[begin : begin + size]
-        position = begin + size + 1
-    return contents
+    return affordable({blob: sizes[blob] for blob in blobs}, READ_LIMIT)
 
 
 def _content(contents: Mapping[str, bytes], blob: str) -> bytes:
@@ -153,4 +114,6 @@ def _changed(entry: _Entry, sizes: Mapping[str, int], contents: Mapping[str, byt
         new=partial(_content, contents, entry.new_id),
         same=same,
         unread=unread and not same,
+        old_id=entry.old_id,
+        new_id=entry.new_id,
     )

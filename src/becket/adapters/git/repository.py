@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket.adapters.git import workspace as workspaces
+from becket.adapters.git.blobs import affordable, contents_of, sizes_of
+from becket.adapters.git.history import History
 from becket.adapters.git.move import move_ref, propose_ref
 from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
 from becket.adapters.git.refs import OWN, SHA, Refs, ref_problem
@@ -69,7 +71,8 @@ class GitRepository:
         self._common_dir = common_dir
         self._place = Place(git_dir, None if root == git_dir else root)
         self._refs = Refs(self._place, common_dir)
-        self._source = workspaces.Source(self._place, self._refs, object_format)
+        history = History(self._place, common_dir, common_dir / "becket" / "history")
+        self._source = workspaces.Source(self._place, self._refs, object_format, history)
         self._degraded: str | None = None
         self._trees: dict[str, str] = {}
 
@@ -165,6 +168,13 @@ class GitRepository:
         if await self.resolve(revision) is None:
             raise GitFailed(f"{revision!r} names no commit in {self._root}, so {path} cannot be read from it")
         return None
+
+    async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
+        entries = {path: entry for path, entry in (await self.listing(commit)).items() if path in paths}
+        blobs = {path: entry[7:] for path, entry in entries.items() if entry.startswith("100")}
+        sizes = await sizes_of(self._place, dict.fromkeys(blobs.values()))
+        contents = await contents_of(self._place, affordable(sizes, largest))
+        return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
 
     async def refs_below(self, *prefixes: str) -> Mapping[str, str]:
         return await self._refs.listed(*(prefix.rstrip("/") for prefix in prefixes))

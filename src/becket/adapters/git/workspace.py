@@ -1,7 +1,8 @@
 """A run's own checkout: a shared clone without a remote, cleaned before every use.
 
 Below the workspace's folder lie `tree` (for contained programs, with a `.git` of its own that is never trusted),
-`git` (the runtime's own git directory over that tree) and the marker, which says `ready` only when all of it is.
+`objects` (the only ones that this `.git` shares), `git` (the runtime's own git directory over that tree, which shares
+the repository's) and the marker, which says `ready` only when all of it is.
 The tree may also lie somewhere else, where people look; the marker knows where.
 """
 
@@ -17,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from becket.adapters.git.history import History
 from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.resident import Resident, check_free, check_place
@@ -24,7 +26,7 @@ from becket.adapters.git.status import read_status
 from becket.adapters.git.sweep import Inventory, remove, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
-from becket.contract.git import Workspace
+from becket.contract.git import OBJECTS, Workspace
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -58,7 +60,7 @@ class _Marker:
             found = json.loads((folder / MARKER).read_text(encoding="utf-8"))
             return cls(_State(found["state"]), str(found["sha"]), _resident(folder, found.get("resident")))
         except FileNotFoundError:
-            foreign = os.path.lexists(folder / "tree") or os.path.lexists(folder / "git")
+            foreign = any(os.path.lexists(folder / name) for name in ("tree", "git", OBJECTS))
             return cls(_State.foreign if foreign else _State.none)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls(_State.making)
@@ -91,6 +93,7 @@ class Source:
     place: Place
     refs: Refs
     object_format: str
+    history: History
 
     known: dict[str, Inventory] = field(default_factory=dict)  # of the commits that were checked out last
 
@@ -197,20 +200,30 @@ def _begin(source: Source, folder: Path, workspace: Workspace, resident: Residen
     _remove_contents(folder, resident)
     before_clone()
     workspace.tree.mkdir(parents=resident is not None)
-    _write_git_dir(workspace.git_dir, source, workspace.sha)
+    _write_git_dir(workspace.git_dir, source, workspace.sha, source.objects)
 
 
 async def _check_out(
     source: Source, folder: Path, workspace: Workspace, resident: Resident | None, *, again: bool = False
 ) -> None:
-    """Sweep first: then no file of unknown origin is there when git reads attributes and ignore files.
-
-    A file in place of a folder, or the reverse, is swept as well. `again`: it was at this commit before, and perhaps
-    nothing in it has changed since; the status that tells so is the one that would be asked for after a reset.
-    """
+    """`again`: it was at this commit before, and perhaps nothing in it has changed since."""
     resident = resident and resident.made()
     _Marker(_State.making, resident=resident).write(folder)
-    inventory, refs = await _both(source.inventory(workspace.sha), source.refs.listed("refs/heads", "refs/tags"))
+    _, refs = await _both(_put_files(source, workspace, again=again), _put_objects(source, workspace))
+    await asyncio.to_thread(_write_tree_git_dir, source, workspace, refs)
+    if resident is not None:
+        resident.sign()
+    before_marker()
+    _Marker(_State.ready, workspace.sha, resident and Resident(resident.path, resident.token)).write(folder)
+
+
+async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> None:
+    """Sweep first: then no file of unknown origin is there when git reads attributes and ignore files.
+
+    A file in place of a folder, or the reverse, is swept as well. The status that tells whether anything changed is
+    the one that would be asked for after a reset.
+    """
+    inventory = await source.inventory(workspace.sha)
     await asyncio.to_thread(sweep, workspace.tree, inventory)
     untouched = again and not inventory.converts and await _stands_at(workspace)
     if not untouched:
@@ -218,11 +231,11 @@ async def _check_out(
     after_checkout()
     if not untouched:
         await _verify(workspace, by_content=inventory.converts)
-    await asyncio.to_thread(_write_tree_git_dir, source, workspace, refs)
-    if resident is not None:
-        resident.sign()
-    before_marker()
-    _Marker(_State.ready, workspace.sha, resident and Resident(resident.path, resident.token)).write(folder)
+
+
+async def _put_objects(source: Source, workspace: Workspace) -> Mapping[str, str]:
+    refs = await source.refs.listed("refs/heads", "refs/tags")
+    return await source.history.provide(workspace.sha, refs, workspace.objects)
 
 
 async def _stands_at(workspace: Workspace) -> bool:
@@ -262,15 +275,15 @@ async def _verify(workspace: Workspace, *, by_content: bool) -> None:
 
 
 def _write_tree_git_dir(source: Source, workspace: Workspace, refs: Mapping[str, str]) -> None:
-    """What `git` inside the tree shall see: HEAD, branches and tags, and an index that matches the files."""
+    """What `git` inside the tree shall see: HEAD, branches and tags before it, and an index that matches the files."""
     own = workspace.tree / ".git"
-    _write_git_dir(own, source, workspace.sha)
+    _write_git_dir(own, source, workspace.sha, workspace.objects)
     lines = "".join(f"{sha} {ref}\n" for ref, sha in refs.items())
     (own / "packed-refs").write_text("# pack-refs with: sorted \n" + lines, encoding="utf-8")
     shutil.copy2(workspace.git_dir / "index", own / "index")
 
 
-def _write_git_dir(git_dir: Path, source: Source, sha: str) -> None:
+def _write_git_dir(git_dir: Path, source: Source, sha: str, objects: Path) -> None:
     """What `git clone --shared --no-checkout` makes, without its remote.
 
     Written by hand: clone copies instead of sharing when the source is shallow, leaves out commits no branch
@@ -278,7 +291,7 @@ def _write_git_dir(git_dir: Path, source: Source, sha: str) -> None:
     """
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (git_dir / folder).mkdir(parents=True)
-    (git_dir / "objects/info/alternates").write_text(f"{source.objects}\n", encoding="utf-8")
+    (git_dir / "objects/info/alternates").write_text(f"{objects}\n", encoding="utf-8")
     (git_dir / "HEAD").write_text(f"{sha}\n", encoding="ascii")
     (git_dir / "config").write_text(_config(source.object_format), encoding="ascii")
     shallow = source.refs.common_dir / "shallow"
@@ -306,6 +319,7 @@ def _is_folder(path: Path) -> bool:
 def _remove_contents(folder: Path, resident: Resident | None) -> None:
     remove(resident.path if resident else folder / "tree")
     remove(folder / "git")
+    remove(folder / OBJECTS)
 
 
 def _remove_all(folder: Path, resident: Resident | None) -> None:

@@ -22,6 +22,7 @@ from becket.contract.store import Control
 
 ROLES = ("member", "approver", "owner")
 """Lowest first."""
+USUAL_ROLE = "approver"
 
 _ADD_APPROVAL = sa.insert(approvals)
 _APPROVAL = sa.select(approvals).where(approvals.c.approval_id == sa.bindparam("approval_id"))
@@ -50,7 +51,9 @@ _FROM = {
 
 def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approval:
     run = fenced(tx, run_id, epoch)
-    question = digest_of([approval.question, approval.bound_to])[:32]
+    # The usual role is left out: questions that are open since before the others counted keep their key.
+    roles = [] if approval.role == USUAL_ROLE else [approval.role]
+    question = digest_of([approval.question, approval.bound_to, *roles])[:32]
     used = len(tx.ids(_USED_BEFORE, run_id=run_id, asked=f"{question}:%"))
     ask_key = f"{question}:{used}"  # what was used answers nothing more
     known = tx.one(_ASKED_BEFORE, run_id=run_id, ask_key=ask_key)

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from becket.app.compose import App
 from becket.app.report import evidence as kept
 from becket.app.report import model as told
+from becket.app.report.plain import because
 from becket.app.story import Story, read_story
 from becket.contract.agent import Usage
 from becket.contract.run import Step, StepState
 from becket.contract.spec import PHASES, Phase
+from becket.contract.trust import trust_words
 
 DECISION = "@decision"
 
@@ -20,11 +22,14 @@ async def read_report(app: App, run_id: str) -> told.Report:
     """The report as of now. Raises NotFound."""
     story = await read_story(app, run_id)
     spend = await app.store.spent(story.run.run_id)
-    return await asyncio.to_thread(report_of, story, app.artifacts, spend)
+    trust = trust_words(app.config.guard.promote)
+    return await asyncio.to_thread(report_of, story, app.artifacts, spend, trust)
 
 
-def report_of(story: Story, contents: kept.Contents, spend: dict[str, float]) -> told.Report:
+def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], trust: str = "") -> told.Report:
+    """`trust` is said of the configuration as it stands; what the guard judged by is in its own record."""
     found = kept.Evidence(story, contents)
+    guards = tuple(kept.guards(found))
     return told.Report(
         made_at=story.now,
         run=_run(story),
@@ -35,7 +40,8 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float]) ->
         proofs=tuple(kept.proofs(found)),
         changes=tuple(kept.changes(found)),
         culprits=tuple(kept.culprits(found)),
-        guards=tuple(kept.guards(found)),
+        guards=guards,
+        hold_outs=tuple(kept.hold_outs(found)),
         claims=tuple(kept.claims(found)),
         calls=tuple(_calls(story)),
         receipts=tuple(_receipts(story)),
@@ -43,6 +49,7 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float]) ->
         handoffs=tuple(_handoffs(story)),
         approvals=tuple(_approvals(story)),
         spend={kind: amount for kind, amount in sorted(spend.items()) if amount},
+        trust=next(filter(None, (trust_words(one.promote) for one in guards)), trust),
         lost=tuple(found.lost),
     )
 
@@ -175,6 +182,7 @@ def _handoffs(story: Story) -> Iterator[told.HandoffFacts]:
             state=item.state.value,
             taken_by=item.taken_by,
             commands=_commands(story, item.reason),
+            because=because(item.evidence),
         )
 
 

@@ -8,11 +8,36 @@ from collections.abc import Iterable, Sequence
 from becket.app.report.plain import harmless, spaced
 
 GOOD = frozenset(
-    {"green", "completed", "completed_dry_run", "done", "proven", "crossed", "approved", "used", "changed"}
+    {
+        "green",
+        "completed",
+        "completed_dry_run",
+        "done",
+        "proven",
+        "crossed",
+        "approved",
+        "used",
+        "changed",
+        "holdout_passed",
+    }
 )
-BAD = frozenset({"red", "failed", "refused", "not_proven", "not_crossed", "denied", "crashed", "model_error"})
+BAD = frozenset(
+    {"red", "failed", "refused", "not_proven", "not_crossed", "denied", "crashed", "model_error", "holdout_failed"}
+)
 UNSURE = frozenset(
-    {"undecided", "unknown", "cross_undecided", "ready_for_handoff", "waiting", "open", "taken", "asked", "retrying"}
+    {
+        "undecided",
+        "unknown",
+        "cross_undecided",
+        "ready_for_handoff",
+        "waiting",
+        "open",
+        "taken",
+        "asked",
+        "retrying",
+        "powerful",
+        "holdout_nothing",
+    }
 )
 
 LONGEST = 500

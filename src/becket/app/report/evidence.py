@@ -17,6 +17,7 @@ from becket.contract.receipt import StoredReceipt
 from becket.contract.run import Step, StepState
 
 VERDICT, SUMMARY, CULPRIT, GUARD, PATCH = ".verdict.json", ".summary.txt", "culprit.json", "guard.json", ".patch"
+HOLD_OUTS = ("holdout_passed", "holdout_failed", "holdout_nothing")
 LARGEST = 8_000_000
 LONGEST_SUMMARY = 12_000
 
@@ -203,15 +204,38 @@ def culprits(found: Evidence) -> Iterator[told.CulpritFacts]:
 
 
 def guards(found: Evidence) -> Iterator[told.GuardFacts]:
+    """A run that waits looks at the same candidate again and again: what it finds each time is told once."""
+    seen: set[tuple[str, str]] = set()
     for step in found.done():
-        made = found.document(found.artifact(step, GUARD), "the guard")
-        if made:
-            yield told.GuardFacts(
-                iteration=step.iteration,
-                says=", ".join(condition.ref for condition in step.conditions),
-                refusals=tuple(_remark(one, "fix") for one in made.get("refusals", ())),
-                notes=tuple(_remark(one, "shown") for one in made.get("notes", ())),
-            )
+        digest, says = found.artifact(step, GUARD), ", ".join(condition.ref for condition in step.conditions)
+        made = found.document(digest, "the guard")
+        if made and (digest, says) not in seen:
+            seen.add((digest, says))
+            yield _guard(step.iteration, says, made)
+
+
+def _guard(iteration: int, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
+    reading = made.get("reading") or {}
+    return told.GuardFacts(
+        iteration=iteration,
+        says=says,
+        refusals=tuple(_remark(one, "fix") for one in made.get("refusals", ())),
+        change_class=str(reading.get("kind", "")),
+        findings=tuple(_finding(one) for one in reading.get("findings", ())),
+        promote=str(made.get("promote", "")),
+    )
+
+
+def _finding(one: Mapping[str, Json]) -> told.FindingFacts:
+    texts = {name: str(one.get(name, "")) for name in ("kind", "power", "path", "message", "shown")}
+    return told.FindingFacts(line=int(one.get("line", 0)), **texts)
+
+
+def hold_outs(found: Evidence) -> Iterator[told.HoldOutFacts]:
+    for step in found.done():
+        for item in step.conditions:
+            if item.name in HOLD_OUTS:
+                yield told.HoldOutFacts(iteration=step.iteration, says=item.name, evidence=item.evidence)
 
 
 def _remark(one: Mapping[str, Json], more: str) -> told.RemarkFacts:

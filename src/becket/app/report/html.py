@@ -29,8 +29,10 @@ from becket.app.report.elements import (
 )
 from becket.app.report.plain import (
     CLAIM,
+    class_words,
     counted,
     dollars,
+    finding_words,
     headline,
     is_proven,
     moment,
@@ -50,6 +52,7 @@ from becket.app.report.plain import (
 UNFINISHED = frozenset({"queued", "running", "waiting"})
 UNSETTLED = frozenset({"open", "taken"})
 MOST_FILES = 200
+OPEN_FINDINGS, MOST_FINDINGS = 10, 50
 OPEN_LINES = 150
 """Of diffs: beyond these, files are folded."""
 
@@ -97,6 +100,8 @@ def _head(report: told.Report) -> Iterator[str]:
         yield f"<p>{text(run.goal)}</p>"
     if run.status in UNFINISHED:
         yield note(f"It has not ended: this is how it stood at {moment(report.made_at)}.")
+    if report.trust:
+        yield note(text(report.trust))
     for line in report.lost:
         yield f'<p class="note bad">{text(line)}</p>'
     tiles = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _tiles(report))
@@ -142,6 +147,7 @@ def _people(report: told.Report) -> Iterator[str]:
         taken = f", taken by {text(item.taken_by)}" if item.taken_by else ""
         yield f"<h3>Handoff to {text(item.owner)} {pill(item.state)}</h3>"
         yield f"<p>{text(spaced(item.reason))}, {code(item.handoff_id)}{taken}</p>"
+        yield listed(text(why) for why in item.because)
         yield note(f"<strong>Next:</strong> {text(item.next_step)}", urgent=item.state in UNSETTLED)
         take = (f"becket handoffs take {item.handoff_id}",) if item.state == "open" else ()
         if take or item.commands:
@@ -260,12 +266,29 @@ def _gate_step(step: told.GateStepFacts) -> tuple[str, ...]:
 
 def _guard(report: told.Report) -> Iterator[str]:
     for guard in report.guards:
-        count = f"{counted(len(guard.refusals), 'refusal')}, {counted(len(guard.notes), 'note')}"
+        count = counted(len(guard.refusals), "refusal")
         yield f"<p>{text(guard.says)}: {count}</p>"
+        if guard.change_class:
+            yield f"<p>{pill(guard.change_class)} {text(class_words(guard.change_class).partition(': ')[2])}</p>"
+        yield from _findings(guard.findings)
         rows = [(pill("refused"), *_remark(one)) for one in guard.refusals]
-        rows += [("to look at", *_remark(one)) for one in guard.notes]
         if rows:
             yield table(("verdict", "where", "rule", "what", "more"), rows)
+
+
+def _findings(found: tuple[told.FindingFacts, ...]) -> Iterator[str]:
+    lines = [f"{text(finding_words(one))}{below(one.shown)}" for one in found[:MOST_FINDINGS]]
+    yield listed(lines[:OPEN_FINDINGS])
+    if folded := lines[OPEN_FINDINGS:]:
+        more = len(found) - MOST_FINDINGS
+        folded += [f"and {counted(more, 'more line')}"] if more > 0 else []
+        yield fold(counted(len(found) - OPEN_FINDINGS, "more line"), listed(folded))
+
+
+def _hold_outs(report: told.Report) -> Iterator[str]:
+    for one in report.hold_outs:
+        yield f"<p>{pill(one.says)}</p>"
+        yield fact_list((name, text(value)) for name, value in pairs(one.evidence))
 
 
 def _remark(one: told.RemarkFacts) -> tuple[str, str, str, str]:
@@ -358,6 +381,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = 
     ("change", "Change", _change),
     ("gates", "Gates", _gates),
     ("guard", "Guard", _guard),
+    ("hold-out", "Hold-out proof", _hold_outs),
     ("calls", "Calls of agents", _calls),
     ("claims", "What the agent said", _claims),
     ("effects", "Effects", _effects),

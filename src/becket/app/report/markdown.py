@@ -9,8 +9,10 @@ from becket.app.report import model as told
 from becket.app.report.plain import (
     CLAIM,
     call_end,
+    class_words,
     counted,
     dollars,
+    finding_words,
     harmless,
     headline,
     moment,
@@ -28,6 +30,7 @@ from becket.app.report.plain import (
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~&]|(?<!\w)_|_(?!\w)|\A[-+#=])")
 MOST_DIFF_LINES = 400
+MOST_FINDINGS = 50
 
 
 def markdown_of(report: told.Report) -> str:
@@ -39,6 +42,7 @@ def markdown_of(report: told.Report) -> str:
         *_changes(report),
         *_culprits(report),
         *_guards(report),
+        *_hold_outs(report),
         *_calls(report),
         *_claims(report),
         *_people(report),
@@ -100,6 +104,8 @@ def _head(report: told.Report) -> Iterator[str]:
     if run.dry_run:
         facts.append(("dry run", "yes: nothing left this machine"))
     yield "\n".join(f"- **{name}**: {value}" for name, value in facts)
+    if report.trust:
+        yield f"> {plain(report.trust)}"
     if report.lost:
         yield "\n".join(f"> {plain(line)}" for line in report.lost)
 
@@ -190,12 +196,27 @@ def _guards(report: told.Report) -> Iterator[str]:
     if report.guards:
         yield "## Guard"
     for guard in report.guards:
-        yield f"{plain(guard.says)}: {counted(len(guard.refusals), 'refusal')}, {counted(len(guard.notes), 'note')}"
-        for title, remarks in (("Refused", guard.refusals), ("To look at", guard.notes)):
-            yield "\n".join(
-                f"- {title}: {code(place(one))} {plain(one.rule)}: {plain(one.message)} ({plain(one.more)})"
-                for one in remarks
-            )
+        yield f"{plain(guard.says)}: {counted(len(guard.refusals), 'refusal')}"
+        yield plain(class_words(guard.change_class))
+        yield "\n".join(_finding(one) for one in guard.findings[:MOST_FINDINGS])
+        if (more := len(guard.findings) - MOST_FINDINGS) > 0:
+            yield f"and {counted(more, 'more line')}"
+        yield "\n".join(
+            f"- Refused: {code(place(one))} {plain(one.rule)}: {plain(one.message)} ({plain(one.more)})"
+            for one in guard.refusals
+        )
+
+
+def _finding(one: told.FindingFacts) -> str:
+    return f"- {plain(finding_words(one))}" + (f" {code(one.shown)}" if one.shown else "")
+
+
+def _hold_outs(report: told.Report) -> Iterator[str]:
+    if report.hold_outs:
+        yield "## Hold-out proof"
+    for one in report.hold_outs:
+        yield f"**{plain(spaced(one.says))}**"
+        yield "\n".join(f"- {plain(name)}: {plain(value)}" for name, value in pairs(one.evidence))
 
 
 def _calls(report: told.Report) -> Iterator[str]:
@@ -233,6 +254,7 @@ def _people(report: told.Report) -> Iterator[str]:
         taken = f", taken by {plain(item.taken_by)}" if item.taken_by else ""
         yield f"## Handoff to {plain(item.owner)}"
         yield f"{code(item.handoff_id)}, {plain(item.state)}{taken}: {plain(spaced(item.reason))}"
+        yield "\n".join(f"- {plain(why)}" for why in item.because)
         yield f"Next: {plain(item.next_step, 2000)}"
         if item.commands:
             yield fenced("\n".join(item.commands), "sh")

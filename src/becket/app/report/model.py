@@ -174,11 +174,36 @@ class RemarkFacts(Record):
     more: str  # a refusal's way out, a note's line
 
 
+class FindingFacts(Record):
+    """A line that raised the class of a change."""
+
+    kind: str
+    power: str
+    path: str
+    line: int
+    message: str
+    shown: str
+
+
 class GuardFacts(Record):
+    """`change_class` is what the change newly can do, `findings` are the lines that made it so; `promote` is how far
+    classes were trusted.
+    """
+
     iteration: int
     says: str
     refusals: tuple[RemarkFacts, ...]
-    notes: tuple[RemarkFacts, ...]
+    change_class: str = ""
+    findings: tuple[FindingFacts, ...] = ()
+    promote: str = ""
+
+
+class HoldOutFacts(Record):
+    """What checks that the repairing agent never saw say about its change."""
+
+    iteration: int
+    says: str
+    evidence: dict[str, Json]
 
 
 class Claim(Record):
@@ -247,6 +272,7 @@ class HandoffFacts(Record):
     state: str
     taken_by: str | None
     commands: tuple[str, ...]
+    because: tuple[str, ...] = ()  # what speaks against going on by itself, in plain words
 
 
 class ApprovalFacts(Record):
@@ -271,6 +297,7 @@ class Report(Record):
     changes: tuple[ChangeFacts, ...] = ()
     culprits: tuple[CulpritFacts, ...] = ()
     guards: tuple[GuardFacts, ...] = ()
+    hold_outs: tuple[HoldOutFacts, ...] = ()
     claims: tuple[Claim, ...] = ()
     calls: tuple[CallFacts, ...] = ()
     receipts: tuple[ReceiptFacts, ...] = ()
@@ -278,4 +305,5 @@ class Report(Record):
     handoffs: tuple[HandoffFacts, ...] = ()
     approvals: tuple[ApprovalFacts, ...] = ()
     spend: dict[str, float] = Field(default_factory=dict)
+    trust: str = ""  # said where every class of change is promoted by the tests alone
     lost: tuple[str, ...] = ()  # evidence that is gone or was changed, so that nothing is told from it

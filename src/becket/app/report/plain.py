@@ -25,6 +25,12 @@ HEADLINES = {
     "running": "At work",
     "queued": "Queued",
 }
+CLASSES = {
+    "plain": "nothing but logic, of what its files already used",
+    "ordinary": "new, but it only computes: by itself it is promoted only with a hold-out proof",
+    "powerful": "it can look around or reach out, or cannot be read: a person decides",
+}
+"""What the classes of changes mean."""
 CLAIM = "A claim: it was not believed and proves nothing. What counts is what the runtime found."
 
 
@@ -97,6 +103,16 @@ def pairs(found: Mapping[str, Json]) -> list[tuple[str, str]]:
     ]
 
 
+def because(evidence: Mapping[str, Json]) -> tuple[str, ...]:
+    """What a handoff's evidence says in words: why, the lines that made a change's class, and what was refused."""
+    found = (*_list(evidence.get("findings")), *_list(evidence.get("against")))
+    return tuple(str(one) for one in (evidence.get("why"), *found) if one)
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
 def whole_change(change: told.ChangeFacts) -> str:
     return f"git diff {short(change.parent)} {short(change.commit)}"
 
@@ -126,5 +142,14 @@ def tests_words(step: told.GateStepFacts) -> str:
     return f"{step.tests_run}{failing}"
 
 
-def place(remark: told.RemarkFacts) -> str:
+def class_words(kind: str) -> str:
+    return f"{kind}: {CLASSES[kind]}" if kind in CLASSES else kind
+
+
+def finding_words(one: told.FindingFacts) -> str:
+    """`ordinary: adds a new function: gcd.py:9`."""
+    return one_line(f"{one.kind}: {one.message}: {place(one)}")
+
+
+def place(remark: told.RemarkFacts | told.FindingFacts) -> str:
     return harmless(f"{remark.path}:{remark.line}" if remark.line else remark.path)

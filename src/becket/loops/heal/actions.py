@@ -35,14 +35,19 @@ class PlanParams(Record):
 async def plan(context: ActionContext, params: PlanParams) -> Result:
     """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
     made = context.outputs.get(context.step_id, {})
-    last = context.conditions.get("candidate.none")
-    vain = int(made.get("vain", 0))
-    if last is not None and str(last.evidence.get("why", "")).startswith(tuple(f"the agent: {each}:" for each in VAIN)):
-        vain += 1
+    vain = int(made.get("vain", 0)) + _in_vain(context)
     name, why = _choice(context, params, vain)
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
     failing = _evidence(context, "base.code_red").get("failing", [])
     return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+
+
+def _in_vain(context: ActionContext) -> int:
+    """An agent that leaves it at that after the guard's words does as it was told: a person decides."""
+    why = str(_evidence(context, "candidate.none").get("why", ""))
+    if why.startswith("the agent: nothing_done:") and _told_by_guard(context):
+        return MOST_VAIN
+    return int(why.startswith(tuple(f"the agent: {each}:" for each in VAIN)))
 
 
 def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
@@ -71,12 +76,19 @@ async def way(context: ActionContext, params: WayParams) -> Result:
     name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
     if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
         name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
+    if name == "promote" and not _tests_tied(context):
+        name, why = "propose", "proven, but no failing test can be tied to a file of the repository"
     evidence: dict[str, Json] = {"why": why}
     said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
     # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
     promotes = name == "promote" and not context.run.dry_run
     proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
     return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
+
+
+def _tests_tied(context: ActionContext) -> bool:
+    """Where nobody can tell in which files the tests are, the guard cannot tell whether they were changed."""
+    return bool(_evidence(context, "candidate.guard_ok").get("tests_tied", True))
 
 
 def _below(autonomy: Autonomy) -> str:
@@ -106,7 +118,8 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
     if has("base.fast_undecided") or has("base.slow_undecided"):
         return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
     if has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
-        return _ends(outputs, "fix_exhausted", _evidence(context, "plan.nothing") or _evidence(context, "plan.revert"))
+        why = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
+        return _ends(outputs, "fix_exhausted", {**why, "against": _told_by_guard(context)})
     return Result(outputs=outputs, note="not settled yet")
 
 
@@ -138,6 +151,11 @@ async def _proven(context: ActionContext, params: SettleParams, sha: str, more: 
 
 def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Result:
     return Result(outputs=outputs, conditions=(Condition(name=name, group=ENDS, evidence=evidence),))
+
+
+def _told_by_guard(context: ActionContext) -> list[Json]:
+    """Why the guard sent an agent's change back, if it did."""
+    return list(context.outputs.get("guard", {}).get("sent_back", []))
 
 
 def _evidence(context: ActionContext, ref: str) -> dict[str, Json]:

@@ -6,6 +6,7 @@ import secrets
 from importlib.resources import files
 
 from becket.actions.fix import fixer_of
+from becket.actions.side import side_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.project import Projects
@@ -16,6 +17,11 @@ from becket.verifiers.guard.briefing import rules_in_words
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
 SKILLS = ("test-driven-development", "verify-before-complete")
 """Built-in skills that are written for this work."""
+SENT_BACK = """\
+The guard did not let an earlier try through. It names each place, with the rule it breaks or the power it adds:
+{}
+Make the repair without these. If it needs one of them, leave it, and say in your last message which one and why: a
+person decides. The same change again is not sent back a second time."""
 
 
 class BriefParams(Record):
@@ -28,6 +34,7 @@ class BriefParams(Record):
     summaries: tuple[str, ...]
     commits: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
     culprit: str = ""
     culprit_subject: str = ""
     diff: str = ""
@@ -47,7 +54,7 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
         "before": await _before(context, fence),
         "gates": "\n".join(steps),
         "skills": _skills(context),
-        "rules": rules_in_words(config),
+        "rules": rules_in_words(config, await side_of(context, params.base, params.verdicts)),
     }
     template = (files(__package__) / "prompts" / "fix.md").read_text("utf-8")
     text = fill(template, known.__getitem__)
@@ -89,15 +96,20 @@ async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> s
 
 
 async def _before(context: ActionContext, fence: str) -> str:
-    """Why the last try did not count: the guard's refusals, the crossing, the candidate's own gates."""
+    """Why earlier tries did not count: the guard's words, the crossing, the candidate's own gates."""
     told = context.outputs
+    guard = _sent_back([str(words) for words in told.get("guard", {}).get("sent_back", [])], fence)
     parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
     digests = [str(told.get(step, {}).get("summary") or "") for step in ("cf", "cs")]
     parts += [await _text(context, digest) for digest in digests]
     text = "\n".join(part for part in parts if part.strip())
-    if not text:
-        return ""
-    return "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT)
+    failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""
+    return "\n\n".join(part for part in (guard, failed) if part)
+
+
+def _sent_back(words: list[str], fence: str) -> str:
+    """Whole in the fence: the guard's words name files and quote lines that an agent wrote."""
+    return SENT_BACK.format(fenced("\n".join(words), fence, FEEDBACK_LIMIT)) if words else ""
 
 
 def fenced(text: str, fence: str, limit: int) -> str:

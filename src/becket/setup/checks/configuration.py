@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from becket.contract.config import COMMITTED_KEYS, Config
 from becket.contract.errors import InvalidDocument
+from becket.contract.trust import trust_words
 from becket.setup import words
 from becket.setup.facts import Diagnosis, Exam, Level
 from becket.setup.shell import cannot_fail
@@ -92,6 +93,18 @@ def handoff_to(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="people", level=Level.warn, what=words.NO_HANDOFF, mend=mend, where=FILE)
     else:
         yield Diagnosis(name="people", level=Level.ok, what=words.HANDOFF_OK.format(name=config.handoff_to))
+
+
+def trust(exam: Exam) -> Iterator[Diagnosis]:
+    """Which classes of changes are promoted by themselves; the widest trust is told in so many words."""
+    config = exam.config
+    if config is None:
+        return
+    if words_of_trust := trust_words(config.guard.promote):
+        where = place_of(exam, "promote: powerful")
+        yield Diagnosis(name="trust", level=Level.warn, what=words_of_trust, mend=words.TRUST_MEND, where=where)
+    else:
+        yield Diagnosis(name="trust", level=Level.ok, what=words.TRUST_OK.format(promote=config.guard.promote))
 
 
 def place_of(exam: Exam, value: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from becket.contract.base import Json
+from becket.contract.base import Json, digest_of
 from becket.contract.candidate import Conflict, Made, Rescued
 from becket.contract.effect import EffectCall, Permit, Seen, demand
 from becket.contract.git import Workspace
@@ -107,6 +107,7 @@ def _changed_file(path: str, before: str | None, after: str | None) -> ChangedFi
         path=path, old_path=path, status=status,
         old_mode="000000" if before is None else "100644", new_mode="000000" if after is None else "100644",
         old_size=len(old), new_size=len(new), old=partial(bytes, old), new=partial(bytes, new),
+        old_id=digest_of(before), new_id=digest_of(after),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -122,6 +122,10 @@ class ModelGit:
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
         text = await self.read_file(revision, path)
         return None if text is None else text.encode()
+
+    async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
+        files = {path: text.encode() for path, text in self.commit(await self._sha(commit)).files.items()}
+        return {path: data for path, data in files.items() if path in paths and len(data) <= largest}
 
     async def listing(self, commit: str) -> Mapping[str, str]:
         files = self.commit(await self._sha(commit)).files

@@ -141,9 +141,6 @@ class ModelProjects:
     def hidden(self) -> tuple[Path, ...]:
         return ()
 
-    def readable(self) -> tuple[Path, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class House:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from becket.contract.config import Config
-from becket.verifiers.guard.side import test_side_of
+from becket.verifiers.guard.side import TestSide
 
 _LISTED = 12
 _RULES = """\
@@ -23,18 +23,33 @@ A guard reads your change before it is proven, and refuses it for any of these:
 - Do not add files that hide another module: sitecustomize.py, *.pth, pytest.py, modules named like a library.
 - Do not add secrets, compiled files, binaries, merge markers, invisible characters, or links out of the tree.
 - If a test itself is wrong, leave it, and say which and why in your last message. A person decides.
+What your change newly can do decides how much it must prove:
+- Best is the smallest edit inside existing functions, of names, calls and modules that the file already uses.
+- New functions, classes, constants, source files and imports of modules that only compute need more proof.
+- These go to a person: reading the environment, arguments, clock, files, frames or loaded modules; processes, threads,
+  network, randomness, exit, signals; code or imports made at run time; patching what is not yours; equality, hash or
+  attribute hooks; files that are not source; removing a check. If the repair needs one, say so in your last message.
 """
 
 
-def rules_in_words(config: Config) -> str:
-    """At most 25 lines. `config` is base's: what it protects and limits counts."""
+def rules_in_words(config: Config, side: TestSide) -> str:
+    """At most 32 lines. `config` and `side` are base's: what they protect and limit counts."""
     limits = config.guard
     share, size = f"{limits.max_deleted_share:.0%}", f"{limits.max_file:,}"
     lines = [f"- Do not delete more than {share} of the files, or add one of more than {size} bytes."]
     if limits.protected:
         lines.append(f"- These paths are protected: {_listed(limits.protected)}.")
-    lines.append(f"- These count as tests: {_listed(test_side_of(config).globs)}.")
+    lines.append(f"- These count as tests: {_listed(side.globs)}.")
+    if more := _beyond_globs(side):
+        lines.append(f"- So do these, found beside them: {_listed(more)}.")
     return _RULES + "\n".join(lines) + "\n"
+
+
+def _beyond_globs(side: TestSide) -> list[str]:
+    """Folders as one, and files that lie in none of them."""
+    found = [path for path in sorted(side.found) if not side.declared(path)]
+    folders = {folder for path in found if (folder := side.folder_of(path))}
+    return [*(f"{folder}/" for folder in sorted(folders)), *(path for path in found if not side.folder_of(path))]
 
 
 def _listed(globs: Sequence[str]) -> str:

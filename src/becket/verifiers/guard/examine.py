@@ -20,7 +20,7 @@ _MOST_PER_RULE = 40
 
 
 def examine(
-    change: Change, rules: GuardConfig, test_side: Sequence[str], gate_commands: Sequence[str] = ()
+    change: Change, rules: GuardConfig, side: TestSide, gate_commands: Sequence[str] = ()
 ) -> tuple[Refusal, ...]:
     """Every reason against the change, in the order of the paths; empty if there is none.
 
@@ -28,7 +28,6 @@ def examine(
     may approve the change of the tests; any other refusal is a handoff. `gate_commands` are those of base's gates:
     programs and targets of the tree that they run are part of the gate.
     """
-    side = TestSide(test_side)
     found = [
         *judge_protected(change, rules.protected),
         *judge_names(change),

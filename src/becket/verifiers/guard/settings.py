@@ -11,7 +11,7 @@ from becket.verifiers.guard.gates import GatePrograms
 from becket.verifiers.guard.languages.pyshape import parse
 from becket.verifiers.guard.languages.shape import Unreadable
 from becket.verifiers.guard.paths import refused
-from becket.verifiers.guard.side import TestSide
+from becket.verifiers.guard.side import SideReason, TestSide
 
 _WHOLE: tuple[tuple[GuardRule, re.Pattern[str], str], ...] = (
     (GuardRule.gate_definition, re.compile(r"^becket\.ya?ml$|^\.becket/"), words.GATE_CHANGED),
@@ -29,7 +29,7 @@ def judge_settings(change: Change, side: TestSide, programs: GatePrograms) -> It
             yield found
         elif _CONFTEST.search(file.path) or _CONFTEST.search(file.old_path):
             yield from _conftest(file)
-        elif programs.runs(file.old_path) and not side.holds(file.old_path):
+        elif programs.runs(file.old_path) and side.reason(file.old_path) in (None, SideReason.gate):
             yield refused(GuardRule.gate_definition, file.path, words.GATE_PROGRAM_CHANGED)
 
 

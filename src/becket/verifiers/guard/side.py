@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 
 from becket.contract.config import Config
 from becket.verifiers.guard.globs import matches
@@ -42,17 +43,61 @@ _GO_SYSTEM = re.compile(
 )
 
 
+class SideReason(StrEnum):
+    """Why a file belongs to the tests, the most certain first."""
+
+    declared = "declared"  # `test_side` names it, or where nothing is declared, the usual globs do
+    ran = "ran"  # a report names it for a test that ran
+    framework = "framework"  # it imports or calls a test framework
+    gate = "gate"  # a gate runs it by name
+    only_from_tests = "only-from-tests"  # nothing but tests imports or reads it
+    sits_with = "sits-with"  # it lies among tests
+    named = "named"  # a runner would take it by its name
+
+
 class TestSide:
-    """The test side of one repository."""
+    """The test side of one repository.
+
+    `found` has a reason for each file of base that was looked at beyond the globs, `folders` are those in which a new
+    file would sit with tests, `known` are all paths of base: of those the reasons alone decide.
+    """
 
     __test__ = False
 
-    def __init__(self, globs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        globs: Sequence[str],
+        found: Mapping[str, SideReason] = {},
+        folders: Collection[str] = (),
+        known: Collection[str] = (),
+    ) -> None:
         self._globs = tuple(globs)
+        self._found = found
+        self._folders = frozenset(folders)
+        self._known = known
 
     @property
     def globs(self) -> tuple[str, ...]:
         return self._globs
+
+    @property
+    def found(self) -> Mapping[str, SideReason]:
+        """Every file of base that belongs to the tests; empty where nobody looked."""
+        return self._found
+
+    @property
+    def folders(self) -> frozenset[str]:
+        return self._folders
+
+    def reason(self, path: str) -> SideReason | None:
+        """Why it belongs to the tests; None if it does not. Answers for paths that are new in a candidate too."""
+        if self.declared(path):
+            return SideReason.declared
+        if (found := self._found.get(path)) is not None:
+            return found
+        if path not in self._known and self.folder_of(path):
+            return SideReason.sits_with
+        return SideReason.named if named_like_a_test(path) else None
 
     def declared(self, path: str) -> bool:
         """Is it in `test_side`?"""
@@ -61,14 +106,20 @@ class TestSide:
     def belongs(self, path: str) -> bool:
         """Does the crossing proof put the parent's version back? All that the guard holds for tests, but for Python
         files that are only named so: they may be the source that was repaired."""
-        return self.declared(path) or (self.holds(path) and not self.only_by_name(path))
+        return self.holds(path) and not self.only_by_name(path)
 
     def only_by_name(self, path: str) -> bool:
-        """Named like a test, but not declared, although others are: `ab_test.py` may be source."""
-        return bool(self._globs) and not self.declared(path) and path.endswith(".py")
+        """Named like a test, but not declared, although others are, nor found: `ab_test.py` may be source."""
+        return bool(self._globs) and path.endswith(".py") and self.reason(path) in (SideReason.named, None)
 
     def holds(self, path: str) -> bool:
-        return self.declared(path) or _TEST_FILE.search(path) is not None
+        return self.reason(path) is not None
+
+    def folder_of(self, path: str) -> str:
+        """The outermost folder above it that is all tests'; empty if there is none."""
+        parts = path.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts)))
+        return next((folder for folder in above if folder in self._folders), "")
 
 
 def test_side_of(config: Config) -> TestSide:
@@ -77,6 +128,10 @@ def test_side_of(config: Config) -> TestSide:
 
 
 test_side_of.__test__ = False  # type: ignore[attr-defined]  # its name would make pytest collect it
+
+
+def named_like_a_test(path: str) -> bool:
+    return _TEST_FILE.search(path) is not None
 
 
 def would_run(path: str) -> bool:

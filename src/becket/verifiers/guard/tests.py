@@ -14,7 +14,7 @@ from becket.verifiers.guard.growth import has_only_grown, tables_in
 from becket.verifiers.guard.languages import language_of, tongue_for
 from becket.verifiers.guard.languages.shape import Case, Outline, Tongue, Unreadable
 from becket.verifiers.guard.moves import Place, same_surroundings
-from becket.verifiers.guard.side import TestSide, would_run
+from becket.verifiers.guard.side import SideReason, TestSide, would_run
 from becket.verifiers.guard.support import compare_support, judge_new_file, judge_new_tests
 from becket.verifiers.guard.weakening import Difference, describe
 
@@ -33,8 +33,8 @@ class _File:
 
     file: ChangedFile
     tongue: Tongue
-    was_declared: bool  # in `test_side`, by its old path
-    is_declared: bool
+    was_side: bool  # of the tests by more than its name, by its old path
+    is_side: bool
     old: Outline = field(default_factory=Outline)
     new: Outline = field(default_factory=Outline)
     lost: list[Case] = field(default_factory=list)
@@ -79,6 +79,10 @@ def _on_side(file: ChangedFile, side: TestSide) -> bool:
     return side.holds(file.path) or side.holds(file.old_path)
 
 
+def _surely(side: TestSide, path: str) -> bool:
+    return side.reason(path) not in (None, SideReason.named)
+
+
 def _opened(file: ChangedFile, side: TestSide) -> _File | None:
     """None for what holds no tests that we could read."""
     tongue = tongue_for(file.old_path)
@@ -88,7 +92,7 @@ def _opened(file: ChangedFile, side: TestSide) -> _File | None:
         return _opened_source(file, tongue)
     if max(file.old_size, file.new_size) > _LARGEST_PARSED:
         raise Unreadable("too large to be parsed")
-    opened = _File(file, tongue, side.declared(file.old_path), side.declared(file.path))
+    opened = _File(file, tongue, _surely(side, file.old_path), _surely(side, file.path))
     opened.old = tongue.read(file.old()) if file.in_base else Outline()
     if file.in_candidate and language_of(file.path) == language_of(file.old_path):
         opened.new = opened.old if file.same else tongue.read(file.new())
@@ -105,7 +109,7 @@ def _opened_source(file: ChangedFile, tongue: Tongue) -> _File | None:
     old = file.old()
     if not tongue.may_have_changed(old, file.new()):
         return None
-    opened = _File(file, tongue, was_declared=False, is_declared=False)
+    opened = _File(file, tongue, was_side=False, is_side=False)
     opened.old = tongue.embedded(old)
     if opened.old.cases or opened.old.parts:
         opened.new = tongue.embedded(file.new()) if file.in_candidate else Outline()
@@ -129,7 +133,7 @@ def _arrivals(files: Sequence[_File]) -> dict[int, list[_Arrived]]:
             if case.name in known or not case.runs:
                 continue
             with contextlib.suppress(Unreadable, RecursionError):
-                found[case.shape.digest].append(_Arrived(Place(item.file.path, item.new, case), item.is_declared))
+                found[case.shape.digest].append(_Arrived(Place(item.file.path, item.new, case), item.is_side))
     return found
 
 
@@ -143,7 +147,7 @@ def _or_as_text(item: _File, side: TestSide, judge: Callable[[_File], Iterable[R
 
 def _same_names(item: _File) -> Iterator[Refusal]:
     """Compare tests that kept their names; remember which went."""
-    moved_away = not _runs_at(item, item.file.path, declared=item.is_declared)
+    moved_away = not _runs_at(item, item.file.path, declared=item.is_side)
     after = {case.name: case for case in item.new.cases}
     before = {case.name: case for case in item.old.cases}
     for name, case in before.items():
@@ -166,7 +170,7 @@ def _runs_at(item: _File, path: str, *, declared: bool) -> bool:
     """Would a test of this file still be run at another path, as far as paths tell?"""
     if path == item.file.old_path:
         return True
-    return (would_run(path) or not would_run(item.file.old_path)) and (declared or not item.was_declared)
+    return (would_run(path) or not would_run(item.file.old_path)) and (declared or not item.was_side)
 
 
 def _gone(item: _File, arrived: dict[int, list[_Arrived]]) -> Iterator[Refusal]:
@@ -209,7 +213,7 @@ def _around(item: _File) -> Iterator[Refusal]:
         yield from (_refused(item, found) for found in judge_new_tests(come, item.tongue, item.file.new()))
         if item.file.status is ChangeStatus.renamed and not item.old.cases and _left_folder(item.file):
             yield _refused(item, Difference(GuardRule.test_support_changed, 0, words.SUPPORT_MOVED))
-    elif not item.old.cases and item.was_declared:
+    elif not item.old.cases and item.was_side:
         yield _refused(item, Difference(GuardRule.test_support_changed, 0, words.SUPPORT_DELETED))
 
 

@@ -41,6 +41,7 @@ class Draft:
     line: int | None = None
     excerpt: str = ""
     group: bool = False
+    defined_in: str | None = None
 
 
 class CaseBook:
@@ -88,6 +89,7 @@ def _case(draft: Draft) -> TestCase:
         line=draft.line,
         excerpt=clean(draft.excerpt).strip("\n") if draft.outcome.bad else "",
         group=draft.group,
+        defined_in=clean(draft.defined_in) if draft.defined_in else None,
     )
 
 

@@ -56,6 +56,7 @@ def _draft(case: XmlCase, tree: Tree, folder: str) -> Draft:
     verdict = case.first("error", "failure") or case.first("skipped", "flakyFailure", "flakyError")
     text = _text_of(case, verdict)
     name, place = _identity(case, tree, folder)
+    own = place.file if place else None
     if outcome.bad:
         place = _failure_place(text, case.attributes.get("classname", ""), tree) or place
     return Draft(
@@ -67,6 +68,7 @@ def _draft(case: XmlCase, tree: Tree, folder: str) -> Draft:
         file=place.file if place else None,
         line=place.line if place else None,
         excerpt=text,
+        defined_in=own,
     )
 
 

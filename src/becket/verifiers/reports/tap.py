@@ -184,13 +184,10 @@ def _add(points: list[_Point], path: tuple[str, ...], tree: Tree, book: CaseBook
 
 def _draft(point: _Point, name: str, tree: Tree) -> Draft:
     found = diagnostics(point.yaml)
+    own = place_of(found, tree)
     outcome = _outcome(point, found.get("failureType", ""))
     text = "\n".join(point.yaml or point.notes)
-    place = (
-        (find_place(found.get("stack", "") or "\n".join(point.notes), tree) or place_of(found, tree))
-        if outcome.bad
-        else None
-    )
+    place = (find_place(found.get("stack", "") or "\n".join(point.notes), tree) or own) if outcome.bad else None
     message = found.get("error") or found.get("message") or found.get("diff") or "\n".join(point.notes[:6])
     return Draft(
         id=name,
@@ -201,6 +198,7 @@ def _draft(point: _Point, name: str, tree: Tree) -> Draft:
         line=place.line if place else None,
         excerpt=text,
         group=bool(point.children) or found.get("type") == "suite",
+        defined_in=own.file if own and found.get("location") else None,
     )
 
 

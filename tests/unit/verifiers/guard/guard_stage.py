@@ -9,6 +9,7 @@ from functools import partial
 from becket.contract.config import GuardConfig
 from becket.contract.guard import SYMLINK, Change, ChangedFile, ChangeStatus, Refusal
 from becket.verifiers.guard.examine import examine
+from becket.verifiers.guard.side import TestSide
 
 TEST_SIDE = (
     "tests/**",
@@ -166,7 +167,7 @@ def honest(name: str, *edits: Edit, renames: Mapping[str, str] | None = None) ->
 
 
 def judged(change: Change, config: GuardConfig | None = None) -> tuple[Refusal, ...]:
-    return examine(change, config or GuardConfig(protected=PROTECTED), TEST_SIDE, GATES)
+    return examine(change, config or GuardConfig(protected=PROTECTED), TestSide(TEST_SIDE), GATES)
 
 
 def rules_in(refusals: tuple[Refusal, ...]) -> set[str]:

@@ -77,23 +77,24 @@ def test_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "files"),
+    ("command", "files", "targets"),
     [
-        ("./scripts/test.sh --all", {"scripts/test.sh"}),
-        ("bash -eu ci/run && make test lint", {"ci/run"}),
-        ("sh -c 'tools/check.py; true'", {"tools/check.py"}),
-        ("CI=1 ./run.sh | tee log", {"run.sh"}),
-        ("npm run test:unit -- --ci", set()),
-        ("pytest tests/test_a.py -q", set()),
-        ("python -m pytest", set()),
-        ("python app.py --selftest", set()),
-        ("go test ./...", set()),
-        ("echo 'unclosed", set()),
-        ("cd web\nyarn test", set()),
+        ("./scripts/test.sh --all", {"scripts/test.sh"}, set()),
+        ("bash -eu ci/run && make test lint", {"ci/run"}, {"test", "lint"}),
+        ("sh -c 'tools/check.py; true'", {"tools/check.py"}, set()),
+        ("CI=1 ./run.sh | tee log", {"run.sh"}, set()),
+        ("npm run test:unit -- --ci", set(), {"test:unit"}),
+        ("pytest tests/test_a.py -q", set(), set()),
+        ("python -m pytest", set(), set()),
+        ("python app.py --selftest", set(), set()),
+        ("go test ./...", set(), set()),
+        ("echo 'unclosed", set(), set()),
+        ("cd web\nyarn test", set(), {"test"}),
     ],
 )
-def test_what_gates_run(command: str, files: set[str]) -> None:
-    assert GatePrograms.of([command]).files == files
+def test_what_gates_run(command: str, files: set[str], targets: set[str]) -> None:
+    found = GatePrograms.of([command])
+    assert (set(found.files), set(found.targets)) == (files, targets)
 
 
 SECRETS = [
@@ -181,4 +182,4 @@ def test_many_files_are_as_large_as_one() -> None:
 
 
 def rules_of(old: dict[str, str], new: dict[str, str], limits: GuardConfig) -> set[str]:
-    return {refusal.rule.value for refusal in examine(change_of(tree(old), tree(new)), limits, ())}
+    return {refusal.rule.value for refusal in examine(change_of(tree(old), tree(new)), limits, TestSide(()))}

@@ -11,6 +11,7 @@ from becket.contract.config import GuardConfig
 from becket.contract.guard import Change, GuardRule, Refusal
 from becket.verifiers.guard import words
 from becket.verifiers.guard.examine import examine
+from becket.verifiers.guard.side import TestSide
 
 
 def refusals(*edits: Edit) -> tuple[Refusal, ...]:
@@ -22,7 +23,7 @@ def line_of(text: str, part: str) -> int:
 
 
 def test_no_change_no_refusal() -> None:
-    assert examine(Change((), 10), GuardConfig(), ()) == ()
+    assert examine(Change((), 10), GuardConfig(), TestSide(())) == ()
 
 
 def test_every_rule_has_a_way_out() -> None:
@@ -77,7 +78,7 @@ def test_changes_of_tests_ask_and_others_do_not() -> None:
 def test_without_declared_globs_the_usual_names_are_tests() -> None:
     for path in (PY, GOT, JST, "web/src/clamp.test.ts", JT, "rust/tests/api.rs"):
         change = Deed("", (delete(path),)).change(BASE)
-        found = examine(change, GuardConfig(), ())
+        found = examine(change, GuardConfig(), TestSide(()))
         assert {refusal.rule for refusal in found} == {GuardRule.test_deleted}, path
 
 
@@ -93,7 +94,7 @@ def test_mass_deletion_counts_against_the_tree() -> None:
     """L1: 2,900 files became one."""
     before = tree({f"src/f{number}.py": f"x = {number}\n" for number in range(2900)})
     after = {"src/f0.py": before["src/f0.py"]}
-    (found,) = examine(change_of(before, after), GuardConfig(), ())
+    (found,) = examine(change_of(before, after), GuardConfig(), TestSide(()))
     assert found.rule is GuardRule.mass_deletion
     assert "2899 of 2900" in found.message
 
@@ -102,21 +103,21 @@ def test_mass_deletion_counts_against_the_tree() -> None:
 def test_the_share_that_may_be_deleted_is_the_users(share: float, refused: bool) -> None:
     before = tree({f"f{number}.py": f"x = {number}\n" for number in range(20)})
     after = {path: entry for path, entry in before.items() if path > "f15"}
-    found = examine(change_of(before, after), GuardConfig(max_deleted_share=share), ())
+    found = examine(change_of(before, after), GuardConfig(max_deleted_share=share), TestSide(()))
     assert bool(found) is refused
 
 
 def test_the_largest_file_is_the_users() -> None:
     change = change_of(tree({"a": "1"}), tree({"a": "1", "b.csv": "1" * 2000}))
-    assert examine(change, GuardConfig(max_file=2000), ()) == ()
-    (found,) = examine(change, GuardConfig(max_file=1999), ())
+    assert examine(change, GuardConfig(max_file=2000), TestSide(())) == ()
+    (found,) = examine(change, GuardConfig(max_file=1999), TestSide(()))
     assert (found.rule, found.path) == (GuardRule.large_file, "b.csv")
 
 
 def test_a_flood_of_refusals_is_cut_and_says_so() -> None:
     before = tree({f"tests/test_{number}.py": f"def test_it():\n    assert {number}\n" for number in range(100)})
     after = {path: tree({path: "def test_it():\n    pass\n"})[path] for path in before}
-    found = examine(change_of(before, after), GuardConfig(), ("tests/**",))
+    found = examine(change_of(before, after), GuardConfig(), TestSide(("tests/**",)))
     assert len(found) == 41
     assert "60 more" in found[-1].message
     assert all(refusal.asks for refusal in found)

@@ -10,6 +10,7 @@ import pytest
 from becket.contract.config import Config
 from becket.verifiers.guard.briefing import rules_in_words
 from becket.verifiers.guard.failing import places_of
+from becket.verifiers.guard.found.find import find_test_side
 from becket.verifiers.guard.gates import GatePrograms
 from becket.verifiers.guard.side import test_side_of as side_of
 
@@ -42,6 +43,9 @@ SOURCE = (
     "src/main/java/app/A.java",
     "README.md",
 )
+
+
+READ = {"checks/test_a.py": b"open('cases/a.json')", "tests.py": b"import unittest\n"}.get
 
 
 def config(**more: object) -> Config:
@@ -79,11 +83,24 @@ def test_a_python_file_only_named_like_a_test_may_be_the_source_that_was_repaire
 
 def test_the_briefing_is_short_and_names_what_is_protected() -> None:
     """L21: an honest agent can comply with what it was told."""
-    told = rules_in_words(config(guard={"protected": [f"p{n}/**" for n in range(30)]}, test_side=["checks/**"]))
+    rules = config(guard={"protected": [f"p{n}/**" for n in range(30)]}, test_side=["checks/**"])
+    told = rules_in_words(
+        rules, find_test_side(["checks/test_a.py", "cases/a.json", "tests.py"], rules.test_side, READ)
+    )
     lines = told.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 240
-    for words in ("conftest.py", "lock files", "p0/**", "and 18 more", "checks/**", "20%", "5,000,000"):
+    for words in (
+        "conftest.py",
+        "lock files",
+        "p0/**",
+        "and 18 more",
+        "checks/**",
+        "20%",
+        "5,000,000",
+        "cases/",
+        "tests.py",
+    ):
         assert words in told
 
 
@@ -135,8 +152,8 @@ def test_each_place_is_told_once_and_not_too_many_are_looked_for() -> None:
         ("pytest -c ci/pytest.ini", {"ci/pytest.ini"}),
         ("mypy --config-file=ci/mypy.ini src", {"ci/mypy.ini"}),
         ("pytest -p ci.plugin tests", {"ci/plugin.py"}),
-        ("ruff check --config pyproject.toml src/a.py", {"pyproject.toml"}),
-        ("cargo test --manifest-path rust/Cargo.toml", {"rust/Cargo.toml"}),
+        ("ruff check --config pyproject.toml src/a.py", set()),
+        ("cargo test --manifest-path rust/Cargo.toml", set()),
     ],
 )
 def test_what_a_gate_is_given_is_part_of_it(command: str, files: set[str]) -> None:

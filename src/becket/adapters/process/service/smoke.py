@@ -11,6 +11,7 @@ from becket.adapters.process.service.environment import read_env_file
 from becket.adapters.process.service.shared import copy_shared
 from becket.contract.config import ServiceConfig
 from becket.contract.errors import UsageError
+from becket.contract.git import OBJECTS
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Network, Processes
 from becket.contract.service import MARKER, Smoked
 
@@ -18,7 +19,7 @@ _TAIL = 2000
 
 
 class ContainedSmokes:
-    """`hidden` and `readable` are as for every contained child; `root` is the person's work tree."""
+    """`hidden` is as for every contained child; `root` is the person's work tree. Trees are those of workspaces."""
 
     def __init__(
         self,
@@ -26,13 +27,12 @@ class ContainedSmokes:
         root: Path,
         *,
         hidden: Sequence[Path] = (),
-        readable: Sequence[Path] = (),
         answer_within: float = 30.0,
         build_within: float = 1800.0,
     ) -> None:
         self._processes = processes
         self._root = root
-        self._hidden, self._readable = tuple(hidden), tuple(readable)
+        self._hidden = tuple(hidden)
         self._answer_within, self._build_within = answer_within, build_within
 
     async def build(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
@@ -67,7 +67,7 @@ class ContainedSmokes:
     ) -> ChildSpec:
         return ChildSpec(
             argv=argv, tree=tree, env=env, network=network, timeout=within, output=log, hidden=self._hidden,
-            readable=self._readable,
+            readable=(tree.with_name(OBJECTS),),
         )  # fmt: skip
 
 

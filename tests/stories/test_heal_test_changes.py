@@ -1,0 +1,181 @@
+"""A repair that changes tests: a person is told what the guard found, and one yes counts for exactly that change."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from heal_stage import GOOD, TESTS, HealStage
+
+from becket.contract.errors import UsageError
+from becket.contract.handoff import Approval, ApprovalState
+from becket.contract.run import Run, Status
+from becket.testing.agent import Act, Deed, ScriptedAgent, writes
+
+TOLERANT = TESTS.replace("assert add(2, 3) == 5", "assert add(2, 3) in (5, 6)")
+
+
+def repairs_and_changes_tests(tree: Path) -> None:
+    writes("calc.py", GOOD)(tree)
+    writes("tests/test_calc.py", TOLERANT)(tree)
+
+
+def broken(folder: Path, deed: Deed = repairs_and_changes_tests) -> HealStage:
+    stage = HealStage(folder, ScriptedAgent([Act(deed)]))
+    asyncio.run(stage.heal())
+    stage.break_it()
+    return stage
+
+
+async def asked(stage: HealStage) -> tuple[Run, Approval]:
+    run = await stage.heal()
+    assert (run.status, run.waiting_on) == (Status.waiting, ("change.asked",)), (run.reason, run.detail)
+    (approval,) = await stage.world.store.approvals(run.run_id)
+    return run, approval
+
+
+async def answer(stage: HealStage, approval: Approval, approve: bool) -> Run:
+    store = stage.world.store
+    await store.decide_approval(approval.approval_id, approve, "ada", "owner", approval.bound_to, "")
+    await stage.world.settle()
+    return await store.get_run(approval.run_id)
+
+
+def test_the_question_says_rule_file_line_and_what_was_found(tmp_path: Path) -> None:
+    stage = broken(tmp_path)
+    _, approval = asyncio.run(asked(stage))
+    first, *findings = approval.question.split("\n")
+    assert first == "May this repair change the tests?"
+    assert findings[0].startswith("tests/test_calc.py:6 test-")
+    assert findings[-1] == f"See `becket runs show {approval.run_id}`."
+
+
+def test_five_findings_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
+    def changes_many(tree: Path) -> None:
+        repairs_and_changes_tests(tree)
+        for number in range(7):
+            path = tree / f"tests/test_more_{number}.py"
+            path.write_text(path.read_text().replace("== 4", "in (4, 5)"))
+
+    stage = HealStage(tmp_path, ScriptedAgent([Act(changes_many)]))
+    more = "from calc import add\n\n\ndef test_more():\n    assert add(4, 0) == 4\n"
+    stage.world.commit({f"tests/test_more_{number}.py": more for number in range(7)}, "more tests")
+    asyncio.run(stage.heal())
+    stage.break_it()
+    _, approval = asyncio.run(asked(stage))
+    _, *findings, _ = approval.question.split("\n")
+    assert len(findings) == 6
+    assert findings[-1] == "and 3 more"
+
+
+def test_one_yes_lets_the_change_be_proven_and_promoted(tmp_path: Path) -> None:
+    stage = broken(tmp_path)
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        run = await answer(stage, approval, True)
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert stage.git("show", "main:tests/test_calc.py") == TOLERANT.strip()
+
+    asyncio.run(story())
+
+
+def test_a_yes_is_not_asked_for_again_while_main_is_dirty(tmp_path: Path) -> None:
+    """The run looks every half minute; each look is an iteration of its own."""
+    stage = broken(tmp_path)
+    (stage.world.root / "calc.py").write_text("half a thought\n")
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        run = await answer(stage, approval, True)
+        assert run.waiting_on == ("main_dirty",), (run.reason, run.detail)
+        await stage.world.pass_time(31)
+        stage.git("checkout", "--", "calc.py")
+        await stage.world.pass_time(31)
+        run = await stage.world.store.get_run(run.run_id)
+        assert run.status is Status.completed, (run.reason, run.detail)
+        (only,) = await stage.world.store.approvals(run.run_id)
+        assert (only.approval_id, only.state, only.decided_by) == (approval.approval_id, ApprovalState.used, "ada")
+
+    asyncio.run(story())
+
+
+def test_a_yes_stands_for_the_same_change_on_a_main_that_moved(tmp_path: Path) -> None:
+    """The commit is another one; what it changes is the same, byte by byte."""
+    stage = broken(tmp_path)
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        stage.world.commit({"notes.txt": "meanwhile\n"}, "somebody else's work")
+        run = await answer(stage, approval, True)
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert stage.git("show", "main:notes.txt") == "meanwhile"
+        assert len(await stage.world.store.approvals(run.run_id)) == 1
+
+    asyncio.run(story())
+
+
+def test_a_yes_does_not_stand_when_the_tests_themselves_moved_below_it(tmp_path: Path) -> None:
+    """What was approved is a change of that file as it was."""
+    stage = broken(tmp_path)
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        stage.world.commit({"tests/test_calc.py": TESTS + "\n\ndef test_late():\n    assert True\n"}, "a late test")
+        run = await answer(stage, approval, True)
+        assert (run.status, run.waiting_on) == (Status.waiting, ("change.asked",)), (run.reason, run.detail)
+        states = [one.state for one in await stage.world.store.approvals(run.run_id)]
+        assert sorted(states) == [ApprovalState.approved, ApprovalState.asked]
+        assert stage.main() == stage.git("rev-parse", "main")
+
+    asyncio.run(story())
+
+
+def test_a_no_ends_at_a_person_and_stays_a_no(tmp_path: Path) -> None:
+    stage = broken(tmp_path)
+    bad = stage.main()
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        run = await answer(stage, approval, False)
+        assert (run.status, run.reason) == (Status.ready_for_handoff, "change.denied"), run.detail
+        assert stage.main() == bad
+        with pytest.raises(UsageError):
+            await stage.world.store.decide_approval(approval.approval_id, True, "eve", "owner", None, "")
+
+    asyncio.run(story())
+
+
+def test_a_yes_that_was_taken_back_counts_for_nothing(tmp_path: Path) -> None:
+    stage = broken(tmp_path)
+    bad = stage.main()
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        store = stage.world.store
+        await store.decide_approval(approval.approval_id, True, "ada", "owner", None, "")
+        await store.revoke_approval(approval.approval_id, "ada", "on second thoughts")
+        await stage.world.settle()
+        run = await store.get_run(approval.run_id)
+        assert (run.status, run.reason) == (Status.ready_for_handoff, "change.revoked"), run.detail
+        assert stage.main() == bad
+
+    asyncio.run(story())
+
+
+def test_the_question_is_bound_to_the_whole_change_however_long_it_is(tmp_path: Path) -> None:
+    """Two changes that differ only beyond what is shown of a patch are two questions."""
+
+    def long(end: str) -> Deed:
+        def deed(tree: Path) -> None:
+            repairs_and_changes_tests(tree)
+            writes("words.py", "WORDS = '''\n" + "word\n" * 500_000 + f"'''\n# {end}\n")(tree)
+
+        return deed
+
+    hashes = set()
+    for end in ("one", "two"):
+        _, approval = asyncio.run(asked(broken(tmp_path / end, long(end))))
+        hashes.add(approval.bound_to)
+    assert len(hashes) == 2
