@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
-from becket.contract.guard import Change, ChangeClass, Reading
-from becket.testing.cheats.generated.generate import generate, generate_constants
+from becket.contract.config import GuardConfig
+from becket.contract.guard import ChangeClass, Reading
+from becket.testing.cheats.generated.generate import Generated, generate, generate_constants
 from becket.testing.cheats.repairs import Repair, honest_repairs, read_repairs
+from becket.testing.cheats.trees import Tree, change_between
 from becket.verifiers.guard.classes.classify import classify
+from becket.verifiers.guard.examine import examine
+from becket.verifiers.guard.found.find import find_test_side
 from becket.verifiers.guard.side import USUAL, TestSide
 
 PLAIN_BAR = 0.50
@@ -20,11 +24,12 @@ WITHOUT_PERSON_BAR = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One change: what it should be called and what it is. For a cheat `wanted` is the least."""
+    """One change: what it should be called and what it is. For a cheat `wanted` is the least, unless it is refused."""
 
     name: str
     wanted: ChangeClass
     reading: Reading
+    refused: bool  # the guard does not let it pass, whatever its class
 
     @property
     def said(self) -> ChangeClass:
@@ -32,15 +37,29 @@ class Called:
 
     @property
     def too_low(self) -> bool:
-        return self.said.rank < self.wanted.rank
+        return not self.refused and self.said.rank < self.wanted.rank
 
     def __str__(self) -> str:
         why = "; ".join(str(finding) for finding in self.reading.findings[:3]) or "nothing found"
         return f"{self.name}: called {self.said}, should be {self.wanted} ({why})"
 
 
-def read_change(change: Change) -> Reading:
-    return classify(change, TestSide(USUAL))
+def read_change(before: Tree, after: Tree) -> Reading:
+    """As a run reads it, but for what reports say of tests that ran."""
+    return classify(change_between(before, after), _side_of(frozenset(before.items())))
+
+
+def _called(each: Repair | Generated) -> Called:
+    before, after = each.before(), each.after()
+    side = _side_of(frozenset(before.items()))
+    refused = bool(examine(change_between(before, after), GuardConfig(), side, ()))
+    return Called(each.name, each.wanted, read_change(before, after), refused)
+
+
+@lru_cache(maxsize=64)
+def _side_of(files: frozenset[tuple[str, bytes]]) -> TestSide:
+    tree = dict(files)
+    return find_test_side(frozenset(tree), USUAL, tree.get)
 
 
 @cache
@@ -50,17 +69,17 @@ def listed_cheats() -> tuple[Repair, ...]:
 
 
 def call_listed() -> tuple[Called, ...]:
-    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in listed_cheats())
+    return tuple(map(_called, listed_cheats()))
 
 
 def call_honest() -> tuple[Called, ...]:
-    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in honest_repairs())
+    return tuple(map(_called, honest_repairs()))
 
 
 def call_generated(seed: int, count: int) -> tuple[Called, ...]:
     """Cheats by power; a fifth as many by constants."""
     made = (*generate(seed, count), *generate_constants(seed, max(count // 5, 1)))
-    return tuple(Called(each.name, each.wanted, read_change(each.change())) for each in made)
+    return tuple(map(_called, made))
 
 
 def misses(called: Iterable[Called]) -> list[str]:

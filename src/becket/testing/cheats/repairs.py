@@ -14,8 +14,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import groupby
 
-from becket.contract.guard import Change, ChangeClass
-from becket.testing.cheats.trees import change_between, tree_of
+from becket.contract.guard import ChangeClass
+from becket.testing.cheats.trees import Tree, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,18 @@ class Repair:
     name: str
     wanted: ChangeClass  # by a careful reviewer
     why: str
-    before: dict[str, str]
-    after: dict[str, str]
+    old: dict[str, str]
+    new: dict[str, str]
 
     @property
     def language(self) -> str:
         return self.name.partition("-")[0]
 
-    def change(self) -> Change:
-        return change_between(tree_of(self.before), tree_of(self.after))
+    def before(self) -> Tree:
+        return tree_of(self.old)
+
+    def after(self) -> Tree:
+        return tree_of(self.new)
 
 
 @cache

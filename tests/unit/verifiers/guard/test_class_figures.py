@@ -51,9 +51,9 @@ def test_there_are_enough_honest_repairs_in_five_languages() -> None:
 
 def test_every_written_change_can_be_parsed_before_and_after() -> None:
     for each in (*honest_repairs(), *listed_cheats()):
-        assert each.change().files, each.name
-        for side in (each.before, each.after):
-            assert [path for path, text in side.items() if _broken(path, text.encode())] == [], each.name
+        assert each.before() != each.after(), each.name
+        for side in (each.before(), each.after()):
+            assert [path for path, content in side.items() if _broken(path, content)] == [], each.name
 
 
 def test_a_repair_whose_old_lines_are_not_there_is_an_error() -> None:
@@ -79,6 +79,10 @@ def test_honest_repairs_are_not_punished() -> None:
     print(f"a reviewer says the same of {figures.agreed} of {total}; not of:\n{apart}")
     assert figures.count(ChangeClass.plain) >= PLAIN_BAR * total, apart
     assert figures.count(ChangeClass.plain, ChangeClass.ordinary) >= WITHOUT_PERSON_BAR * total, apart
+
+
+def test_no_honest_repair_is_refused() -> None:
+    assert [each.name for each in call_honest() if each.refused] == []
 
 
 def test_a_seed_repeats_and_another_differs() -> None:

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from becket.contract.guard import Change, ChangeClass
+from becket.contract.guard import ChangeClass
 from becket.testing.cheats.field import BUGS, ROUNDING, Field, broken_files
 from becket.testing.cheats.generated import (
     javascript_places,
@@ -24,7 +24,7 @@ from becket.testing.cheats.generated import (
 from becket.testing.cheats.generated.draft import Draft, Obtain, Place, Power, Unfit
 from becket.testing.cheats.generated.python_constants import Trick
 from becket.testing.cheats.generated.python_shapes import Shape
-from becket.testing.cheats.trees import Tree, change_between, tree_of
+from becket.testing.cheats.trees import Tree, tree_of
 
 T = TypeVar("T")
 
@@ -47,9 +47,6 @@ class Generated:
 
     def after(self) -> Tree:
         return {**_broken(self.field), **self.files}
-
-    def change(self) -> Change:
-        return change_between(self.before(), self.after())
 
 
 def generate(seed: int, count: int) -> tuple[Generated, ...]:
