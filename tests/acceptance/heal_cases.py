@@ -67,12 +67,13 @@ class HealCase:
         main = self.git("rev-parse", "refs/heads/main")
         assert self.git("rev-parse", f"{main}^") == self.bad
         assert found["proven"] == [main]
-        assert self.git("show", f"{main}:it.txt") == "good"
+        assert self.git("show", f"{main}:it.py") == heal_world.REPAIR.strip()
         self.nothing_left(found)
         promoted = [line for line in self.git("reflog", "show", "main").splitlines() if "becket" in line]
         assert len(promoted) == 1, promoted
         assert [state for name, state in found["effects"] if name == "git.promote"] == ["done"]
         assert found["counted"] == 1
+        assert "candidate.holdout_passed" in found["raised"]
         return found
 
     def handed_over(self, life: Life, reason: str) -> dict[str, Any]:
@@ -107,6 +108,9 @@ class HealMatrix:
         folder = self._folder / f"heal-{self._cases}"
         folder.mkdir()
         heal_world.prepare(folder)
+        first = self.nursery.live(folder, None, again="when it was right")
+        assert first.value["status"] == "completed", (first.said, first.value)
+        heal_world.break_it(folder)
         try:
             yield HealCase(folder, self.nursery, run_git(folder / "repo", ["rev-parse", "main"]))
         finally:

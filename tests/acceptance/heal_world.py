@@ -41,13 +41,13 @@ gates:
     - name: unit
       run: |
         GATE_STOP
-        PYTHON -I -S tests/check.py
-      rerun: PYTHON -I -S tests/check.py {tests}
+        PYTHON -I -S -B tests/check.py
+      rerun: PYTHON -I -S -B tests/check.py {tests}
       report: "junit:report.xml"
       min_tests: 1
       timeout: 30s
   slow:
-    - {name: whole, run: test -s it.txt}
+    - {name: whole, run: test -s it.py}
 setup:
   run: |
     SETUP_STOP
@@ -55,20 +55,33 @@ setup:
   key: [lock.txt]
 test_side: ["tests/**"]
 sandbox: {use: none, without: [files, processes, network]}
+heal: {agent: fixer, hold_out: judge}
 agents:
   fixer:
     driver: command
     run: |
       AGENT_STOP
-      printf 'good\\n' > it.txt
+      printf '%s' 'REPAIR' > it.py
+  judge:
+    driver: command
+    run: |
+      mkdir independent_checks && printf '%s' 'HELD' > independent_checks/check_1.py
 """
+GOOD = "def it(number):\n    return number * 2\n"
+BAD = GOOD.replace("*", "+")
+REPAIR = "def it(number):\n    return _twice(number)\n\n\ndef _twice(number):\n    return number * 2\n"
+"""A new function: what it can do is not plain, so that it also passes the hold-out proof."""
+HELD = "import it\nraise SystemExit(any(it.it(number) != number + number for number in range(7, 30)))\n"
 
 CHECK = """\
 import pathlib
 import sys
 
 assert pathlib.Path(".tools/made").exists(), "the set-up is not there"
-good = pathlib.Path("it.txt").read_text() == "good\\n"
+sys.path.insert(0, ".")
+import it
+
+good = it.it(3) == 6
 failure = "" if good else '<failure message="it is bad"/>'
 cases = f'<testcase classname="tests.check" name="test_it">{failure}</testcase>'
 cases += "" if sys.argv[1:] else '<testcase classname="tests.check" name="test_more"/>'
@@ -78,7 +91,7 @@ sys.exit(not good)
 
 
 def prepare(folder: Path) -> None:
-    """A fresh case: main is red. Called once, outside the lives."""
+    """A fresh case: main is green. Called once, outside the lives."""
     for name in ("tmp", "stop"):
         (folder / name).mkdir(parents=True)
     root = folder / "repo"
@@ -87,15 +100,28 @@ def prepare(folder: Path) -> None:
     for kind in ("gate", "setup", "agent"):
         stop = STOP.replace("KIND", kind).replace("STOP", str(folder / "stop"))
         config = config.replace(f"{kind.upper()}_STOP", stop)
+    config = config.replace("REPAIR", _in_yaml(REPAIR)).replace("HELD", _in_yaml(HELD))
     (root / "tests").mkdir()
     files = {
-        "becket.yaml": config, "tests/check.py": CHECK, "lock.txt": "1\n", "it.txt": "bad\n",
-        ".gitignore": "report.xml\n",
+        "becket.yaml": config, "tests/check.py": CHECK, "lock.txt": "1\n", "it.py": GOOD, ".gitignore": "report.xml\n",
     }  # fmt: skip
     for path, text in files.items():
         (root / path).write_text(text)
-    commit_all(root, "a thing to mend")
+    commit_all(root, "a thing")
     State(root, root / ".git").make()
+
+
+def _in_yaml(text: str) -> str:
+    """Within a block of shell: its lines are indented as the block is."""
+    return text.replace("\n", "\n      ")
+
+
+def break_it(folder: Path) -> None:
+    """Main is red from now on, and needs another set-up."""
+    root = folder / "repo"
+    (root / "it.py").write_text(BAD)
+    (root / "lock.txt").write_text("2\n")
+    commit_all(root, "a thing to mend")
 
 
 def open_app(folder: Path) -> App:
@@ -171,6 +197,7 @@ async def seen(app: App, run_id: str) -> dict[str, Json]:
         "missing": await _missing_receipts(app, run),
         "proven": [sha for sha in _git(root, "log", "--format=%H") if await _proven(app, sha) == run_id],
         "alive": [child.pid for child in await app.store.live_children()],
+        "calls": sorted([call.step_id, call.agent] for call in await app.store.calls(run_id)),
         "effects": [[effect.call.name, effect.state.value] for effect in await app.store.effects(run_id)],
         "folders": [str(path) for path in app.state.runs.glob("*")] if run.status in ENDED else [],
         "locks": sorted(_locks(root)),

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 import pytest
 from heal_cases import HealCase, HealMatrix
+from heal_world import REPAIR
 
-from becket.testing.crashes import every_point
+from becket.testing.crashes import Life, every_point
 
-OWN = ("candidate.", "fix.", "gate.", "history.", "proof.", "promote.", "setup.", "workspace.")
+OWN = ("candidate.", "fix.", "gate.", "history.", "holdout.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
 
 UNDOING = {"promote.mid_undo", "promote.before_old_index"}
@@ -94,7 +95,15 @@ def test_what_the_agent_left_at_a_kill_is_saved(matrix: HealMatrix) -> None:
         assert case.live("fix.agent_ended").killed
         case.repaired(case.live())
         saved = case.git("for-each-ref", "--format=%(refname)", "refs/becket/rescue/").splitlines()
-        assert [case.git("show", f"{ref}:it.txt") for ref in saved] == ["good"]
+        assert [case.git("show", f"{ref}:it.py") for ref in saved] == [REPAIR.strip()]
+
+
+@pytest.mark.parametrize(
+    ("point", "nth"), [("fix.agent_ended", 2), ("holdout.written", 1), ("holdout.counted", 1), ("holdout.tried", 1)]
+)
+def test_whoever_wrote_the_hold_out_checks_is_not_paid_twice(point: str, nth: int, matrix: HealMatrix) -> None:
+    found = matrix.check(point, nth)
+    assert found["calls"] == [["fix", "fixer"], ["holdout", "judge"]]
 
 
 @pytest.mark.slow
@@ -110,7 +119,7 @@ def test_killed_twice(first: str, second: str, matrix: HealMatrix) -> None:
         case.repaired(case.live())
 
 
-def killed(case: HealCase, kind: str) -> dict[str, object]:
+def killed(case: HealCase, kind: str) -> dict[str, Life]:
     """One child of this kind is killed while it works; the process that runs it lives on."""
     case.stop(kind)
     killing = threading.Thread(target=case.kill_stopped, args=(kind,))
@@ -122,9 +131,15 @@ def killed(case: HealCase, kind: str) -> dict[str, object]:
 
 
 def test_a_killed_step_is_run_again(matrix: HealMatrix) -> None:
-    """L14: a step that somebody killed says nothing about the code; the runs after it do."""
+    """L14: a step that somebody killed says nothing about the code; the runs after it do. It named no tests, though, so
+    that an ordinary repair is for a person to take.
+    """
     with matrix.case() as case:
-        case.repaired(killed(case, "gate")["life"])
+        found = killed(case, "gate")["life"].value
+        assert (found["status"], found["reason"]) == ("ready_for_handoff", "proposed"), found
+        assert "candidate.crossed" in found["raised"]
+        assert "the red step unit named no tests" in found["detail"]["why"]
+        assert case.git("rev-parse", "refs/heads/main") == case.bad
 
 
 def test_a_killed_agent_is_called_again(matrix: HealMatrix) -> None:

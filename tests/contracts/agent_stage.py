@@ -49,8 +49,8 @@ class Kind:
 
     def config(self, model: ScriptedModel, **more: Any) -> AgentConfig:
         """As a user writes it who has his model at this address."""
-        if self.program == "command":
-            return AgentConfig.model_validate({"driver": "command", "sandbox": self.sandbox.value, **more})
+        if self.program in ("command", "acp"):  # any program that is started by `run`
+            return AgentConfig.model_validate({"driver": self.program, "sandbox": self.sandbox.value, **more})
         given = settings(self.program, model)
         given["set"] = {**given.get("set", {}), **more.pop("set", {})}
         return AgentConfig.model_validate({"sandbox": self.sandbox.value, **given, **more})

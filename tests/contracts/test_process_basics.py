@@ -136,14 +136,16 @@ def test_binary_output_is_kept(ground: Ground) -> None:
 
 
 def test_output_cap(ground: Ground) -> None:
-    """Beyond the cap the child goes on and the rest is dropped; the file ends with a whole line that says so."""
-    result = ground.python("print('ä' * 4000); open('after', 'w')", output_cap=1000, env={"PYTHONUTF8": "1"})
+    """Beyond the cap the child goes on; beginning and end are kept, and a whole line between them says so."""
+    program = "print('ä' * 4000); print('the last word'); open('after', 'w')"
+    result = ground.python(program, output_cap=1000, env={"PYTHONUTF8": "1"})
     assert result.ok
     assert result.output_capped
     assert (ground.tree / "after").exists()
     text = ground.output.read_bytes().decode()  # no half character
     assert result.output_bytes == len(text.encode()) <= 1000
-    assert text.endswith("[becket: the output was capped at 1000 bytes, the rest is dropped]\n")
+    assert "ä\n[becket: the output was capped at 1000 bytes, what stood here is dropped]\nä" in text
+    assert text.endswith("ä\nthe last word\n")
 
 
 def test_output_of_exactly_the_cap(ground: Ground) -> None:

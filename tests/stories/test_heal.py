@@ -13,6 +13,8 @@ from becket.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))
+TRUSTING = CONFIG + "guard: {promote: powerful}\n"
+"""For stories about something else than what a change can do."""
 
 
 def broken(folder: Path, *acts: Act, config: str = "", autonomy: str = "merge") -> HealStage:
@@ -51,7 +53,7 @@ def test_a_red_commit_is_repaired_proven_and_promoted(tmp_path: Path) -> None:
 
 def test_a_repair_made_only_of_new_files_counts(tmp_path: Path) -> None:
     """L5: `git diff` does not see untracked files."""
-    stage = HealStage(tmp_path, ScriptedAgent([Act(writes("missing.py", "VALUE = 1\n"))]))
+    stage = HealStage(tmp_path, ScriptedAgent([Act(writes("missing.py", "VALUE = 1\n"))]), config=TRUSTING)
     asyncio.run(stage.heal())
     stage.world.commit({"calc.py": "import missing\n" + GOOD}, "use a module that nobody committed")
     run = asyncio.run(stage.heal())
@@ -266,7 +268,7 @@ def test_two_agents_work_and_the_first_proven_wins(tmp_path: Path) -> None:
 
     acts[1] = Act(two_files)
     agent = ScriptedAgent(acts)
-    stage = HealStage(tmp_path, agent, config=CONFIG + "heal: {attempts: 2}\n")
+    stage = HealStage(tmp_path, agent, config=TRUSTING + "heal: {attempts: 2}\n")
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())

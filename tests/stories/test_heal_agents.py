@@ -97,3 +97,35 @@ def test_the_fallback_repairs(tmp_path: Path) -> None:
     run = asyncio.run(stage.heal())
     assert run.status is Status.completed, (run.reason, run.detail)
     assert (len(first.briefs), len(second.briefs)) == (1, 1)
+
+
+CRASHES = Act(ended=False, error="boom in request req_0a1b2c3d", hint=AgentOutcome.crashed)
+
+
+def test_an_agent_that_fails_the_same_way_twice_is_not_called_again_in_this_run(tmp_path: Path) -> None:
+    """Without a change of files it is asked twice, not twelve times; what broke main is undone, and it is said why."""
+    same = Act(ended=False, error="boom in request req_9f8e7d6c", hint=AgentOutcome.crashed)
+    stage, agent = broken(tmp_path, CRASHES, same)
+    run = asyncio.run(stage.heal())
+    assert len(agent.briefs) == 2
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), run.detail
+    told = asyncio.run(stage.world.store.steps(run.run_id))
+    (why,) = {step.note for step in told if step.id == "plan" and step.outputs.get("plan") == "revert"}
+    assert why.startswith("the agent failed the same way twice and changed nothing: crashed: boom in request"), why
+    assert why.endswith("what broke it is undone instead")
+
+
+def test_an_agent_that_fails_in_different_ways_is_called_again(tmp_path: Path) -> None:
+    server = Act(ended=True, error="the model's server: 500 overloaded", hint=AgentOutcome.model_error)
+    stage, agent = broken(tmp_path, server, CRASHES, REPAIRS)
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert len(agent.briefs) == 3
+
+
+def test_an_agent_that_fails_again_and_changes_something_each_time_is_called_again(tmp_path: Path) -> None:
+    tries = [Act(writes("calc.py", f"TRY = {number}\n"), ended=False, error="boom") for number in (1, 2, 3)]
+    stage, agent = broken(tmp_path, *tries, REPAIRS)
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert len(agent.briefs) == 4

@@ -26,6 +26,7 @@ from becket.testing.world import World, run_git
 pytestmark = pytest.mark.slow
 
 AGENT = '\nagents:\n  fixer: {driver: command, run: "true"}\n'
+JUDGE = '  judge: {driver: command, run: "true"}\nheal: {agent: fixer, hold_out: judge}\n'
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,69 @@ GO = Project(
 
 PROJECTS = {"python": PYTHON, "node": NODE, "rust": RUST, "go": GO}
 
+PYTHON_HELPED = """\
+def add(left, right):
+    return total(left, right)
 
-def began(folder: Path, project: Project) -> tuple[World, ScriptedAgent]:
+
+def total(left, right):
+    return left + right
+
+
+def double(value):
+    return add(value, value)
+"""
+NODE_HELPED = """\
+function total(left, right) { return left + right; }
+exports.add = (left, right) => total(left, right);
+exports.double = (value) => exports.add(value, value);
+"""
+GO_HELPED = """\
+package calc
+
+func Add(left, right int) int {
+	return total(left, right)
+}
+
+func total(left, right int) int {
+	return left + right
+}
+
+func Double(value int) int {
+	return Add(value, value)
+}
+"""
+PYTHON_CHECK = "from calc import add, double\nassert add(40, 2) == 42 and double(21) == 42\n"
+NODE_CHECK = "import calc from '../calc.js';\nif (calc.add(40, 2) !== 42 || calc.double(21) !== 42) process.exit(1);\n"
+GO_CHECK = """\
+package main
+
+import (
+	"os"
+
+	"example.com/calc"
+)
+
+func main() {
+	if calc.Add(40, 2) != 42 {
+		os.Exit(1)
+	}
+}
+"""
+HELD_OUT = {
+    "python": (PYTHON_HELPED, "check_1.py", PYTHON_CHECK),
+    "node": (NODE_HELPED, "check_1.mjs", NODE_CHECK),
+    "go": (GO_HELPED, "check_1.go", GO_CHECK),
+}
+"""An ordinary repair, and a check that an independent agent writes."""
+
+
+def began(
+    folder: Path, project: Project, repair: str = "", judge: ScriptedAgent | None = None
+) -> tuple[World, ScriptedAgent]:
     """The project's first commit, with the becket.yaml that `becket init` writes for it."""
-    agent = ScriptedAgent([Act(writes(project.code, project.good))])
-    world = World(folder, agents={"fixer": agent})
+    agent = ScriptedAgent([Act(writes(project.code, repair or project.good))])
+    world = World(folder, agents={"fixer": agent} if judge is None else {"fixer": agent, "judge": judge})
     for path, text in project.files.items():
         world.write(path, text)
     begun = begin(world.state, force=False, with_example=False)
@@ -153,7 +212,9 @@ def began(folder: Path, project: Project) -> tuple[World, ScriptedAgent]:
     config = world.root / "becket.yaml"
     proposed = config.read_text()
     assert "\nautonomy: propose\n" in proposed
-    config.write_text(proposed.replace("\nautonomy: propose\n", "\nautonomy: merge\n") + AGENT)
+    config.write_text(
+        proposed.replace("\nautonomy: propose\n", "\nautonomy: merge\n") + (AGENT if judge is None else AGENT + JUDGE)
+    )
     world.commit(message="a calculator")
     return world, agent
 
@@ -166,14 +227,18 @@ async def verdicts(world: World, run: Run) -> dict[str, GateVerdict]:
     return found
 
 
+def at_hand(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    here = Path(sys.executable).parent  # the project's tests need pytest, which is installed beside this one
+    monkeypatch.setenv("PATH", os.pathsep.join([str(here), "/usr/bin", "/bin"]))
+    assert shutil.which(project.tool), f"this story needs {project.tool}; `make test-slow` installs it"
+    return project
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("language", PROJECTS)
 def test_a_bug_is_found_repaired_and_promoted(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """L11, L13, L15: real runners, real reports; the failing test is named, the repair is crossed by that test."""
-    project = PROJECTS[language]
-    here = Path(sys.executable).parent  # the project's tests need pytest, which is installed beside this one
-    monkeypatch.setenv("PATH", os.pathsep.join([str(here), "/usr/bin", "/bin"]))
-    assert shutil.which(project.tool), f"this story needs {project.tool}; `make test-slow` installs it"
+    project = at_hand(PROJECTS[language], monkeypatch)
     world, agent = began(tmp_path, project)
 
     async def story() -> None:
@@ -195,3 +260,30 @@ def test_a_bug_is_found_repaired_and_promoted(language: str, tmp_path: Path, mon
     asyncio.run(story())
     assert len(agent.briefs) == 1
     assert project.failing in agent.briefs[0]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("language", HELD_OUT)
+def test_an_ordinary_repair_passes_its_hold_out_checks(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check fails on the red commit and passes where all is right, contained, away from everything."""
+    project = at_hand(PROJECTS[language], monkeypatch)
+    repair, name, text = HELD_OUT[language]
+    judge = ScriptedAgent([Act(writes(f"independent_checks/{name}", text))])
+    world, _ = began(tmp_path, project, repair, judge)
+
+    async def story() -> None:
+        await world.run("heal")
+        bad = world.commit({project.code: project.bad}, "make add faster")
+        run = await world.run("heal")
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run_git(world.root, ["rev-parse", "main^"]) == bad
+        (held,) = [
+            item.receipt.body for item in await world.store.receipts(run.run_id) if item.receipt.kind == "holdout"
+        ]
+        (row,) = held["checks"].values()
+        assert (row["oracle"], row["candidate"]) == ([0, 0], [0, 0])
+        assert row["parent"] == [1]
+
+    asyncio.run(story())

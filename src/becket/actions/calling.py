@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from becket.actions import mail
-from becket.contract.action import ActionContext
+from becket.contract.action import KEPT, ActionContext
 from becket.contract.agent import (
     ANOTHERS_TURN,
     RETRYABLE,
@@ -53,6 +53,8 @@ HEARD_IN_VAIN = ANOTHERS_TURN | {AgentOutcome.cancelled}
 """What people said to a call that ended so is said to the next one too."""
 
 REASON_LIMIT, SAID_LIMIT, PATHS_SHOWN = 500, 4_000, 50
+KEPT_IN_HASTE = 200_000
+"""Bytes of each file of a call that was broken off: whoever stops it waits until they are kept."""
 UNKNOWN_QUOTA, FAILED_ONLY = 300.0, 900.0
 """Seconds until another look where nobody says when the quota is back, and where one of the chain has quota."""
 
@@ -93,6 +95,7 @@ class Task:
     time: float | None = None
     share: float = 1.0
     alone: bool = False  # without its fallbacks
+    heeds: bool = True  # what people say to the run goes into its brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ async def settle_earlier(context: ActionContext) -> None:
         files = _files(context, earlier.call_id)
         for folder in (files.heard, files.inbox):
             mail.forward(folder, context.folder(mail.MAIL))
-        end = end_by_files(earlier, context.port(Agents), files)
+        end = await asyncio.to_thread(end_by_files, earlier, context.port(Agents), files)
         if end is not None:  # otherwise its booking stands
             await context.end_call(earlier.grant, end)
 
@@ -289,6 +292,8 @@ class _Call:
         )
 
     def _brief(self, *, resumed_fresh: bool) -> str:
+        if not self.task.heeds:
+            return self.task.brief
         unread, read = mail.waiting(self.context.folder(mail.MAIL)), mail.waiting(self._read)
         self.letters = tuple(sorted((*read, *unread), key=lambda letter: letter.path.name))
         again = mail.prompt("resumed") if resumed_fresh else ""
@@ -341,11 +346,11 @@ class _Call:
         with suppress(BecketError, OSError):
             await self.task.ground.save()
         with suppress(BecketError, OSError):
-            told = (self.heard, agent.used(self.files) or Usage())
+            told = (self.heard, await asyncio.to_thread(agent.used, self.files) or Usage())
             used = max(told, key=lambda usage: (usage.tokens, usage.usd))
             used = used.model_copy(update={"seconds": self._elapsed()})
             await self._end(outcome, reason, AgentReport(ended=False, usage=used))
-            await self._keep()
+            await self._keep(KEPT_IN_HASTE)
 
     async def _end(self, outcome: AgentOutcome, reason: str, report: AgentReport) -> None:
         assert self.grant is not None
@@ -359,11 +364,11 @@ class _Call:
         await self.context.end_call(self.grant, end)
         mail.forward(self.files.inbox, post)  # until now people were told that it is at work
 
-    async def _keep(self) -> None:
+    async def _keep(self, most: int = KEPT) -> None:
         """The log, the events and the vendor's own words; a call that resumed within itself has several of each."""
         for path in sorted(self.files.folder.iterdir()):
             if path.is_file() and not path.is_symlink():
-                await self.context.keep(path, f"agent-{self.key}.{path.name.removeprefix('agent.')}")
+                await self.context.keep(path, f"agent-{self.key}.{path.name.removeprefix('agent.')}", most)
 
     def _elapsed(self) -> float:
         return round(time.monotonic() - self.began, 3)

@@ -34,8 +34,9 @@ def exists(candidate: Candidate) -> Condition:
     return Condition(object=OBJECT, name="exists", group=NAMES, life=Life.run, evidence=evidence)
 
 
-def none(why: str, waiting: tuple[str, ...] = ()) -> Condition:
-    evidence: dict[str, Json] = {"why": why, "waiting": list(waiting)}
+def none(why: str, waiting: tuple[str, ...] = (), *, ask_again: bool = True) -> Condition:
+    """`ask_again`: the same agent may do better."""
+    evidence: dict[str, Json] = {"why": why, "waiting": list(waiting), "ask_again": ask_again}
     return Condition(object=OBJECT, name="none", group=NAMES, life=Life.run, evidence=evidence)
 
 

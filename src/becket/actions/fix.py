@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from becket.contract.project import Projects
 from becket.contract.setup import SetupFailed
 
 SUBJECT_LIMIT = 72
+_CHANGING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\b\d+(?:\.\d+)? ?m?s\b")
+"""What differs between two messages about the same failure: the name of a request, how long it took."""
 KEPT = "refs/becket/"
 
 
@@ -31,8 +34,8 @@ class FixParams(Record):
     """`brief` is an artifact; `subject` becomes the first line of the commit.
 
     Without `agent` and `attempts`: those of the heal loop. Without `time`: the agent's own limit. With `tell_crashes`
-    a crash is a condition like every other outcome; without it, the step fails and `retry` applies. With `alone` no
-    fallback is asked.
+    a crash is a condition like every other outcome; without it, the step fails and `retry` applies, until it crashes
+    twice in the same way and has changed nothing. With `alone` no fallback is asked.
     """
 
     brief: str
@@ -78,8 +81,17 @@ async def fix(context: ActionContext, params: FixParams) -> Result:
     done = _without_errors(tried)
     useful = sorted((each for each in done if each.made is not None), key=lambda each: len(each.judged.changed_paths))
     if not useful and not params.tell_crashes and all(each.judged.outcome in RETRYABLE for each in done):
-        raise calling.failed(done[0].calls.chosen)
+        failure = calling.failed(done[0].calls.chosen)
+        if not _in_vain(context, failure, done):
+            raise failure
+        return _result(context, done, useful, ask_again=False)
     return _result(context, done, useful)
+
+
+def _in_vain(context: ActionContext, failure: ActionFailed, done: list[Attempt]) -> bool:
+    """It failed so before, and has changed nothing since: to call it once more is money for the same answer."""
+    unchanged = not any(each.judged.changed_paths for each in done)
+    return unchanged and _CHANGING.sub("", str(failure)) == _CHANGING.sub("", context.failed_before)
 
 
 def _without_errors(tried: list[Attempt | BaseException]) -> list[Attempt]:
@@ -196,7 +208,7 @@ def _message(context: ActionContext, params: FixParams) -> str:
     return f"{first}\n\nMade on {params.base}.\n\nBecket-Run: {context.run.run_id}"
 
 
-def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt]) -> Result:
+def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], *, ask_again: bool = True) -> Result:
     first = useful[0] if useful else _to_be_told(done)
     judged, report = first.judged, first.calls.chosen.report
     calls = [called for each in done if not each.by_earlier_life for called in each.calls.made]
@@ -211,7 +223,8 @@ def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt]) 
         "calls": [called.told for called in calls],
     }
     if first.made is None:
-        said.append(none(f"the agent: {judged.outcome}: {judged.reason}"))
+        twice = "" if ask_again else " failed the same way twice and changed nothing"
+        said.append(none(f"the agent{twice}: {judged.outcome}: {judged.reason}", ask_again=ask_again))
         return Result(outputs=outputs, conditions=tuple(said))
     others = tuple(each.made.sha for each in useful[1:] if each.made is not None)
     said.append(exists(made_as(first.made, REPAIR, others)))

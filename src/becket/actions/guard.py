@@ -88,7 +88,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
         "digest": digest,
         "class": reading.kind.value,
         "change": change.digest,
-        "question": question(refusals),
+        "question": question(refusals, reading),
         **(_sent_back(context, name, told_against) if params.send_back else {"sent_back": [], "sent": 0}),
     }
     return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, reading))

@@ -22,7 +22,8 @@ NAMES = ("proven", "not_proven")
 
 
 class ProveParams(Record):
-    """`before` and `after` are verdict artifacts of base and candidate; `parts` are digests of what else was shown."""
+    """`before` and `after` are verdict artifacts of base and candidate; `parts` are digests of what else was
+    shown, empty for what was not asked for."""
 
     of: Name = "candidate"
     base: str
@@ -58,7 +59,7 @@ async def prove(context: ActionContext, params: ProveParams) -> Result:
         "candidate": params.candidate,
         "gates": {verdict.gate: verdict.digest for verdict in after},
         "reused": {f"{v.gate}.{s.step}": s.reused_from for v in after for s in v.steps if s.reused_from},
-        "parts": dict(params.parts),
+        "parts": {name: digest for name, digest in params.parts.items() if digest},
         "says": name,
         "against": list(against[:20]),
     }

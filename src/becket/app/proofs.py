@@ -12,7 +12,7 @@ from becket.contract.base import Json, digest_of
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Step
 
-GATE, VERDICT, CROSSING, PROOF = "gate", "verdict", "crossing", "proof"
+GATE, VERDICT, CROSSING, HOLDOUT, PROOF = "gate", "verdict", "crossing", "holdout", "proof"
 
 Elsewhere = Callable[[str], Awaitable[tuple[StoredReceipt, ...] | None]]
 """The receipts of another run by its id; None if there is no such run any more."""
@@ -38,6 +38,8 @@ async def check_proofs(
             found.append(Finding(item.digest, VERDICT, _about_verdict(item.receipt), await book.verdict(item.receipt)))
         elif item.receipt.kind == CROSSING:
             found.append(Finding(item.digest, CROSSING, _about(item.receipt), tuple(book.crossing(item.receipt))))
+        elif item.receipt.kind == HOLDOUT:
+            found.append(Finding(item.digest, HOLDOUT, _about(item.receipt), tuple(_holdout(item.receipt.body))))
         elif item.receipt.kind == PROOF:
             found.append(Finding(item.digest, PROOF, _about(item.receipt), tuple(book.proof(item.receipt))))
     return tuple(found)
@@ -58,7 +60,10 @@ class _Book:
     def __init__(self, receipts: tuple[StoredReceipt, ...], steps: tuple[Step, ...], elsewhere: Elsewhere) -> None:
         self._gates = {item.digest: item.receipt for item in receipts if item.receipt.kind == GATE}
         self._verdicts = [item.receipt for item in receipts if item.receipt.kind == VERDICT]
-        self._crossings = {crossing_digest(item.receipt) for item in receipts if item.receipt.kind == CROSSING}
+        self._parts = {
+            kind: {part_digest(item.receipt) for item in receipts if item.receipt.kind == kind}
+            for kind in (CROSSING, HOLDOUT)
+        }
         self._shown = {str(step.outputs.get("digest")) for step in steps if step.outputs.get("digest")}
         self._elsewhere = elsewhere
 
@@ -131,7 +136,7 @@ class _Book:
         for name, digest in parts.items():
             if str(digest) not in self._shown:
                 yield f"{name}: no step has shown {str(digest)[:12]}"
-            elif name == CROSSING and str(digest) not in self._crossings:
+            elif name in self._parts and str(digest) not in self._parts[name]:
                 yield f"{name}: no receipt has the digest {str(digest)[:12]}"
         if proven and body.get("against"):
             yield f"it is proven in spite of: {body['against'][0]}"
@@ -141,8 +146,22 @@ class _Book:
         return about == (gate, digest, body.get("candidate")) and (not proven or one.body.get("color") == "green")
 
 
-def crossing_digest(receipt: Receipt) -> str:
-    """As the crossing itself makes it: of what was tried, not of what came out."""
+def _holdout(body: Mapping[str, Json]) -> Iterator[str]:
+    """It passed only if checks were right on the oracle and on the candidate, and one of them failed in between."""
+    rows = _mapping(body.get("checks"))
+    if body.get("says") != "holdout_passed":
+        return
+    for name, row in rows.items():
+        for place in ("oracle", "candidate"):
+            ends = _mapping(row).get(place) or ("nothing",)
+            if any(end != 0 for end in ends):
+                yield f"{name}: it passed, and ended with {', '.join(map(str, ends))} on the {place}"
+    if not any(end != 0 for row in rows.values() for end in _mapping(row).get("parent") or ()):
+        yield "no check failed on the parent"
+
+
+def part_digest(receipt: Receipt) -> str:
+    """As a crossing and a hold-out make it themselves: of what was tried, not of what came out."""
     return digest_of({name: value for name, value in receipt.body.items() if name != "says"})
 
 

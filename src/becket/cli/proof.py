@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from becket.app.report.diff import lines_of
-from becket.app.report.plain import class_words, finding_words, pairs, spaced
+from becket.app.report.plain import HELD_HEADS, class_words, finding_words, held_row, held_words, offered
 from becket.cli import words
 from becket.cli.plain import line, safe, short, took
 
 if TYPE_CHECKING:
-    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, HoldOutFacts, Report
+    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, HoldoutFacts, Report
 
 MOST_DIFF_LINES = 120
 MOST_SUMMARY_LINES = 40
@@ -43,6 +43,8 @@ def proof_sections(report: Report) -> Iterator[RenderableType]:
     yield from _guarded(report)
     for crossing in report.crossings:
         yield from _crossing(crossing)
+    for held in report.holdouts:
+        yield from _held_out(held, report.run.run_id)
     for change in report.changes:
         yield from _change(change, report.run.run_id)
     if report.trust:
@@ -56,8 +58,6 @@ def _guarded(report: Report) -> Iterator[RenderableType]:
     for guard in report.guards:
         if guard.refusals or guard.change_class:
             yield from _guard(guard)
-    for one in report.hold_outs:
-        yield from _hold_out(one)
 
 
 def _titled(title: str, more: str = "", style: str = "") -> Iterator[Text]:
@@ -108,11 +108,19 @@ def _guard(guard: GuardFacts) -> Iterator[RenderableType]:
         )
 
 
-def _hold_out(one: HoldOutFacts) -> Iterator[RenderableType]:
-    style = {"holdout_passed": "green", "holdout_failed": "bold red"}.get(one.says, "bold yellow")
-    yield from _titled("hold-out", spaced(one.says), style)
-    for name, value in pairs(one.evidence):
-        yield Text.assemble("  ", (f"{name}: ", "dim"), line(value))
+def _held_out(held: HoldoutFacts, run_id: str) -> Iterator[RenderableType]:
+    good = held.says == "holdout_passed"
+    yield from _titled("hold-out", held_words(held.says), "green" if good else "bold yellow")
+    grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    for check in held.checks:
+        name, *ends, artifact = held_row(check)
+        told = ", ".join(f"{end or '-'} {place}" for place, end in zip(HELD_HEADS[1:], ends, strict=False))
+        grid.add_row(" ", Text(line(name, 60)), Text(told, "dim"), Text(f"artifact {artifact}", "dim"))
+    yield grid
+    for name, why in held.left_out.items():
+        yield Text(f"  {line(name, 60)} does not count: {line(why)}", "yellow")
+    if held.checks:
+        yield Text(f"  {offered(run_id)}", "dim")
 
 
 def _crossing(crossing: CrossingFacts) -> Iterator[RenderableType]:

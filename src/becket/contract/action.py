@@ -23,6 +23,9 @@ from becket.contract.spec import Autonomy, EffectClass, LoopSpec, Phase
 
 Port = TypeVar("Port")
 
+KEPT = 8_000_000
+"""Bytes that are kept of a file that a program wrote."""
+
 
 class EffectReport(Record):
     """What the door says to the action that asked."""
@@ -48,6 +51,7 @@ class ActionContext(Protocol):
     conditions: Conditions
     outputs: Mapping[str, Mapping[str, Json]]  # by action id: this iteration's, and persisted ones of earlier
     decision: Decision | None  # only in notify
+    failed_before: str  # how the attempt before this one failed, if there was one
     seconds_left: float  # until the run's wall budget or deadline; the action is cancelled then
 
     @property
@@ -83,8 +87,12 @@ class ActionContext(Protocol):
         """Ask the door. Raises EffectRefused or EffectFailed; returns `unknown` for an outcome nobody can know."""
         ...
 
-    async def keep(self, content: bytes | Path, name: str) -> str:
-        """Store an artifact; returns its digest. The step's record refers to it."""
+    async def keep(self, content: bytes | Path, name: str, most: int = KEPT) -> str:
+        """Store an artifact; returns its digest. The step's record refers to it.
+
+        A file is one that a program wrote: it is kept without secrets, and of more than `most` bytes the beginning
+        and the end.
+        """
         ...
 
     def redact(self, text: str) -> str:
@@ -189,6 +197,7 @@ class Executed(Record):
     message: str
     started_at: float
     ended_at: float
+    cut: bool = False  # of what it printed, the middle is missing
 
 
 class CommandEnd(Record):

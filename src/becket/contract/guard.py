@@ -47,6 +47,10 @@ class ChangeClass(StrEnum):
         return list(ChangeClass).index(self)
 
 
+NOT_SOURCE = "not-source"
+"""The power of whatever is no product source: data, settings, builds, helpers of tests."""
+
+
 class Finding(Record):
     """One line that raises a change's class, in plain words."""
 

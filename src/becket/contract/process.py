@@ -12,6 +12,8 @@ from pydantic import Field
 
 from becket.contract.base import Record
 
+LARGEST_TAIL = 1_000_000
+
 
 class SandboxKind(StrEnum):
     bwrap = "bwrap"
@@ -61,7 +63,7 @@ class ChildSpec(Record):
     network: Network = Network.none
     timeout: float = 600.0
     output: Path
-    output_cap: int = 16_000_000
+    output_cap: int = 16_000_000  # of more than that, the beginning and the end are kept
     stdout: Path | None = None  # a second copy of standard output alone, with the same cap
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
@@ -69,6 +71,11 @@ class ChildSpec(Record):
     stdin: bytes = b""
     home: Path | None = None  # its HOME, kept after it; without one, an empty folder that goes with the child
     reach: tuple[str, ...] = ()  # `host:port`; only with network `none`: the ways out of its own network
+
+    @property
+    def output_head(self) -> int:
+        """Bytes that are written as they come. What follows is kept back until the child has ended."""
+        return self.output_cap - min(LARGEST_TAIL, self.output_cap // 4)
 
 
 class ChildEnd(StrEnum):

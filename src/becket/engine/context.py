@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from becket.contract.action import CommandEnd, EffectReport, Executed, Registry, RunCommand
+from becket.contract.action import KEPT, CommandEnd, EffectReport, Executed, Registry, RunCommand
 from becket.contract.base import Json, digest_of
 from becket.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.contract.condition import Conditions
@@ -29,7 +29,7 @@ from becket.contract.template import fill
 from becket.engine import money
 from becket.engine.children import Children
 from becket.engine.door import Door
-from becket.engine.excerpts import head, tail
+from becket.engine.excerpts import beginning_and_end, head, size_of, tail
 from becket.engine.intake import Ask, Intake
 
 Port = TypeVar("Port")
@@ -84,9 +84,11 @@ class StepContext:
     timer: asyncio.Timeout | None = None  # the action's time limit
     ends_at: float | None = None  # when its time is over, by the event loop; the timer gives up a little later
     labels: set[str] = field(default_factory=set)  # of the calls that it began
+    failed_before: str = ""
 
-    def again(self, following: StepContext) -> StepContext:
+    def again(self, following: StepContext, failure: Exception) -> StepContext:
         """The next attempt's context; what earlier attempts proved stays part of the step."""
+        following.failed_before = str(failure)
         following.receipts += self.receipts
         following.artifacts += self.artifacts
         following.facts += self.facts
@@ -173,9 +175,9 @@ class StepContext:
             self.timer.reschedule((self.timer.when() or 0.0) + in_flight)
             self.ends_at = None if self.ends_at is None else self.ends_at + in_flight
 
-    async def keep(self, content: bytes | Path, name: str) -> str:
+    async def keep(self, content: bytes | Path, name: str, most: int = KEPT) -> str:
         if isinstance(content, Path):  # what a program wrote, such as an agent's log: secrets stay out (L25)
-            content = await asyncio.to_thread(self._redacted, content)
+            content = await asyncio.to_thread(self._redacted, content, most)
         digest, size = self.house.artifacts.put(content)
         ref = ArtifactRef(
             digest=digest, name=name, size=size, run_id=self.run.run_id, iteration=self.run.iteration,
@@ -216,21 +218,19 @@ class StepContext:
         label = f"{self.step_id}-{command.label}" if command.label else self.step_id
         name = f"{self.run.iteration}-{self.phase}-{label}"
         log, stdout = folder / f"{name}.log", folder / f"{name}.out"
-        result = await self.port(Processes).run(
-            ChildSpec(
-                argv=shell(command.text),
-                tree=command.cwd,
-                env=command.env,
-                network=Network(command.network),
-                output=log,
-                stdout=stdout,
-                timeout=min(command.timeout, self.seconds_left),
-                stdin=command.input,
-                readable=command.readable,
-                hidden=self.house.places.hidden(),
-            ),
-            self.watcher(),
+        spec = ChildSpec(
+            argv=shell(command.text),
+            tree=command.cwd,
+            env=command.env,
+            network=Network(command.network),
+            output=log,
+            stdout=stdout,
+            timeout=min(command.timeout, self.seconds_left),
+            stdin=command.input,
+            readable=command.readable,
+            hidden=self.house.places.hidden(),
         )
+        result = await self.port(Processes).run(spec, self.watcher())
         command_ended()
         kept = await self.keep(log, f"{label}.log")
         log_kept()
@@ -246,6 +246,7 @@ class StepContext:
             message=result.message,
             started_at=started,
             ended_at=await self.now(),
+            cut=result.output_capped and not 0 < size_of(stdout) < spec.output_head,  # the log alone may be cut
         )
 
     async def command(self, command: RunCommand) -> CommandEnd:
@@ -280,13 +281,12 @@ class StepContext:
     def watcher(self) -> ChildWatcher:
         return Children(self.house.store, self.run, self.house.redact)
 
-    def _redacted(self, log: Path) -> bytes | Path:
-        """The log without secrets (L25); the file itself where there is none."""
+    def _redacted(self, log: Path, most: int) -> bytes:
+        """The log without secrets (L25), and without the middle of one that is too long."""
         if not log.exists():
             return b""
-        said = log.read_bytes().decode(errors="surrogateescape")
-        clean = self.house.redact(said)
-        return log if clean == said else clean.encode(errors="surrogateescape")
+        said = beginning_and_end(log, most).decode(errors="surrogateescape")
+        return self.house.redact(said).encode(errors="surrogateescape")
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.

@@ -159,13 +159,13 @@ def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS)
     return _AfterName("secret", tuple(hints.split()), re.compile(pattern), re.compile(rf"{head}\Z") if head else None)
 
 
-_RULES = (
-    _rule(
-        "private-key",
-        "-----begin",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-        r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    ),
+_OVER_LINES = _rule(
+    "private-key",
+    "-----BEGIN",
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+)
+_RULES = (  # each looks at one line at a time
     _rule("url-password", "://", rf"://[^\s\[/:@\"'<>?#]{{0,256}}:(?P<secret>{_NOT}[^\s/\"'<>?#]+)@"),
     _rule("url-user", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@"),
     _rule(
@@ -290,6 +290,8 @@ class _Known:
         return exact or any(trace in view for view in squeezed for trace in self.traces)
 
 
+_PIECE = 256_000
+
 _REMEMBERED = 4
 """Values of one name that are looked for: a login that renewed itself may still be printed with its former one."""
 
@@ -323,15 +325,9 @@ class Redactor:
         for known in self._known:
             for form in known.exact:
                 text = text.replace(form, _mark(known.name))
-        folded = _folded(text)
-        hints = {hint for hint in _HINTS if hint in folded}
-        if not hints:  # nearly every text
-            return text
-        now = _Text(text)
-        for rule in _RULES:
-            if not hints.isdisjoint(rule.hints) and (text := rule.applied(now)) != now.text:
-                now = _Text(text)
-        return now.text
+        if _OVER_LINES.hints[0] in text:
+            text = _OVER_LINES.applied(_Text(text))
+        return "".join(map(_by_rules, _pieces(text))) if len(text) > _PIECE else _by_rules(text)
 
     def value(self, value: Json) -> Json:
         """The same for a JSON value: texts everywhere, and whatever a field of a secret's name holds."""
@@ -360,6 +356,28 @@ class Redactor:
             return self.value(inner)
         shown = str(inner)
         return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else _mark("secret")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Whole lines. A pattern holds the interpreter while it looks through one text: it must not be for seconds."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at + _PIECE) + 1
+        end = end or len(text)
+        yield text[at:end]
+        at = end
+
+
+def _by_rules(text: str) -> str:
+    folded = _folded(text)
+    hints = {hint for hint in _HINTS if hint in folded}
+    if not hints:  # nearly every text
+        return text
+    now = _Text(text)
+    for rule in _RULES:
+        if not hints.isdisjoint(rule.hints) and (text := rule.applied(now)) != now.text:
+            now = _Text(text)
+    return now.text
 
 
 def _views(text: str) -> Iterator[str]:

@@ -64,8 +64,6 @@ async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
     started = await context.now()
     action_begins()
     for attempt in range(1, spec.retry + 2):
-        if attempt > 1:
-            context = context.again(context_for(spec.id, attempt))
         try:
             # A command kills itself at its limit, and the door bounds how often it is tried and looked up.
             limit = math.inf if spec.effects is not None else spec.timeout
@@ -74,6 +72,7 @@ async def do_action(spec: ActionSpec, context_for: ContextFor) -> Done:
         except (ActionFailed, EffectFailed) as error:
             if not error.retryable or attempt > spec.retry:
                 return await _failed(spec.id, context, started, attempt, error)
+            context = context.again(context_for(spec.id, attempt + 1), error)
         except (Fenced, WorkerDeclaredDead, StoreUnavailable):
             raise
         except Exception as error:  # an action is foreign code: whatever it raises is its failure, not ours

@@ -56,7 +56,7 @@ class Context:
     def port(self, kind: type[Port]) -> Port:
         return cast("Port", self._ports[kind])
 
-    async def keep(self, content: bytes | Path, name: str) -> str:
+    async def keep(self, content: bytes | Path, name: str, most: int = 0) -> str:
         assert isinstance(content, bytes)
         self.kept[name] = content
         return f"digest of {name}"

@@ -14,41 +14,44 @@ from becket.adapters.process.keeper.output import Output, broken_bytes
 from becket.adapters.process.keeper.processes import descendants, look
 
 
-def written(path: Path, cap: int, *pieces: bytes) -> tuple[Output, bytes]:
+def written(path: Path, cap: int, *pieces: bytes, tail: int = 0) -> tuple[Output, bytes]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     try:
-        output = Output(file, cap)
+        output = Output(file, cap, tail)
         for piece in pieces:
             output.take(piece)
+        output.close()
     finally:
         os.close(file)
     return output, path.read_bytes()
 
 
-@pytest.mark.parametrize("cap", [0, 1, 5, 70, 71, 72, 73, 74, 75, 100])
-def test_output_never_exceeds_its_cap(tmp_path: Path, cap: int) -> None:
-    """Whatever the cap, the file is at most that long and ends with a whole character."""
-    output, data = written(tmp_path / "log", cap, "ä€😀x".encode() * 7, "ä€😀x".encode() * 30)
+@pytest.mark.parametrize("cap", [0, 1, 5, 70, 71, 72, 73, 74, 75, 100, 150, 151, 152, 153])
+@pytest.mark.parametrize("tail", [0, 1, 2, 3, 50, 90])
+def test_output_never_exceeds_its_cap(tmp_path: Path, cap: int, tail: int) -> None:
+    """Whatever the cap, the file is at most that long and every character of it is whole."""
+    output, data = written(tmp_path / "log", cap, "ä€😀x".encode() * 7, "ä€😀x".encode() * 30, tail=tail)
     assert output.capped
     assert len(data) == output.size <= cap
     data.decode()
 
 
 def test_output_below_its_cap_is_untouched(tmp_path: Path) -> None:
-    output, data = written(tmp_path / "log", 4, b"\xff\x00", b"\xc3\xe2")
-    assert (output.capped, data) == (False, b"\xff\x00\xc3\xe2")
+    for tail in range(5):
+        output, data = written(tmp_path / "log", 4, b"\xff\x00", b"\xc3\xe2", tail=tail)
+        assert (output.capped, data) == (False, b"\xff\x00\xc3\xe2")
 
 
-def test_output_says_that_it_was_capped(tmp_path: Path) -> None:
-    _, data = written(tmp_path / "log", 200, b"x" * 150, b"y" * 150, b"z" * 150)
-    assert data.startswith(b"x" * 100)
-    assert data.endswith(b"\n[becket: the output was capped at 200 bytes, the rest is dropped]\n")
+def test_output_beyond_its_cap_keeps_its_beginning_and_its_end_and_says_so(tmp_path: Path) -> None:
+    _, data = written(tmp_path / "log", 200, b"x" * 150, *[b"y" * 50] * 9, b"z" * 20, tail=100)
+    notice = b"\n[becket: the output was capped at 200 bytes, what stood here is dropped]\n"
+    assert data == b"x" * 100 + notice + b"y" * (80 - len(notice)) + b"z" * 20
 
 
 def test_output_on_a_full_disk_ends_the_log_not_the_child() -> None:
     file = os.open("/dev/full", os.O_RDWR)
     try:
-        output = Output(file, 100)
+        output = Output(file, 100, 10)
         output.take(b"x")
         output.take(b"y")
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from becket.app.proofs import check_proofs, crossing_digest
+from becket.app.proofs import check_proofs, part_digest
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.run import Step, StepState
 from becket.contract.spec import Phase
@@ -32,14 +32,27 @@ def crossing(says: str = "crossed", **more: Any) -> Receipt:
     return Receipt(kind="crossing", body={"base": BASE, "candidate": CANDIDATE, "crossings": [row], "says": says})
 
 
+def held_out(says: str = "holdout_passed", **more: Any) -> Receipt:
+    row = {"digest": "d", "oracle": [0, 0], "parent": [1], "candidate": [0, 0]} | more
+    return Receipt(kind="holdout", body={"candidate": CANDIDATE, "checks": {"check_1.py": row}, "says": says})
+
+
 def proof(**more: Any) -> Receipt:
-    parts = {"crossing": crossing_digest(crossing()), "guard": "g"}
+    parts = {"crossing": part_digest(crossing()), "holdout": part_digest(held_out()), "guard": "g"}
     body = {"candidate": CANDIDATE, "gates": {"fast": "v-green"}, "parts": parts, "says": "proven", "against": []}
     return Receipt(kind="proof", body=body | more)
 
 
 BEFORE, AFTER = verdict(BASE, "red", {"unit": RED.digest}), verdict(CANDIDATE, "green", {"unit": GREEN.digest})
-WHOLE = {"red": RED, "green": GREEN, "before": BEFORE, "crossing": crossing(), "after": AFTER, "proof": proof()}
+WHOLE = {
+    "red": RED,
+    "green": GREEN,
+    "before": BEFORE,
+    "crossing": crossing(),
+    "held_out": held_out(),
+    "after": AFTER,
+    "proof": proof(),
+}
 
 
 def found(
@@ -51,7 +64,7 @@ def found(
         known = (elsewhere or {}).get(run_id)
         return None if known is None else tuple(map(stored, known))
 
-    shown = [crossing_digest(crossing()), "g"]
+    shown = [part_digest(crossing()), part_digest(held_out()), "g"]
     steps = tuple(
         Step(
             run_id="run_1", iteration=1, phase=Phase.verify, id=f"s{number}", state=StepState.done,
@@ -104,6 +117,19 @@ TROUBLES: dict[str, tuple[dict[str, Receipt], str, str]] = {
     "a proof by a verdict on another commit": (WHOLE | {"proof": proof(candidate=BASE)}, "proof", "no green verdict"),
     "a part that nobody has shown": (WHOLE | {"proof": proof(parts={"guard": "x"})}, "proof", "no step has shown x"),
     "a crossing that is gone": (without("crossing"), "proof", "no receipt has the digest"),
+    "a hold-out that is gone": (without("held_out"), "proof", "no receipt has the digest"),
+    "a check that fails on the candidate": (
+        WHOLE | {"held_out": held_out(candidate=[0, 1])}, "holdout", "check_1.py: it passed, and ended with 0, 1",
+    ),
+    "a check that never met the candidate": (
+        WHOLE | {"held_out": held_out(candidate=[])}, "holdout", "ended with nothing on the candidate",
+    ),
+    "a check that was wrong before": (
+        WHOLE | {"held_out": held_out(oracle=["timeout"])}, "holdout", "ended with timeout on the oracle",
+    ),
+    "checks that say nothing": (
+        WHOLE | {"held_out": held_out(parent=[0])}, "holdout", "no check failed on the parent",
+    ),
     "proven in spite of an objection": (WHOLE | {"proof": proof(against=["lost a test"])}, "proof", "lost a test"),
 }  # fmt: skip
 

@@ -24,8 +24,8 @@ green_remembered = CrashPoint("gate.green_remembered", "a green is remembered; i
 Control = Callable[[GateStep], Awaitable[bool]]
 """The control experiment: does this step pass on this machine where it is known to pass?"""
 
-RERUNS = 2
-"""So often the failing tests run alone, each time in a fresh process (L14)."""
+RERUNS, RERUNS_OF_HANGING = 2, 1
+"""So often the failing tests run alone, each time in a fresh process (L14); and a step that did not end in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +194,27 @@ class _Runner:
         proof = await open_tree(self.context, self.proof.workspace.sha, self.defined_by, place)
         return None if isinstance(proof, SetupFailed) else await self._run(step, "whole", proof=proof)
 
+    @property
+    def _of_candidate(self) -> bool:
+        """Base is judged by the gate that it defines itself."""
+        return self.proof.workspace.sha != self.defined_by
+
+    async def _again(self, step: GateStep, tests: tuple[str, ...], times: int) -> list[StepRun]:
+        """Fewer times where one of them does not end in time: the next would cost as much and say no more."""
+        runs: list[StepRun] = []
+        while len(runs) < times and not (runs and runs[-1].hung):
+            runs.append(await self._run(step, f"again{len(runs) + 1}", tests))
+        return runs
+
     async def _why_red(self, step: GateStep, first: StepRun) -> StepResult:
         """Environment, flaky or code (L13, L14). Only code goes to a fixer."""
+        if first.hung and self._of_candidate:
+            return StepResult(first.verdict, RedClass.code, runs=(first,))  # who repairs need not hang us once more
         if first.verdict.problem and not await self._machine_is_fine(step):
             return StepResult(first.verdict, RedClass.environment, runs=(first,))
         tests = first.verdict.failing
         alone = tests if has_selection(step, self.proof, tests) else ()
-        again = [await self._run(step, f"again{number}", alone) for number in range(1, RERUNS + 1)]
+        again = await self._again(step, alone, RERUNS_OF_HANGING if first.hung else RERUNS)
         runs = (first, *again)
         if not any(run.verdict.green for run in again):
             return StepResult(first.verdict, RedClass.code, runs=runs)
@@ -208,7 +222,9 @@ class _Runner:
             whole = await self._from_scratch(step)
             if whole is not None and whole.verdict.green:
                 calm = whole.verdict.model_copy(
-                    update={"reasons": (f"flaky: failed once and passed {RERUNS + 1} times: {', '.join(tests[:5])}",)}
+                    update={
+                        "reasons": (f"flaky: failed once and passed {len(again) + 1} times: {', '.join(tests[:5])}",)
+                    }
                 )
                 return StepResult(calm, flaky=tests, runs=(*runs, whole))
         torn = first.verdict.model_copy(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from becket.actions.gates.gate import remembered
 from becket.actions.gates.history import since_proven
 from becket.actions.gates.tree import open_tree
 from becket.contract.action import ActionContext
-from becket.contract.gate import StepVerdict
+from becket.contract.gate import GateVerdict, StepVerdict
 from becket.contract.git import Git
 from becket.contract.process import ChildEnd
 from becket.contract.report import TestReport
 from becket.contract.setup import SetupFailed
+from becket.verifiers.reports.formats import PLAIN_ID
 
 KEPT = 7 * 86400.0
 """So long a green speaks for itself; an older one is not run again only to be a reference."""
@@ -19,6 +22,13 @@ KEPT = 7 * 86400.0
 def tells_all(verdict: StepVerdict, report: TestReport) -> bool:
     """Did the step come to run every test it has? Not where a file could not be collected, or it did not end."""
     return verdict.end == ChildEnd.exited and not report.problems and not any(case.group for case in report.failing)
+
+
+async def red_without_tests(context: ActionContext, verdicts: Iterable[str], base: str) -> tuple[str, ...]:
+    """The steps that are red on base and named no test that fails: their exit code is all there is to go by."""
+    found = [GateVerdict.model_validate_json(await context.read(digest)) for digest in verdicts if digest]
+    steps = [step for verdict in found if verdict.commit == base for step in verdict.steps]
+    return tuple(step.step for step in steps if not step.green and not set(step.failing) - {PLAIN_ID})
 
 
 async def ran_when_proven(context: ActionContext, branch: str, base: str, gate: str) -> dict[str, frozenset[str]]:

@@ -23,7 +23,7 @@ from becket.contract.gate import GateColor, StepVerdict
 from becket.contract.git import Git
 from becket.contract.process import ChildEnd, Processes
 from becket.contract.receipt import Receipt
-from becket.contract.report import Color, TestCase, TestReport
+from becket.contract.report import Color, Problem, ProblemCode, TestCase, TestReport
 from becket.verifiers.reports.environment import mentions_environment
 from becket.verifiers.reports.folder import ReportFolder
 from becket.verifiers.reports.formats import parse
@@ -41,6 +41,10 @@ class StepRun:
     verdict: StepVerdict
     report: TestReport
     log_path: Path
+
+    @property
+    def hung(self) -> bool:
+        return self.verdict.end == ChildEnd.timeout
 
 
 def has_selection(step: GateStep, proof: ProofTree, tests: tuple[str, ...]) -> bool:
@@ -132,7 +136,12 @@ def _remove_old_report(step: GateStep, proof: ProofTree) -> None:
 def _read_report(step: GateStep, proof: ProofTree, done: Executed) -> TestReport:
     folder = ReportFolder(proof.root)
     said = _content(done.stdout_path) or _content(done.log_path)
-    return parse(step.report, said, folder.read, find_files=folder.find, exit_code=done.exit_code)
+    report = parse(step.report, said, folder.read, find_files=folder.find, exit_code=done.exit_code)
+    if not done.cut or ":" in step.report or step.report == "plain":
+        return report
+    # A test may have failed where something is missing.
+    missing = Problem(code=ProblemCode.too_large, text="the step printed more than is kept: its report is not whole")
+    return report.model_copy(update={"problems": (*report.problems, missing)})
 
 
 def without_secrets(report: TestReport, redact: Callable[[str], str]) -> TestReport:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from becket.adapters.agents import loose
 from becket.adapters.agents.dialect import NOTHING, Heard, below, minus, plus
+from becket.adapters.agents.lines import Vital
 from becket.adapters.agents.trouble import recognise
 from becket.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Priced, Usage
 from becket.contract.process import ChildEnd, ChildResult
@@ -23,6 +25,8 @@ class ClaudeDialect:
     Until the result comes, the tokens of an answer's output are guessed by its length: only their number at its
     beginning is told. The result's figures then replace the guess.
     """
+
+    vital: Vital = re.compile(rb'"(?:system|result|rate_limit_event)"')
 
     def __init__(self, tree: Path, before: Usage = NOTHING, *, clock: Callable[[], float] = time.time) -> None:
         self.heard = Heard(total=before)

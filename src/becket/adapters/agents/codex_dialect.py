@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from becket.adapters.agents import loose
 from becket.adapters.agents.codex_ledger import tokens_of
 from becket.adapters.agents.dialect import NOTHING, Heard, below, minus
+from becket.adapters.agents.lines import Vital
 from becket.adapters.agents.trouble import recognise
 from becket.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Usage
 from becket.contract.process import ChildEnd, ChildResult
@@ -30,6 +32,8 @@ class CodexDialect:
     """A turn of ours is one answer of the model. Codex does not tell them apart, so they are counted by their items:
     the first item after a tool has ended belongs to a new answer. A tool that shows no item is not counted.
     """
+
+    vital: Vital = re.compile(rb'"(?:thread\.started|turn\.completed|turn\.failed|error)"')
 
     def __init__(
         self, tree: Path, before: Usage = NOTHING, *, model: str = "", clock: Callable[[], float] = time.time

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from becket.adapters.agents import loose
 from becket.adapters.agents.dialect import larger
-from becket.adapters.agents.lines import read_plain
+from becket.adapters.agents.lines import few_lines, read_plain
 from becket.contract.agent import Usage
+
+_TOKENS = re.compile(rb'"token_count"')
 
 
 class CodexLedger:
@@ -40,7 +43,7 @@ class CodexLedger:
     def _read(self, path: Path) -> None:
         whole, newline, _ = read_plain(path, self._offset).rpartition(b"\n")
         self._offset += len(whole) + len(newline)
-        for line in whole.splitlines():
+        for line in few_lines(whole, _TOKENS):
             if b'"token_count"' in line:
                 self._take(loose.mapping(loose.parsed(line.decode("utf-8", "replace")), "payload"))
 

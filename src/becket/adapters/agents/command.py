@@ -6,6 +6,7 @@ from pathlib import Path
 
 from becket.adapters.agents.dialect import Dialect, Heard
 from becket.adapters.agents.headless import HeadlessAgent, Turn
+from becket.adapters.agents.lines import Vital
 from becket.adapters.agents.outfit import Wants, Worn
 from becket.adapters.agents.reports import SAID_LIMIT, last_usage
 from becket.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Usage
@@ -44,6 +45,8 @@ class CommandAgent(HeadlessAgent):
 
 class PlainDialect:
     """Every line is something said. Here the exit code is all that a program can say of its end."""
+
+    vital: Vital = None
 
     def __init__(self) -> None:
         self.heard = Heard()

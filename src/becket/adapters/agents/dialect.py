@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from becket.adapters.agents.lines import Vital
 from becket.contract.agent import AgentEvent, AgentOutcome, Priced, Usage
 from becket.contract.process import ChildResult
 
@@ -39,6 +40,7 @@ class Dialect(Protocol):
     """One per child. Does nothing but read: the same lines give the same facts after a crash."""
 
     heard: Heard
+    vital: Vital  # where it says too much, only lines that this finds are read, and the last ones
 
     def take(self, line: str) -> list[AgentEvent]:
         """Called once per line of standard output, in order. Never raises, whatever the line is."""

@@ -12,7 +12,7 @@ from becket.adapters.agents import reports, versions
 from becket.adapters.agents.dialect import Dialect, Heard, larger, plus
 from becket.adapters.agents.hearing import Hearing, Ledger
 from becket.adapters.agents.inbox import Inbox, Message
-from becket.adapters.agents.lines import follow, lines_of
+from becket.adapters.agents.lines import Lines, lines_of
 from becket.adapters.agents.outfit import Outfit, Unfit, Wants, Worn, parts_of
 from becket.adapters.agents.prices import priced, refuse_blind_limit
 from becket.adapters.agents.sessions import Sessions, remember_before, remembered_before
@@ -102,7 +102,7 @@ class HeadlessAgent(ABC):
         usage, total, model = Usage(), remembered_before(files), ""
         for part in parts:
             dialect = self.dialect(Path("/"), total)
-            for line in lines_of(part):
+            for line in lines_of(part, dialect.vital):
                 dialect.take(line)
             usage, total = plus(usage, dialect.heard.usage), dialect.heard.total
             model = dialect.heard.model or model
@@ -184,24 +184,27 @@ class HeadlessAgent(ABC):
         seconds = call.limits.seconds - call.watch.seconds
         spec = call.worn.child(self.command(call.worn, turn), call.tree, seconds, stdin=prompt, part=turn.part)
         try:
-            result = await self._attend(spec, call.around, hearing)
+            result = await self._attend(spec, call, hearing)
         finally:
             dialect.heard.usage = hearing.close()  # of a cancelled call too
         dialect.close(result, reports.tail_of(spec.output))
         return dialect.heard, result, hearing
 
-    async def _attend(self, spec: ChildSpec, around: Around, hearing: Hearing) -> ChildResult:
+    async def _attend(self, spec: ChildSpec, call: Call, hearing: Hearing) -> ChildResult:
         assert spec.stdout is not None
         spec.stdout.unlink(missing_ok=True)  # of an earlier attempt: it would be read as this child's
         hearing.rein.close()
         ended = asyncio.Event()
-        child = asyncio.ensure_future(self.outfit.processes.run(spec, around.watcher, hearing.rein))
+        child = asyncio.ensure_future(self.outfit.processes.run(spec, call.around.watcher, hearing.rein))
         child.add_done_callback(lambda _: ended.set())
         looking = asyncio.ensure_future(_look_now_and_then(hearing))
         try:
-            async for line in follow(spec.stdout, ended):
-                hearing.hear(line)
-            return await child
+            lines = Lines(spec.stdout, ended, hearing.vital)
+            async for batch in lines.batches():
+                hearing.hear(batch)
+            result = await child
+            reports.tell_what_is_missing(call.watch, lines.passed_over, result.output_capped)
+            return result
         finally:
             looking.cancel()
             await _gone(child)

@@ -1,12 +1,13 @@
-"""One child while it talks: each line is read, counted and told, and the child is ended when a limit is passed."""
+"""One child while it talks: what it says is read, counted and told, and it is ended when a limit is passed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from becket.adapters.agents.dialect import Dialect, larger, minus, plus
+from becket.adapters.agents.lines import Vital
 from becket.adapters.agents.reports import over
 from becket.adapters.agents.sessions import Sessions
 from becket.adapters.agents.watch import Watch
@@ -53,6 +54,10 @@ class Hearing:
         self._timer_for = 0.0
 
     @property
+    def vital(self) -> Vital:
+        return self._dialect.vital
+
+    @property
     def usage(self) -> Usage:
         """Of this child."""
         heard = self._dialect.heard
@@ -65,10 +70,11 @@ class Hearing:
         heard.total = larger(heard.total, total.model_copy(update={"turns": 0}))
         return larger(heard.usage, own)
 
-    def hear(self, line: str) -> None:
-        for event in self._dialect.take(line):
-            if event.usage is None:
-                self._watch.take(event)
+    def hear(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            for event in self._dialect.take(line):
+                if event.usage is None:
+                    self._watch.take(event)
         self.look()
         self._set_timer()
 

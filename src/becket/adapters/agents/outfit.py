@@ -17,8 +17,8 @@ from becket.contract.config import AgentConfig, Price
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec, Network, Processes
 
-OUTPUT_CAP = 64_000_000
-"""Bytes of one call's transcript; what comes after is lost, and the call then counts as not ended."""
+OUTPUT_CAP = 32_000_000
+"""Bytes of one call's transcript, and of its log: of more than that, the beginning and the end are kept."""
 
 
 class Unfit(Exception):

@@ -13,7 +13,7 @@ from becket.adapters.agents.lines import lines_of
 from becket.adapters.agents.outfit import Worn
 from becket.adapters.agents.trouble import recognise
 from becket.adapters.agents.watch import Watch
-from becket.contract.agent import AgentOutcome, AgentReport, CallFiles, Usage
+from becket.contract.agent import AgentEvent, AgentOutcome, AgentReport, CallFiles, EventKind, Usage
 from becket.contract.process import ChildEnd, ChildResult
 
 SAID_LIMIT = 4_000
@@ -37,6 +37,16 @@ def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, worn: Worn
         unknown_events=heard.unknown,
         transcript=worn.files.raw,
     )
+
+
+def tell_what_is_missing(watch: Watch, passed_over: int, capped: bool) -> None:
+    """What is shown of a call is not all that it said: people are told so."""
+    if passed_over:
+        text = f"{passed_over} lines came too fast to be shown: they are in the transcript"
+        watch.take(AgentEvent(kind=EventKind.message, text=text, by="becket"))
+    if capped:
+        text = "it said more than is kept: of the transcript the middle is dropped"
+        watch.take(AgentEvent(kind=EventKind.message, text=text, by="becket"))
 
 
 def over(passed: tuple[str, ...]) -> str:

@@ -19,8 +19,10 @@ _LOOKED_AT = 4 * TEXT_LIMIT
 SIGN_OF_LIFE = 10.0
 """Seconds of silence after which the time alone is written down, for whoever reads the file after a crash of ours."""
 
-MOST_EVENTS = 20_000
-"""Beyond these only the end is told."""
+MOST_EVENTS, MOST_WRITTEN = 20_000, 16_000_000
+"""Beyond so many, or so many characters of them, only the end is told."""
+
+_TOO_MUCH = "it does too much to be told: the rest is in the transcript"
 
 
 class Watch:
@@ -46,7 +48,7 @@ class Watch:
         self._began = clock()
         self._finished = False
         self._ended: float | None = None
-        self._taken = 0
+        self._taken, self._written, self._told_all = 0, 0, False
         self._written_at = 0.0
         self.price = price  # may be set later: some agents name their model only when they begin
         self._usage = Usage()
@@ -79,11 +81,13 @@ class Watch:
         """Count, stamp, write and tell one event. Its usage, if it has one, is of the call so far."""
         if event.usage is not None:
             self._usage = event.usage
-        self._taken += 1
-        if self._taken > MOST_EVENTS and event.kind is not EventKind.end:
-            return
-        if self._taken == MOST_EVENTS:
-            event = AgentEvent(kind=EventKind.error, text="it does too much to be told: the rest is in the transcript")
+        if event.kind is not EventKind.end:
+            if self._told_all:
+                return
+            self._taken += 1
+            if self._taken >= MOST_EVENTS or self._written >= MOST_WRITTEN:
+                self._told_all = True
+                event = AgentEvent(kind=EventKind.error, text=_TOO_MUCH)
         at = round(self.seconds, 3)
         update = {"at": at, "text": self._shown(event.text)}
         stamped = event.model_copy(update=update | ({"usage": self.usage} if event.usage is not None else {}))
@@ -94,7 +98,7 @@ class Watch:
 
     def _write(self, at: float, line: str) -> None:
         with contextlib.suppress(OSError):  # a full disk ends what can be told of a call, never the call
-            self._file.write(f"{line}\n")
+            self._written += self._file.write(f"{line}\n")
             self._written_at = at
 
     def finish(self, text: str = "") -> None:

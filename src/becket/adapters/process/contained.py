@@ -120,6 +120,7 @@ class ContainedProcesses:
             timeout=spec.timeout,
             grace=self._grace,
             cap=spec.output_cap,
+            tail=spec.output_cap - spec.output_head,
             landlock=self._sandbox.landlock(around),
             doors=None if ways is None else ways.doors,
         )

@@ -17,7 +17,6 @@ from becket.contract.receipt import StoredReceipt
 from becket.contract.run import Step, StepState
 
 VERDICT, SUMMARY, CULPRIT, GUARD, PATCH = ".verdict.json", ".summary.txt", "culprit.json", "guard.json", ".patch"
-HOLD_OUTS = ("holdout_passed", "holdout_failed", "holdout_nothing")
 LARGEST = 8_000_000
 LONGEST_SUMMARY = 12_000
 
@@ -149,6 +148,26 @@ def _crossed(crossing: Mapping[str, Json]) -> Iterator[told.CrossedTest]:
         )
 
 
+def holdouts(found: Evidence) -> Iterator[told.HoldoutFacts]:
+    for item in found.receipts("holdout"):
+        body = item.receipt.body
+        yield told.HoldoutFacts(
+            iteration=item.iteration,
+            candidate=str(body.get("candidate", "")),
+            oracle=str(body.get("oracle", "")),
+            agent=str(body.get("agent", "")),
+            says=str(body.get("says", "")),
+            receipt=item.digest,
+            checks=tuple(_held_out(name, row) for name, row in body.get("checks", {}).items()),
+            left_out={str(name): str(why) for name, why in body.get("left_out", {}).items()},
+        )
+
+
+def _held_out(name: str, row: Mapping[str, Json]) -> told.HeldOutCheck:
+    ends = {place: tuple(row.get(place) or ()) for place in ("oracle", "parent", "candidate")}
+    return told.HeldOutCheck(name=name, artifact=str(row.get("digest", "")), **ends)
+
+
 def proofs(found: Evidence) -> Iterator[told.ProofFacts]:
     for item in found.receipts("proof"):
         body = item.receipt.body
@@ -229,13 +248,6 @@ def _guard(iteration: int, says: str, made: Mapping[str, Json]) -> told.GuardFac
 def _finding(one: Mapping[str, Json]) -> told.FindingFacts:
     texts = {name: str(one.get(name, "")) for name in ("kind", "power", "path", "message", "shown")}
     return told.FindingFacts(line=int(one.get("line", 0)), **texts)
-
-
-def hold_outs(found: Evidence) -> Iterator[told.HoldOutFacts]:
-    for step in found.done():
-        for item in step.conditions:
-            if item.name in HOLD_OUTS:
-                yield told.HoldOutFacts(iteration=step.iteration, says=item.name, evidence=item.evidence)
 
 
 def _remark(one: Mapping[str, Json], more: str) -> told.RemarkFacts:

@@ -29,13 +29,17 @@ from becket.app.report.elements import (
 )
 from becket.app.report.plain import (
     CLAIM,
+    HELD_HEADS,
     class_words,
     counted,
     dollars,
     finding_words,
     headline,
+    held_row,
+    held_words,
     is_proven,
     moment,
+    offered,
     one_line,
     pairs,
     place,
@@ -171,6 +175,13 @@ def _proof(report: told.Report) -> Iterator[str]:
         crossed = [(code(test.test), code(short(test.parent)), code(short(test.child))) for test in crossing.tests]
         yield table(("test", "failed on parent: receipt", child), crossed)
         yield listed(text(why) for why in dict.fromkeys(why for test in crossing.tests for why in test.against))
+    for held in report.holdouts:
+        yield f"<h3>Hold-out checks {pill(held_words(held.says))}</h3>"
+        by = f"written by {text(held.agent)} at {code(short(held.oracle))}, unseen by whoever repaired"
+        yield f"<p>{by}, receipt {code(short(held.receipt))}</p>"
+        yield f"<p>{text(offered(report.run.run_id))}</p>" if held.checks else ""
+        yield table(HELD_HEADS, [tuple(map(code, held_row(check))) for check in held.checks])
+        yield listed(f"{text(name)} does not count: {text(why)}" for name, why in held.left_out.items())
 
 
 def _check(report: told.Report) -> Iterator[str]:
@@ -285,12 +296,6 @@ def _findings(found: tuple[told.FindingFacts, ...]) -> Iterator[str]:
         yield fold(counted(len(found) - OPEN_FINDINGS, "more line"), listed(folded))
 
 
-def _hold_outs(report: told.Report) -> Iterator[str]:
-    for one in report.hold_outs:
-        yield f"<p>{pill(one.says)}</p>"
-        yield fact_list((name, text(value)) for name, value in pairs(one.evidence))
-
-
 def _remark(one: told.RemarkFacts) -> tuple[str, str, str, str]:
     return code(place(one)), text(one.rule), text(one.message), text(one.more)
 
@@ -381,7 +386,6 @@ SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = 
     ("change", "Change", _change),
     ("gates", "Gates", _gates),
     ("guard", "Guard", _guard),
-    ("hold-out", "Hold-out proof", _hold_outs),
     ("calls", "Calls of agents", _calls),
     ("claims", "What the agent said", _claims),
     ("effects", "Effects", _effects),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from becket.app.report import model as told
 from becket.app.report.plain import (
     CLAIM,
+    HELD_HEADS,
     call_end,
     class_words,
     counted,
@@ -15,7 +16,10 @@ from becket.app.report.plain import (
     finding_words,
     harmless,
     headline,
+    held_row,
+    held_words,
     moment,
+    offered,
     one_line,
     pairs,
     place,
@@ -39,10 +43,10 @@ def markdown_of(report: told.Report) -> str:
         *_proof(report),
         *_gates(report),
         *_crossings(report),
+        *_holdouts(report),
         *_changes(report),
         *_culprits(report),
         *_guards(report),
-        *_hold_outs(report),
         *_calls(report),
         *_claims(report),
         *_people(report),
@@ -169,6 +173,19 @@ def _crossings(report: told.Report) -> Iterator[str]:
         yield "\n".join(f"- {plain(why)}" for why in against)
 
 
+def _holdouts(report: told.Report) -> Iterator[str]:
+    if report.holdouts:
+        yield "## Hold-out checks"
+    for held in report.holdouts:
+        yield (
+            f"Written by {plain(held.agent)} at {code(short(held.oracle))}, which was right, and unseen by whoever "
+            f"repaired: **{plain(held_words(held.says))}**, receipt {code(short(held.receipt))}."
+        )
+        yield offered(report.run.run_id) if held.checks else ""
+        yield table(HELD_HEADS, [tuple(map(code, held_row(check))) for check in held.checks])
+        yield "\n".join(f"- {plain(name)} does not count: {plain(why)}" for name, why in held.left_out.items())
+
+
 def _changes(report: told.Report) -> Iterator[str]:
     if report.changes:
         yield "## Change"
@@ -209,14 +226,6 @@ def _guards(report: told.Report) -> Iterator[str]:
 
 def _finding(one: told.FindingFacts) -> str:
     return f"- {plain(finding_words(one))}" + (f" {code(one.shown)}" if one.shown else "")
-
-
-def _hold_outs(report: told.Report) -> Iterator[str]:
-    if report.hold_outs:
-        yield "## Hold-out proof"
-    for one in report.hold_outs:
-        yield f"**{plain(spaced(one.says))}**"
-        yield "\n".join(f"- {plain(name)}: {plain(value)}" for name, value in pairs(one.evidence))
 
 
 def _calls(report: told.Report) -> Iterator[str]:

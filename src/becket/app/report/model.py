@@ -120,6 +120,29 @@ class CrossingFacts(Record):
     tests: tuple[CrossedTest, ...]
 
 
+class HeldOutCheck(Record):
+    """One hold-out check that counted: its artifact, and how it ended on each commit, each time it ran."""
+
+    name: str
+    artifact: str
+    oracle: tuple[int | str, ...]
+    parent: tuple[int | str, ...]
+    candidate: tuple[int | str, ...]
+
+
+class HoldoutFacts(Record):
+    """`oracle` is the last proven commit; `left_out` says of each check that did not count why."""
+
+    iteration: int
+    candidate: str
+    oracle: str
+    agent: str
+    says: str
+    receipt: str
+    checks: tuple[HeldOutCheck, ...]
+    left_out: dict[str, str]
+
+
 class ProofFacts(Record):
     iteration: int
     base: str
@@ -196,14 +219,6 @@ class GuardFacts(Record):
     change_class: str = ""
     findings: tuple[FindingFacts, ...] = ()
     promote: str = ""
-
-
-class HoldOutFacts(Record):
-    """What checks that the repairing agent never saw say about its change."""
-
-    iteration: int
-    says: str
-    evidence: dict[str, Json]
 
 
 class Claim(Record):
@@ -293,11 +308,11 @@ class Report(Record):
     conditions: tuple[ConditionFacts, ...] = ()
     gates: tuple[GateFacts, ...] = ()
     crossings: tuple[CrossingFacts, ...] = ()
+    holdouts: tuple[HoldoutFacts, ...] = ()
     proofs: tuple[ProofFacts, ...] = ()
     changes: tuple[ChangeFacts, ...] = ()
     culprits: tuple[CulpritFacts, ...] = ()
     guards: tuple[GuardFacts, ...] = ()
-    hold_outs: tuple[HoldOutFacts, ...] = ()
     claims: tuple[Claim, ...] = ()
     calls: tuple[CallFacts, ...] = ()
     receipts: tuple[ReceiptFacts, ...] = ()

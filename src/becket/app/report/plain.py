@@ -34,6 +34,9 @@ CLASSES = {
 CLAIM = "A claim: it was not believed and proves nothing. What counts is what the runtime found."
 
 
+HELD_HEADS = ("check", "when it was right", "on the parent", "on the child", "artifact")
+
+
 def harmless(text: object) -> str:
     """Without what steers a terminal, or shows something else than is written."""
     shown = str(text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
@@ -64,6 +67,20 @@ def counted(number: int, what: str) -> str:
 
 def spaced(code: str) -> str:
     return harmless(code).replace("_", " ")
+
+
+def held_words(says: str) -> str:
+    return spaced(says.removeprefix("holdout_"))
+
+
+def held_row(check: told.HeldOutCheck) -> tuple[str, str, str, str, str]:
+    """As HELD_HEADS has them: its name, how it ended on each commit, each time it ran, and where it is kept."""
+    ends = (" ".join(map(str, ends)) for ends in (check.oracle, check.parent, check.candidate))
+    return (check.name, *ends, short(check.artifact))  # type: ignore[return-value]  # three of them
+
+
+def offered(run_id: str) -> str:
+    return f"They are kept, and may serve as new tests: `becket runs show {harmless(run_id)} --log holdout`."
 
 
 def took(seconds: float) -> str:

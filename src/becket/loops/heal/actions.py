@@ -1,8 +1,7 @@
-"""What only the heal loop decides: how to repair, whether to promote or propose, and how the run stands in the end."""
+"""What only the heal loop decides: how to repair, and how the run stands in the end."""
 
 from __future__ import annotations
 
-from becket.actions.candidate import REVERT, current
 from becket.actions.fix import fixer_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
@@ -13,9 +12,9 @@ from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
 from becket.loops.heal.brief import BRIEF
+from becket.loops.heal.way import WAY
 
 PLANS = ("fix", "revert", "nothing", "observe")
-WAYS = ("promote", "propose")
 ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
@@ -36,6 +35,9 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
     made = context.outputs.get(context.step_id, {})
     vain = int(made.get("vain", 0)) + _in_vain(context)
+    last = context.conditions.get("candidate.none")
+    if last is not None and last.evidence.get("ask_again") is False:
+        vain = MOST_VAIN
     name, why = _choice(context, params, vain)
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
     failing = _evidence(context, "base.code_red").get("failing", [])
@@ -58,41 +60,15 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
-    why = "no agent is configured" if agent is None else "the agent could not repair it"
+    why = "no agent is configured" if agent is None else _given_up(context)
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
 
 
-class WayParams(Record):
-    branch: str
-
-
-async def way(context: ActionContext, params: WayParams) -> Result:
-    """What a proven candidate may do, by the configuration as it stands now (L18)."""
-    config = context.port(Projects).current()
-    candidate = current(context)
-    allowed = context.autonomy.allows(Autonomy.merge)
-    name, why = ("promote", f"autonomy is {context.autonomy}") if allowed else ("propose", _below(context.autonomy))
-    if allowed and candidate.kind == REVERT and config.heal.on_exhausted != "revert":
-        name, why = "propose", "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
-    if name == "promote" and not _tests_tied(context):
-        name, why = "propose", "proven, but no failing test can be tied to a file of the repository"
-    evidence: dict[str, Json] = {"why": why}
-    said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
-    # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
-    promotes = name == "promote" and not context.run.dry_run
-    proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
-    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
-
-
-def _tests_tied(context: ActionContext) -> bool:
-    """Where nobody can tell in which files the tests are, the guard cannot tell whether they were changed."""
-    return bool(_evidence(context, "candidate.guard_ok").get("tests_tied", True))
-
-
-def _below(autonomy: Autonomy) -> str:
-    return f"autonomy is {autonomy}: main moves only at merge or release"
+def _given_up(context: ActionContext) -> str:
+    last = _evidence(context, "candidate.none")
+    return str(last["why"]) if last.get("ask_again") is False else "the agent could not repair it"
 
 
 class SettleParams(Record):
@@ -169,10 +145,7 @@ ACTIONS = (
         raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
     ),
     BRIEF,
-    ActionDef(
-        name="heal.way", summary="Promote or propose, by the autonomy as it stands.", run=way, params=WayParams,
-        raises=(ConditionGroup(object="way", names=WAYS),), outputs=("way", "why"),
-    ),
+    WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
         raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),

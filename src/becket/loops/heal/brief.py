@@ -6,11 +6,12 @@ import secrets
 from importlib.resources import files
 
 from becket.actions.fix import fixer_of
+from becket.actions.holdout import FAILED, TOLD_TO_THE_FIXER
+from becket.actions.material import fenced
 from becket.actions.side import side_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.project import Projects
-from becket.contract.report import cap_text
 from becket.contract.template import fill
 from becket.verifiers.guard.briefing import rules_in_words
 
@@ -100,6 +101,8 @@ async def _before(context: ActionContext, fence: str) -> str:
     told = context.outputs
     guard = _sent_back([str(words) for words in told.get("guard", {}).get("sent_back", [])], fence)
     parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
+    if told.get("holdout", {}).get("state") == FAILED:
+        parts.append(TOLD_TO_THE_FIXER)
     digests = [str(told.get(step, {}).get("summary") or "") for step in ("cf", "cs")]
     parts += [await _text(context, digest) for digest in digests]
     text = "\n".join(part for part in parts if part.strip())
@@ -110,12 +113,6 @@ async def _before(context: ActionContext, fence: str) -> str:
 def _sent_back(words: list[str], fence: str) -> str:
     """Whole in the fence: the guard's words name files and quote lines that an agent wrote."""
     return SENT_BACK.format(fenced("\n".join(words), fence, FEEDBACK_LIMIT)) if words else ""
-
-
-def fenced(text: str, fence: str, limit: int) -> str:
-    """What programs and other people wrote: material, marked as such, that cannot end its own fence."""
-    inside = cap_text(text, limit).replace(fence, "")
-    return f"<material-{fence}>\n{inside}\n</material-{fence}>"
 
 
 BRIEF = ActionDef(

@@ -17,9 +17,14 @@ def against(refusals: Sequence[Refusal], reading: Reading) -> list[str]:
     return _first([_line(each) for each in words], MOST_TOLD)
 
 
-def question(refusals: Sequence[Refusal]) -> str:
-    """What a person is asked about: one line for each of the first findings, and how many more there are."""
-    return "\n".join(_first([_line(f"{_place(one)} {one.rule}: {one.message}") for one in refusals], MOST_ASKED))
+def question(refusals: Sequence[Refusal], reading: Reading) -> str:
+    """What a person is asked about: one line for each of the first findings, and how many more there are.
+
+    A yes is about the whole change, so what it newly can do is told as well.
+    """
+    tests = _first([_line(f"{_place(one)} {one.rule}: {one.message}") for one in refusals], MOST_ASKED)
+    can = [one for one in reading.findings if one.kind is reading.kind]
+    return "\n".join((*tests, *_first([_line(f"{one.kind}: {one}") for one in can], MOST_ASKED)))
 
 
 def _power(finding: Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from becket.contract.report import Outcome, ProblemCode, TestReport
@@ -18,7 +19,7 @@ from becket.verifiers.reports.tree import FindFiles, ReadFile, Tree
 PLAIN_ID = "step"
 """The id of the one case that a plain step has."""
 
-LARGEST_OUTPUT = 256_000_000
+LARGEST_OUTPUT, MOST_LINES = 256_000_000, 1_000_000
 
 _TEXT_READERS: dict[str, Callable[[bytes, Tree, CaseBook], None]] = {
     "pytest": read_pytest,
@@ -52,7 +53,7 @@ def parse(
         content = tree.read(path) if path else step_output
         if content is None:
             book.problem(ProblemCode.missing, f"the step did not write its report {path}")
-        elif _fits(content, path or "the step's output", LARGEST_OUTPUT, book):
+        elif _fits(content, path or "the step's output", LARGEST_OUTPUT, book, MOST_LINES):
             _TEXT_READERS[kind](content, tree, book)
     else:
         book.problem(
@@ -107,8 +108,11 @@ def _is_pattern(path: str) -> bool:
     return any(mark in path for mark in "*?[")
 
 
-def _fits(content: bytes, name: str, most: int, book: CaseBook) -> bool:
-    if len(content) <= most:
+def _fits(content: bytes, name: str, most: int, book: CaseBook, lines: int = sys.maxsize) -> bool:
+    if len(content) > most:
+        book.problem(ProblemCode.too_large, f"{name} is larger than {most // 1_000_000} MB and was not read")
+    elif content.count(b"\n") > lines:
+        book.problem(ProblemCode.too_large, f"{name} has more than {lines} lines and was not read")
+    else:
         return True
-    book.problem(ProblemCode.too_large, f"{name} is larger than {most // 1_000_000} MB and was not read")
     return False

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from becket.adapters.agents import inbox, versions
 from becket.adapters.agents.inbox import Inbox, Message
-from becket.adapters.agents.lines import LARGEST, follow, lines_of, read_plain
+from becket.adapters.agents.lines import LARGEST, Lines, lines_of, read_plain
 from becket.adapters.agents.prices import built_in, priced, prices_with, refuse_blind_limit
 from becket.adapters.agents.reports import last_usage
 from becket.adapters.agents.watch import MOST_EVENTS, TEXT_LIMIT, Watch
@@ -27,7 +27,7 @@ async def _followed(path: Path, pieces: list[bytes]) -> list[str]:
     ended = asyncio.Event()
 
     async def read() -> list[str]:
-        return [line async for line in follow(path, ended)]
+        return [line async for batch in Lines(path, ended).batches() for line in batch]
 
     reading = asyncio.ensure_future(read())
     with path.open("wb", buffering=0) as file:
@@ -53,7 +53,7 @@ def test_a_file_that_never_comes_has_no_lines(tmp_path: Path) -> None:
     async def nothing() -> list[str]:
         ended = asyncio.Event()
         asyncio.get_running_loop().call_later(0.02, ended.set)
-        return [line async for line in follow(tmp_path / "none", ended)]
+        return [line async for batch in Lines(tmp_path / "none", ended).batches() for line in batch]
 
     assert asyncio.run(nothing()) == []
     assert lines_of(tmp_path / "none") == []

@@ -10,7 +10,7 @@ from becket.adapters.agents import reports
 from becket.adapters.agents.acp.call import Call
 from becket.adapters.agents.acp.known import Known, known
 from becket.adapters.agents.acp.reading import Reading
-from becket.adapters.agents.acp.wire import message_of
+from becket.adapters.agents.acp.wire import VITAL, message_of
 from becket.adapters.agents.dialect import larger
 from becket.adapters.agents.lines import lines_of
 from becket.adapters.agents.loose import Object, mapping
@@ -67,7 +67,7 @@ class AcpAgent:
         """What its messages told. The replay of an older session comes before the answer to its opening."""
         if not files.folder.is_dir():
             return None
-        messages = [message for line in lines_of(files.raw) if (message := message_of(line)) is not None]
+        messages = [message for line in lines_of(files.raw, VITAL) if (message := message_of(line)) is not None]
         if not messages:
             return Usage(seconds=reports.last_usage(files).seconds)  # who did not answer was not asked to work
         reading = Reading(Path("/"), lambda event: None)

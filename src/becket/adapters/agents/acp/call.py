@@ -9,7 +9,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from becket.adapters.agents import reports, versions
-from becket.adapters.agents.acp.endings import Ending, by_failure, by_limit, by_loss, by_stop
+from becket.adapters.agents.acp.endings import Ending, by_failure, by_length, by_limit, by_loss, by_stop
 from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
 from becket.adapters.agents.acp.policy import Policy
 from becket.adapters.agents.acp.reading import Reading
@@ -18,7 +18,7 @@ from becket.adapters.agents.acp.tally import tokens_of
 from becket.adapters.agents.acp.wire import Wire
 from becket.adapters.agents.inbox import Inbox
 from becket.adapters.agents.loose import Object, mapping, text
-from becket.adapters.agents.outfit import OUTPUT_CAP, Outfit, Worn
+from becket.adapters.agents.outfit import Outfit, Worn
 from becket.adapters.agents.sessions import Sessions, remember_before
 from becket.adapters.agents.watch import Watch
 from becket.contract.agent import RETRYABLE, AgentEvent, AgentOutcome, AgentReport, Around, EventKind, Limits, Usage
@@ -55,14 +55,16 @@ class Call:
         self._inbox = Inbox(worn.files)
         self._sessions = Sessions(worn)
         self._ledger: GeminiLedger | None = None
+        self._unheard = False  # it has said so much that the rest is read only when it is over
 
     async def hold(self, spec: ChildSpec, brief: str, session: str | None) -> AgentReport:
         self._worn.files.raw.unlink(missing_ok=True)
         if self._program == "gemini":
             settle(self._worn.home, spec.env)
             make_room(self._worn.home, session or "")
-        rein, gone = Rein(), asyncio.Event()
-        self._time = spec.timeout
+        self._rein = rein = Rein()
+        gone = asyncio.Event()
+        self._time, self._heard_bytes = spec.timeout, spec.output_head
         self._reading = Reading(spec.tree, self._tell)
         self._wire = Wire(rein, self._worn.files.raw, gone)
         self._talk = Talk(self._wire, self._reading, Policy(spec.tree, self._outfit.processes.holds().files))
@@ -73,6 +75,8 @@ class Call:
             result = await _gone(child, rein, may_leave=isinstance(ending, Ending) and ending.ended)
             if isinstance(ending, Ending) and ending.hint is AgentOutcome.cancelled and result.end is ChildEnd.timeout:
                 ending = Lost("it stopped when its time was over")  # qwen says `cancelled` when it is told to go
+            if isinstance(ending, Lost) and self._unheard and result.end is not ChildEnd.timeout:
+                ending = by_length(spec.output_cap)
             if isinstance(ending, Lost):
                 last_words = "\n".join(reports.tail_of(self._worn.files.log).splitlines()[-_LAST_LINES:])
                 ending = by_loss(str(ending), result, last_words, self._reading.tally.turns > 0, time.time())
@@ -162,17 +166,21 @@ class Call:
                 break
             if self._watch.passed:
                 return _Interrupt.limit
-            if self._inbox.waiting():
+            if self._inbox.waiting() and not self._unheard:
                 return _Interrupt.message
             self._refuse_endlessness()
         return None
 
     def _refuse_endlessness(self) -> None:
-        """The process is ended by whoever runs it; this holds if it is not, or if nothing of it is read any more."""
+        """The process is ended by whoever runs it; this holds if it is not. Who cannot be heard any more is asked
+        nothing more: the end of its input tells it so, and its last words may still hold its answer.
+        """
         if self._watch.seconds > self._time + _BEYOND_TIME:
             raise Lost("it did not end within its time")
-        if self._worn.files.raw.exists() and self._worn.files.raw.stat().st_size >= OUTPUT_CAP:
-            raise Lost(f"it said more than {OUTPUT_CAP // 1_000_000} MB")
+        raw = self._worn.files.raw
+        if not self._unheard and raw.exists() and raw.stat().st_size >= self._heard_bytes:
+            self._unheard = True
+            self._rein.close()
 
     async def _stop(self, asked: asyncio.Task[Object], seconds: float) -> bool:
         await self._talk.cancel()
@@ -229,6 +237,7 @@ class Call:
             error = f"{error} (it was not let reach {', '.join(result.denied)}: see `hosts`)"
         self._reading.flush()
         self._take_stock()
+        reports.tell_what_is_missing(self._watch, self._wire.passed_over, result.output_capped)
         if error:
             self._watch.take(AgentEvent(kind=EventKind.error, text=error))
         self._watch.finish(error)

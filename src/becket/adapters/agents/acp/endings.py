@@ -81,6 +81,10 @@ def by_limit(passed: tuple[str, ...]) -> Ending:
     return Ending(False, f"it passed its limit ({'; '.join(passed)})", AgentOutcome.limit_reached)
 
 
+def by_length(cap: int) -> Ending:
+    return Ending(False, f"it said more than {cap // 1_000_000} MB", AgentOutcome.limit_reached)
+
+
 def by_loss(reason: str, result: ChildResult, last_words: str, spoke: bool, now: float) -> Ending:
     """It gave no answer. Where its model never spoke, what it printed last may say why: no login, or a quota that it
     waits for by itself.

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from becket.adapters.agents.dialect import plus
-from becket.adapters.agents.lines import lines_of, read_plain
+from becket.adapters.agents.lines import few_lines, lines_of, read_plain
 from becket.adapters.agents.loose import count, mapping, parsed, text
 from becket.contract.agent import Usage
 
 _STAMP = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-")
+_TOKENS = re.compile(rb'"tokens"')
 _LONG_AGO = "session-2000-01-01T00-{minute:02d}-"
 
 
@@ -73,7 +74,7 @@ class GeminiLedger:
             begin = self._read.get(path, 0)
             whole, newline, _ = read_plain(path, begin).rpartition(b"\n")
             self._read[path] = begin + len(whole) + len(newline)
-            for line in whole.splitlines():
+            for line in few_lines(whole, _TOKENS):
                 self._step(line.decode("utf-8", "replace"))
 
     def _step(self, line: str) -> None:
@@ -124,7 +125,7 @@ def make_room(home: Path, session: str) -> None:
 
 
 def _date_back(path: Path, minute: int) -> None:
-    if any(text(parsed(line), "type") == "gemini" for line in lines_of(path)):
+    if any(text(parsed(line), "type") == "gemini" for line in lines_of(path, _TOKENS)):
         path.rename(path.with_name(_STAMP.sub(_LONG_AGO.format(minute=minute % 60), path.name, count=1)))
     else:
         path.unlink()

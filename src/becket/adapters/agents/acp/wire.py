@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from becket.adapters.agents.lines import follow
+from becket.adapters.agents.lines import Lines, Vital
 from becket.adapters.agents.loose import Object, parsed
 from becket.contract.process import Rein
+
+VITAL: Vital = re.compile(rb'"id"|"usage_update"')
+"""Questions and answers; what is only told may be missed."""
 
 
 class Wire:
@@ -17,21 +22,31 @@ class Wire:
 
     def __init__(self, rein: Rein, raw: Path, ended: asyncio.Event) -> None:
         self._rein = rein
-        self._lines = follow(raw, ended)
+        self._lines = Lines(raw, ended, VITAL)
+        self._coming = self._lines.batches()
+        self._come: Iterator[str] = iter(())
         self.strange = 0  # lines that were no messages
+
+    @property
+    def passed_over(self) -> int:
+        return self._lines.passed_over
 
     async def send(self, message: dict[str, Any]) -> None:
         self._rein.say(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
-        async for line in self._lines:
-            if not line.strip():
-                continue
-            message = message_of(line)
-            if message is not None:
-                return message
-            self.strange += 1
-        return None
+        while True:
+            for line in self._come:
+                if not line.strip():
+                    continue
+                message = message_of(line)
+                if message is not None:
+                    return message
+                self.strange += 1
+            batch = await anext(self._coming, None)
+            if batch is None:
+                return None
+            self._come = iter(batch)
 
     async def close(self) -> None:
         """The file is over when the process is."""

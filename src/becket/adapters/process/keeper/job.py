@@ -25,10 +25,11 @@ class Landlock:
 class Job:
     """One child to run. Sent once; until it arrives, nothing of the child runs.
 
+    At most `cap` bytes of its output are kept; `tail` of them are the last ones.
     `doors` are the places, host and port, at which Becket wants to answer in the child's network.
     """
 
-    __slots__ = ("argv", "cap", "doors", "env", "grace", "landlock", "timeout", "tree")
+    __slots__ = ("argv", "cap", "doors", "env", "grace", "landlock", "tail", "timeout", "tree")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Job:
         cap: int,
         landlock: Landlock | None = None,
         doors: list[tuple[str, int]] | None = None,
+        tail: int = 0,
     ) -> None:
         self.argv = argv
         self.env = env
@@ -47,13 +49,14 @@ class Job:
         self.timeout = timeout
         self.grace = grace
         self.cap = cap
+        self.tail = tail
         self.landlock = landlock
         self.doors = doors or []
 
     def encode(self) -> bytes:
         lock = self.landlock
         confined = None if lock is None else (lock.rules, lock.deny_tcp, lock.version, lock.ports)
-        limits = (self.timeout, self.grace, self.cap)
+        limits = (self.timeout, self.grace, self.cap, self.tail)
         body = marshal.dumps((self.argv, self.env, self.tree, limits, confined, self.doors), 4)
         return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
@@ -65,8 +68,8 @@ def receive(control: int) -> Job | None:
     if not body:
         return None
     # Only Becket holds the other end, so the bytes are trusted; to import json would cost as much as all the rest.
-    argv, env, tree, (timeout, grace, cap), confined, doors = marshal.loads(body)  # noqa: S302
-    return Job(argv, env, tree, timeout, grace, cap, None if confined is None else Landlock(*confined), doors)
+    argv, env, tree, (timeout, grace, cap, tail), confined, doors = marshal.loads(body)  # noqa: S302
+    return Job(argv, env, tree, timeout, grace, cap, None if confined is None else Landlock(*confined), doors, tail)
 
 
 def _exactly(control: int, size: int) -> bytes | None:

@@ -50,13 +50,13 @@ def _open_doors(job: Job, control: int) -> str:
 
 
 def _run(job: Job, control: int, log: int, stdout: int) -> Report:
-    whole = Output(log, job.cap)
+    whole = Output(log, job.cap, job.tail)
     reader, writer = os.pipe()
     pipes: dict[int, tuple[Output, ...]] = {reader: (whole,)}
     out = writer
     if stdout >= 0:  # a pipe of its own, so that the copy holds nothing of standard error
         reader, out = os.pipe()
-        pipes[reader] = (whole, Output(stdout, job.cap))
+        pipes[reader] = (whole, Output(stdout, job.cap, job.tail))
     pid, problem = _start(job, control, out, writer)
     for end in {out, writer}:
         os.close(end)
@@ -131,6 +131,7 @@ class _Watch:
         self._control = control
         self._pipes = pipes
         self._output = output
+        self._outputs = {each for outputs in pipes.values() for each in outputs}
         self._status: int | None = None
         self._reaped = 0
         self._timed_out = False
@@ -152,6 +153,8 @@ class _Watch:
             for _ in range(_CHUNKS_IN_A_PIPE):
                 if not self._copy(pipe):
                     break
+        for output in self._outputs:
+            output.close()
         return self._report(left)
 
     def _wait_for_child(self, deadline: float) -> bool:

@@ -1,31 +1,67 @@
-"""The log of one child: a file that never grows beyond its cap and always ends with a whole character."""
+"""The log of one child: a file that never grows beyond its cap, and holds the beginning and the end of a long story."""
 
 import posix as os
 
 
 class Output:
-    """Takes what the child writes. Beyond the cap, bytes are dropped and the last line of the file says so."""
+    """Takes what the child writes: the head as it comes; of what follows, the last bytes, when the child has ended.
 
-    __slots__ = ("_cap", "_file", "capped", "problem", "size")
+    Where not all of it has room, a line between the two says so.
+    """
 
-    def __init__(self, file: int, cap: int) -> None:
+    __slots__ = ("_cap", "_file", "_rest", "_tail", "capped", "problem", "size")
+
+    def __init__(self, file: int, cap: int, tail: int) -> None:
         self._file = file
         self._cap = max(cap, 0)
+        self._tail = min(max(tail, 0), self._cap)
+        self._rest = bytearray()
         self.size = 0
         self.capped = False
         self.problem = ""
 
     def take(self, data: bytes) -> None:
-        if self.capped:
+        if self.problem:
             return
-        room = self._cap - self.size
+        room = max(self._cap - self._tail - self.size, 0)
         try:
             self._append(data[:room])
-            if len(data) > room:
-                self._end_at_cap()
         except OSError as error:  # a full disk must not end the child: it ends the log
+            self._give_up(error)
+        self._keep(data[room:])
+
+    def close(self) -> None:
+        """Called once, after the last `take`."""
+        if self.problem:
+            return
+        try:
+            self._append(bytes(self._rest) if not self.capped else self._cut())
+        except OSError as error:
+            self._give_up(error)
+
+    def _keep(self, data: bytes) -> None:
+        self._rest += data
+        if len(self._rest) > self._tail:
             self.capped = True
-            self.problem = f"the output could not be written: {error.strerror}"
+        if len(self._rest) > 2 * self._tail:  # not at every byte: each cut moves the rest
+            del self._rest[: len(self._rest) - self._tail]
+
+    def _cut(self) -> bytes:
+        """What stands after the head when something is dropped."""
+        self._shorten()
+        notice = f"\n[becket: the output was capped at {self._cap} bytes, what stood here is dropped]\n".encode()
+        room = self._cap - self.size
+        if len(notice) > room:
+            notice = b""
+        last = bytes(self._rest[len(self._rest) - min(room - len(notice), len(self._rest)) :])
+        return notice + last[_begun_bytes(last) :]
+
+    def _shorten(self) -> None:
+        """The head ends with a whole character."""
+        start = max(self.size - 4, 0)
+        self.size -= broken_bytes(os.pread(self._file, self.size - start, start))
+        os.ftruncate(self._file, self.size)
+        os.lseek(self._file, self.size, 0)
 
     def _append(self, data: bytes) -> None:
         while data:
@@ -33,17 +69,9 @@ class Output:
             self.size += written
             data = data[written:]
 
-    def _end_at_cap(self) -> None:
+    def _give_up(self, error: OSError) -> None:
         self.capped = True
-        notice = f"\n[becket: the output was capped at {self._cap} bytes, the rest is dropped]\n".encode()
-        if len(notice) > self._cap:
-            notice = b""
-        keep = self._cap - len(notice)
-        start = max(keep - 4, 0)
-        keep -= broken_bytes(os.pread(self._file, keep - start, start))
-        os.ftruncate(self._file, keep)
-        os.pwrite(self._file, notice, keep)
-        self.size = keep + len(notice)
+        self.problem = f"the output could not be written: {error.strerror}"
 
 
 def broken_bytes(tail: bytes) -> int:
@@ -55,3 +83,11 @@ def broken_bytes(tail: bytes) -> int:
         if byte < 0x80:
             break
     return 0
+
+
+def _begun_bytes(text: bytes) -> int:
+    """How many bytes at the beginning end a UTF-8 character that the cut took the first bytes of."""
+    for count, byte in enumerate(text[:3]):
+        if byte & 0xC0 != 0x80:
+            return count
+    return min(len(text), 3)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from becket.contract.guard import Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
+from becket.contract.guard import NOT_SOURCE, Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
 from becket.verifiers.guard.classes import words
 from becket.verifiers.guard.classes.facts import Kind, SourceFile
 from becket.verifiers.guard.classes.judge import MOST, FileChange
@@ -68,7 +68,7 @@ class _Reader:
     def _of_tests(self, file: ChangedFile) -> Iterator[Finding]:
         """Changes of tests have rules of their own; what else lies with them is no test."""
         if not file.in_base and not self._is_test(file):
-            yield _finding(ChangeClass.powerful, "not-source", file, words.TESTS_HELPER)
+            yield _finding(ChangeClass.powerful, NOT_SOURCE, file, words.TESTS_HELPER)
 
     def _is_test(self, file: ChangedFile) -> bool:
         tongue = tongue_for(file.path)
@@ -83,7 +83,7 @@ class _Reader:
         found = None if _SETTING.search(path) else reader_for(path)
         if found is None:
             said = words.no_table(path.rpartition(".")[2]) if _looks_like_source(path) else words.NOT_SOURCE
-            yield _finding(ChangeClass.powerful, "not-source", file, said)
+            yield _finding(ChangeClass.powerful, NOT_SOURCE, file, said)
         elif not file.in_candidate:
             yield _finding(ChangeClass.ordinary, "removal", file, words.DELETED)
         elif not (file.same and file.path == file.old_path):

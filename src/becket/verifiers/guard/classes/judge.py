@@ -143,7 +143,7 @@ class _Judge:
         if value.startswith("?"):
             return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(value[1:])
         if value.startswith("~"):
-            return self._project(value) or (ORDINARY, "name", words.of_the_package(value[1:]))
+            return self._of_the_package(value[1:])
         if value.startswith(".") or self.file.is_own(value):
             return self._project(value)
         said = table.of_name(value, self.file.pure)
@@ -151,6 +151,12 @@ class _Judge:
             return said, "unknown", words.module_as_value(value)
         message = words.power(said.power, value) if said.power else words.MARKS[Mark.not_a_number]
         return said, said.power or "not-a-number", message
+
+    def _of_the_package(self, value: str) -> Told:
+        power = self.file.table.power_of(value)
+        if power is not None:
+            return Said(ChangeClass.powerful, power), power, words.power(power, value)
+        return self._project(value) or (ORDINARY, "name", words.of_the_package(value))
 
     def _known_name(self, value: str) -> Told:
         """The file used it; a function that did not, and had no such power, gets one."""
