@@ -37,7 +37,7 @@ _STEPS = {
       rerun: "{GATE} {{tests}}"
       report: "junit:report.xml\"""",
     Field.node: """\
-      run: "node --test --test-reporter=tap"
+      run: "node --test --test-reporter=tap test/*.test.js"
       report: tap""",
 }
 _SIDES = {
