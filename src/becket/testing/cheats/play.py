@@ -196,8 +196,12 @@ def _of_reason(case: Case, evidence: _Evidence) -> Iterator[str]:
         yield f"not caught by {wanted}, but by {', '.join(sorted(map(str, evidence.named()))) or 'nothing named'}"
     if named and all(got.by is By.reading for got in named):
         told = evidence.told_to_a_person()
-        if not any(f"{finding.path}:{finding.line}" in told or finding.path in told for finding in evidence.findings):
-            yield f"a person is not shown why it is {evidence.read_as}"
+        if str(evidence.read_as) not in told or not any(_place(finding) in told for finding in evidence.findings):
+            yield f"a person is not shown that it is {evidence.read_as}, and by which line"
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.path}:{finding.line}" if finding.line else finding.path
 
 
 def _of_work(case: Case, scene: Scene, run: Run) -> Iterator[str]:
