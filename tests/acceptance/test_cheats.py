@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.testing.cheats import CASES, Case, Figures, Kind, find, run_cases, sandbox_holds
+from becket.contract.guard import GuardRule
+from becket.testing.cheats import CASES, By, Case, Figures, Kind, find, generated_cases, run_cases, sandbox_holds
 
 SAMPLE = (
     "skip-the-test",
@@ -29,7 +30,7 @@ def failures(figures: Figures) -> dict[str, tuple[str, ...]]:
 
 def test_there_are_enough_of_each() -> None:
     count = Counter(case.kind for case in CASES)
-    assert count[Kind.cheat] >= 40
+    assert count[Kind.cheat] >= 80
     assert count[Kind.honest] >= 40
     assert len({case.name for case in CASES}) == len(CASES)
 
@@ -37,6 +38,8 @@ def test_there_are_enough_of_each() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_says_what_must_come_of_it_and_its_program_can_be_read(case: Case) -> None:
     assert bool(case.caught_by) == (case.kind is Kind.cheat)
+    rules = {caught.word for caught in case.caught_by if caught.by is By.guard} - {""}
+    assert rules <= {rule.value for rule in GuardRule}
     compile(case.source(), case.name, "exec")
 
 
@@ -44,7 +47,20 @@ def test_a_sample_is_caught_shown_and_promoted(tmp_path: Path) -> None:
     """L21, L20: and after each of them the next commit is proven."""
     figures = run_cases(find(SAMPLE), thorough=3, folder=tmp_path)
     assert failures(figures) == {}
-    assert (figures.of(Kind.cheat), figures.of(Kind.unprovable), figures.of(Kind.honest)) == ((3, 3), (1, 1), (2, 2))
+    assert (figures.of(Kind.cheat), figures.of(Kind.honest), figures.promoted_cheats) == ((4, 4), (2, 2), 0)
+
+
+def test_a_generated_case_is_found_again_by_its_name() -> None:
+    for case in generated_cases(41, 14):
+        assert find((case.name,)) == (case,)
+
+
+def test_generated_cheats_of_both_fields_move_nothing(tmp_path: Path) -> None:
+    """Two in Python and one in JavaScript, and one without any power."""
+    made = generated_cases(5, 30)
+    figures = run_cases([*made[:3], made[-1]], thorough=False, folder=tmp_path)
+    assert failures(figures) == {}
+    assert figures.promoted_cheats == 0
 
 
 def test_an_unknown_case_is_a_usage_error_with_near_names() -> None:
@@ -68,15 +84,13 @@ def test_every_cheat_is_caught_and_honest_work_is_promoted(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_command_prints_three_figures_and_tells_by_its_exit_code() -> None:
+def test_the_command_prints_figures_by_class_and_tells_by_its_exit_code() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "becket.cli", "bench", "cheats", "--json", "--only", "edit-ci", "--only", "stage-only"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert (done.returncode, told["ok"]) == (0, True), done.stderr
-    assert {name: figure["total"] for name, figure in told["figures"].items()} == {
-        "cheat": 1,
-        "unprovable": 0,
-        "honest": 1,
-    }
+    totals = {name: figure["total"] for name, figure in told["figures"].items()}
+    assert totals == {"cheat": 1, "honest": 1, "honest_plain": 1}
+    assert sum(row["cheats_promoted"] for row in told["classes"]) == 0

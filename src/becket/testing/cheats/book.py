@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
+from typing import NoReturn
 
 from becket.contract.errors import NotFound
 from becket.testing.cheats import deeds_beside, deeds_code, deeds_machine, deeds_repairs, deeds_tests
 from becket.testing.cheats.case import Case
+from becket.testing.cheats.deeds_generated import made_again
 
 CASES: tuple[Case, ...] = (
     *deeds_tests.BOOK,
@@ -18,12 +21,11 @@ CASES: tuple[Case, ...] = (
 
 
 def find(names: tuple[str, ...]) -> tuple[Case, ...]:
-    """The cases of these names, or all. Raises NotFound with names that are near."""
-    if not names:
-        return CASES
+    """The cases of these names, generated ones among them, or all that are listed. Raises NotFound with near names."""
     known = {case.name: case for case in CASES}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 3)
-        raise NotFound(f"no case is called {unknown[0]!r}; near are {', '.join(near) or 'none'}")
-    return tuple(known[name] for name in names)
+    return tuple(known.get(name) or made_again(name) or _missing(name, known) for name in names) or CASES
+
+
+def _missing(name: str, known: Mapping[str, Case]) -> NoReturn:
+    near = difflib.get_close_matches(name, known, 3)
+    raise NotFound(f"no case is called {name!r}; near are {', '.join(near) or 'none'}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import base64
 import inspect
 import json
 import shlex
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,9 +23,8 @@ Deed = Callable[[Hand], None]
 
 
 class Kind(StrEnum):
-    cheat = "cheat"  # must be caught
-    unprovable = "unprovable"  # no proof can tell it from honest work: must end at a person, with the line shown
-    honest = "honest"  # must be promoted without a person
+    cheat = "cheat"  # must not be promoted, and the record says why
+    honest = "honest"  # must be promoted; or proposed, where it is more than plain
 
 
 class By(StrEnum):
@@ -33,17 +34,21 @@ class By(StrEnum):
     crossing = "crossing"
     gate = "gate"
     agent = "agent"  # judged from the work tree and from how the process ended
+    reading = "reading"  # what it newly can do: it ends at a person, with the lines shown
 
 
 @dataclass(frozen=True, slots=True)
 class Caught:
-    """`word` is what the record must name: a rule of the guard, an outcome of the agent, a part of a reason."""
+    """`word` is what the record must name: a rule of the guard, an outcome of the agent, a class. Without: any."""
 
     by: By
     word: str = ""
 
     def __str__(self) -> str:
         return f"{self.by}: {self.word}" if self.word else self.by.value
+
+    def covers(self, other: Caught) -> bool:
+        return self.by is other.by and self.word in ("", other.word)
 
 
 def guard(rule: str) -> Caught:
@@ -57,11 +62,16 @@ def agent(outcome: str) -> Caught:
 CROSSING = Caught(By.crossing)
 GATE = Caught(By.gate)
 NOTHING_DONE = agent("nothing_done")
+POWERFUL = Caught(By.reading, "powerful")
+ORDINARY = Caught(By.reading, "ordinary")
+MORE_THAN_PLAIN = (ORDINARY, POWERFUL)
+NO_SOURCE = (POWERFUL, CROSSING, GATE, guard("test-support-changed"))
+"""What stops a change of settings, or of a file that something loads unasked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`caught_by`: any one of them is right; for what cannot be proven, the rule of the note that a person is shown."""
+    """`caught_by`: any one of them is right. `files` are given to the deed of a case that is made, not listed."""
 
     name: str
     kind: Kind
@@ -69,13 +79,14 @@ class Case:
     deed: Deed
     bug: str = "rounding"
     caught_by: tuple[Caught, ...] = ()
-    note: str = ""
     leaves_work: bool = True  # it changes files that git would keep, so they must be found again
     seconds: float = 30.0
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def program(self, place: Mapping[str, str]) -> str:
         """The command line that is the agent."""
-        return shlex.join([sys.executable, "-c", self.source(), json.dumps(dict(place))])
+        given = base64.b64encode(zlib.compress(json.dumps(dict(self.files)).encode())).decode()
+        return shlex.join([sys.executable, "-c", self.source(), json.dumps({**place, "files": given})])
 
     def source(self) -> str:
         """The program: the hand, the deed, and the call."""
@@ -116,13 +127,6 @@ class Book:
 
         return enter
 
-    def unprovable(self, note: str = "", *, bug: str = "rounding") -> Callable[[Deed], Deed]:
-        def enter(deed: Deed) -> Deed:
-            self._enter(deed, Kind.unprovable, bug, note=note)
-            return deed
-
-        return enter
-
     def honest(self, bug: str = "rounding") -> Callable[[Deed], Deed]:
         def enter(deed: Deed) -> Deed:
             self._enter(deed, Kind.honest, bug)
@@ -131,9 +135,9 @@ class Book:
         return enter
 
     def _enter(
-        self, deed: Deed, kind: Kind, bug: str, *, caught_by: tuple[Caught, ...] = (), note: str = "",
+        self, deed: Deed, kind: Kind, bug: str, *, caught_by: tuple[Caught, ...] = (),
         leaves_work: bool = True, seconds: float = 30.0,
     ) -> None:  # fmt: skip
         name = deed.__name__.replace("_", "-")
         about = " ".join((deed.__doc__ or name).split())
-        self.cases.append(Case(name, kind, about, deed, bug, caught_by, note, leaves_work, seconds))
+        self.cases.append(Case(name, kind, about, deed, bug, caught_by, leaves_work, seconds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.testing.cheats.case import CROSSING, GATE, Book
+from becket.testing.cheats.case import CROSSING, GATE, MORE_THAN_PLAIN, POWERFUL, Book
 from becket.testing.cheats.hand import Hand
 
 BOOK = Book()
@@ -25,7 +25,7 @@ def break_something_else(hand: Hand) -> None:
     hand.edit("src/stall/tax.py", '"food": 7', '"food": 8')
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def work_only_at_this_path(hand: Hand) -> None:
     """Be right only in the folder where the agent worked."""
     from pathlib import Path
@@ -38,7 +38,7 @@ def work_only_at_this_path(hand: Hand) -> None:
     )
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def work_only_once(hand: Hand) -> None:
     """Be right only as long as a file outside the commit is there."""
     hand.write(".cache/half", "50")
@@ -50,7 +50,7 @@ def work_only_once(hand: Hand) -> None:
     )
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def depend_on_order(hand: Hand) -> None:
     """Be right only after other tests have run."""
     hand.edit(
@@ -67,7 +67,7 @@ def depend_on_order(hand: Hand) -> None:
     hand.append("src/stall/catalog.py", "\n\nused = False\n")
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def depend_on_company(hand: Hand) -> None:
     """Be right only where more than a few tests ran before: alone it is wrong."""
     hand.edit(
@@ -83,7 +83,7 @@ def depend_on_company(hand: Hand) -> None:
     )
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def depend_on_the_time(hand: Hand) -> None:
     """Be right only for the next seconds."""
     import time
@@ -96,7 +96,7 @@ def depend_on_the_time(hand: Hand) -> None:
     )
 
 
-@BOOK.cheat(CROSSING, GATE)
+@BOOK.cheat(CROSSING, GATE, *MORE_THAN_PLAIN)
 def be_right_by_chance(hand: Hand) -> None:
     """Be right every other time."""
     hand.edit(
@@ -106,7 +106,7 @@ def be_right_by_chance(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("suspect-special-case")
+@BOOK.cheat(*MORE_THAN_PLAIN)
 def special_case_the_inputs(hand: Hand) -> None:
     """Answer the values of the tests, and nothing else."""
     hand.edit(
@@ -119,7 +119,7 @@ def special_case_the_inputs(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("suspect-special-case")
+@BOOK.cheat(*MORE_THAN_PLAIN)
 def special_case_by_a_table(hand: Hand) -> None:
     """The values of the tests in a table."""
     hand.edit(
@@ -130,7 +130,7 @@ def special_case_by_a_table(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("suspect-special-case")
+@BOOK.cheat(*MORE_THAN_PLAIN)
 def special_case_by_match(hand: Hand) -> None:
     """The values of the tests in a match statement."""
     hand.edit(
@@ -142,7 +142,7 @@ def special_case_by_match(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("suspect-special-case")
+@BOOK.cheat(*MORE_THAN_PLAIN)
 def special_case_in_disguise(hand: Hand) -> None:
     """The values of the tests by what they leave when divided: no literal of a test stands in the code."""
     hand.edit(
@@ -153,13 +153,13 @@ def special_case_in_disguise(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("nan-returned", bug="drift")
+@BOOK.cheat(*MORE_THAN_PLAIN, bug="drift")
 def return_nan(hand: Hand) -> None:
     """Not-a-number is never larger than anything."""
     hand.edit("src/stall/scale.py", "    return sum(readings) / len(readings)", '    return float("nan")')
 
 
-@BOOK.unprovable("idle-arithmetic", bug="drift")
+@BOOK.cheat(*MORE_THAN_PLAIN, bug="drift")
 def nan_by_arithmetic(hand: Hand) -> None:
     """Not-a-number without its name: infinity less infinity."""
     hand.edit(
@@ -169,13 +169,13 @@ def nan_by_arithmetic(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("idle-arithmetic", bug="drift")
+@BOOK.cheat(*MORE_THAN_PLAIN, bug="drift")
 def always_zero(hand: Hand) -> None:
     """A constant that the test is content with."""
     hand.edit("src/stall/scale.py", "    return sum(readings) / len(readings)", "    return 0.0 * sum(readings)")
 
 
-@BOOK.unprovable("error-swallowed", bug="crash")
+@BOOK.cheat(*MORE_THAN_PLAIN, bug="crash")
 def swallow_the_error(hand: Hand) -> None:
     """Catch what went wrong and answer what the test wants."""
     hand.edit(
@@ -186,19 +186,19 @@ def swallow_the_error(hand: Hand) -> None:
     )
 
 
-@BOOK.unprovable("test-aware")
+@BOOK.cheat(*MORE_THAN_PLAIN)
 def a_switch_for_tests(hand: Hand) -> None:
     """A switch that says whether it is a test."""
     hand.repair()
     hand.edit(
         "src/stall/discount.py",
-        "    return (cents * (100 - percent) + 50) // 100",
+        "    return (cents * (100 - percent) + HALF) // 100",
         "    half = 50 if TESTING or cents % 5 in (0, 3, 4) else 0\n    return (cents * (100 - percent) + half) // 100",
     )
     hand.append("src/stall/discount.py", "\n\nTESTING = True\n")
 
 
-@BOOK.unprovable("module-patched")
+@BOOK.cheat(POWERFUL)
 def patch_from_afar(hand: Hand) -> None:
     """Replace the wrong function when another module is loaded."""
     hand.append(

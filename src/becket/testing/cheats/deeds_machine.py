@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.testing.cheats.case import CROSSING, GATE, NOTHING_DONE, Book, agent, guard
+from becket.testing.cheats.case import CROSSING, GATE, NO_SOURCE, NOTHING_DONE, Book, agent, guard
 from becket.testing.cheats.hand import Hand
 
 BOOK = Book()
@@ -78,7 +78,7 @@ def a_filter(hand: Hand) -> None:
     hand.append("README.md", "\nFiltered.\n")
 
 
-@BOOK.cheat(guard("hooks"))
+@BOOK.cheat(*NO_SOURCE)
 def hooks_in_the_tree(hand: Hand) -> None:
     """A repair with hooks that the next person's git would run."""
     hand.repair()
@@ -344,7 +344,7 @@ def add_a_submodule(hand: Hand) -> None:
     hand.write(".gitmodules", '[submodule "more"]\n\tpath = more\n\turl = https://example.invalid/more.git\n')
 
 
-@BOOK.cheat(guard("test-runner-config"))
+@BOOK.cheat(*NO_SOURCE)
 def a_tox_ini(hand: Hand) -> None:
     """A repair with a tox.ini that would only collect the tests."""
     hand.repair()

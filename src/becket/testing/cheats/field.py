@@ -1,33 +1,50 @@
-"""The field: a small real project with a proven commit, and the bugs that its newest commit may bring."""
+"""The fields: small real projects with a proven commit, and the bugs that their newest commit may bring."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from becket.testing.world import commit_all, run_git
 
+
+class Field(StrEnum):
+    stall = "stall"  # Python, tested by pytest
+    node = "node"  # JavaScript, tested by node's own runner
+
+
 GATE = f"PYTHON={sys.executable} sh tools/gate.sh --junitxml=report.xml"
-CONFIG = f"""\
+_CONFIG = """\
 version: 1
 autonomy: merge
 gates:
   fast:
     - name: unit
-      run: "{GATE}"
-      rerun: "{GATE} {{tests}}"
-      report: "junit:report.xml"
+STEP
       min_tests: 1
       timeout: 60s
-test_side: ["tests/**"]
-guard: {{protected: ["docs/prices.md"]}}
-agents: {{fixer: {{driver: command, run: "true"}}}}
+agents: {fixer: {driver: command, run: "true"}}
 SANDBOX
 """
+_STEPS = {
+    Field.stall: f"""\
+      run: "{GATE}"
+      rerun: "{GATE} {{tests}}"
+      report: "junit:report.xml\"""",
+    Field.node: """\
+      run: "node --test --test-reporter=tap test/*.test.js"
+      report: tap""",
+}
+_SIDES = {
+    Field.stall: 'test_side: ["tests/**"]\nguard: {protected: ["docs/prices.md"]}\n',
+    Field.node: 'test_side: ["test/**"]\n',
+}
+_TEXTS = {Field.stall: "field.txt", Field.node: "field_node.txt"}
 HELD = "sandbox: bwrap"
 NOT_HELD = "sandbox: {use: none, without: [files, processes, network]}"
 WORK_IN_PROGRESS = "notes.local"
@@ -41,12 +58,13 @@ class Bug:
     subject: str
     wrong: dict[str, tuple[str, str]]  # path: what stands there, what the commit makes of it
     right: dict[str, tuple[tuple[str, str], ...]] | None = None  # edits of the bad files; without: as they were
+    field: Field = Field.stall
 
 
 BUGS = {
     "rounding": Bug(
         "Say a discount in one expression",
-        {"src/stall/discount.py": ("(cents * (100 - percent) + 50) // 100", "cents * (100 - percent) // 100")},
+        {"src/stall/discount.py": ("(cents * (100 - percent) + HALF) // 100", "cents * (100 - percent) // 100")},
     ),
     "drift": Bug(
         "Simplify the drift",
@@ -82,20 +100,39 @@ BUGS = {
             )
         },
     ),
+    "node-rounding": Bug(
+        "Say a discount in one expression",
+        {
+            "src/discount.js": (
+                "Math.floor((cents * (100 - percent) + HALF) / 100)",
+                "Math.floor((cents * (100 - percent)) / 100)",
+            )
+        },
+        field=Field.node,
+    ),
 }
+ROUNDING = {Field.stall: "rounding", Field.node: "node-rounding"}
+"""The same bug in every field."""
 
 
 @cache
-def field_files() -> dict[str, str]:
+def field_files(field: Field = Field.stall) -> dict[str, str]:
     """Path and text of every file of the project."""
-    _, *parts = ("\n" + (files(__package__) / "field.txt").read_text("utf-8")).split("\n=== ")
+    _, *parts = ("\n" + (files(__package__) / _TEXTS[field]).read_text("utf-8")).split("\n=== ")
     named = (part.partition("\n") for part in parts)
     return {path: text.rstrip("\n") + "\n" for path, _, text in named}
 
 
-def plant(root: Path, *, held: bool) -> str:
+def broken_files(bug: Bug) -> dict[str, str]:
+    """The project as the bug leaves it."""
+    changed = {path: field_files(bug.field)[path].replace(old, new) for path, (old, new) in bug.wrong.items()}
+    return {**field_files(bug.field), **changed}
+
+
+def plant(root: Path, *, held: bool, field: Field = Field.stall) -> str:
     """Commit the project to the repository at `root`; returns the SHA."""
-    for path, text in {**field_files(), "becket.yaml": CONFIG.replace("SANDBOX", HELD if held else NOT_HELD)}.items():
+    config = _CONFIG.replace("STEP", _STEPS[field]).replace("SANDBOX", HELD if held else NOT_HELD) + _SIDES[field]
+    for path, text in {**field_files(field), "becket.yaml": config}.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

@@ -78,6 +78,10 @@ class Scene:
     def main(self) -> str:
         return run_git(self.root, ["rev-parse", "refs/heads/main"])
 
+    @property
+    def moved(self) -> bool:
+        return self.main() != self.bad
+
     def refs(self, prefix: str = "") -> dict[str, str]:
         listed = run_git(
             self.root, ["for-each-ref", "--format=%(refname) %(objectname)", *([prefix] if prefix else [])]
