@@ -22,10 +22,11 @@ Readers = tuple[tuple[Table, Read], ...]
 def readers_for(path: str) -> Readers:
     """More than one where a suffix does not say which language it is: a header is C, or else C++."""
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
-    return tuple((each, _reader(each, suffix)) for each in tables_for(suffix))
+    found = tables_for(suffix)
+    return tuple((each, _reader(each, suffix, is_last=each is found[-1])) for each in found)
 
 
-def _reader(table: Table, suffix: str) -> Read:
+def _reader(table: Table, suffix: str, *, is_last: bool) -> Read:
     grammar = table.grammar(suffix)
     if grammar is None:
         from becket.verifiers.guard.classes.python import read_python
@@ -33,7 +34,7 @@ def _reader(table: Table, suffix: str) -> Read:
         return read_python
     from becket.verifiers.guard.classes.tree import read_tree
 
-    return partial(read_tree, grammar, table)
+    return partial(read_tree, grammar, table, whole=not is_last)
 
 
 def as_written(old: bytes, after: SourceFile) -> SourceFile:

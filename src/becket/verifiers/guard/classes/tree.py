@@ -14,18 +14,23 @@ from becket.verifiers.guard.languages import treesitter
 from becket.verifiers.guard.languages.shape import Shape, Unreadable
 
 
-def read_tree(grammar: str, table: Table, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
-    """Both versions. What is the same before and after the change is counted only where it is asked for."""
+def read_tree(
+    grammar: str, table: Table, old: bytes | None, new: bytes, *, whole: bool = False
+) -> tuple[SourceFile, SourceFile]:
+    """Both versions. What is the same before and after the change is counted only where it is asked for.
+
+    What is the same may be beyond the grammar (macros of C), unless the `whole` must be read to know the language.
+    """
     parsed = treesitter.parse(grammar, new, table.kinds("leaves"))
     after = parsed.root
     if old is None:
-        _whole(parsed, after.children)
+        _parses(parsed, after.children)
         return NO_FILE, TreeModule(after, after.children, table).file()
     was = treesitter.parse(grammar, old, table.kinds("leaves"))
     before = was.root
     head, tail = _same(before.children, after.children)
-    _whole(was, before.children[head : len(before.children) - tail])
-    _whole(parsed, after.children[head : len(after.children) - tail])
+    _parses(was, before.children if whole else before.children[head : len(before.children) - tail])
+    _parses(parsed, after.children if whole else after.children[head : len(after.children) - tail])
     old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
     new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
     same = (*after.children[:head], *after.children[len(after.children) - tail :])
@@ -33,9 +38,8 @@ def read_tree(grammar: str, table: Table, old: bytes | None, new: bytes) -> tupl
     return old_file, new_file
 
 
-def _whole(parsed: treesitter.Parsed, changed: tuple[Shape, ...]) -> None:
-    """What is the same before and after may be beyond the grammar (macros of C); what changed may not."""
-    if parsed.broken and (not parsed.broken_at or any(each.line in parsed.broken_at for each in changed)):
+def _parses(parsed: treesitter.Parsed, read: tuple[Shape, ...]) -> None:
+    if parsed.broken and (not parsed.broken_at or any(each.line in parsed.broken_at for each in read)):
         raise Unreadable("it does not parse")
 
 

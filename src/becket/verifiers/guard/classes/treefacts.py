@@ -51,7 +51,7 @@ class TreeReader:
         self._scopes.pop()
         self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
         for child in node.children:
-            if child not in parameters and child.field != "name":
+            if child not in parameters and child.field != "name" and self._table.roles.get(child.kind) != "storage":
                 self.visit(child)
         self._scopes.pop()
 
@@ -242,7 +242,7 @@ class TreeReader:
         named = self._table.kinds("called")
         if not named:
             return
-        callee = function or next((each for each in node.children if each.children or each.kind in named), None)
+        callee = function or next((each for each in node.children if each.kind not in ("new", "arguments")), None)
         if node.kind not in self._table.members and callee is not None and callee.kind not in named:
             self.facts.add(Kind.mark, Mark.dynamic, node.line)
         inside = node.part("arguments")
@@ -349,7 +349,9 @@ class TreeReader:
     # Values
 
     def _literal(self, node: Shape) -> None:
-        self._value_of(node)
+        if node.kind not in _TEXTS or not node.children:
+            self._value_of(node)
+        self._below(node)  # a text may hold code
 
     def _value_of(self, node: Shape) -> None:
         if node.kind in _TEXTS:
@@ -526,6 +528,14 @@ class TreeReader:
     def _power(self, node: Shape) -> None:
         """A construct that is a power by itself; the table says which."""
         self.facts.add(Kind.name, f"({node.kind})", node.line)
+        self._below(node)
+
+    def _storage(self, node: Shape) -> None:
+        if self._scopes and node.text in self._table.kinds("lasting"):
+            self.facts.add(Kind.mark, Mark.state, node.line)
+
+    def _state(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.state, node.line)
         self._below(node)
 
     def _preprocessed(self, node: Shape) -> None:

@@ -24,7 +24,7 @@ _QUOTED = frozenset(
 )
 _TEXT = re.compile("content|fragment|escape|character|delimiter|start$|end$")
 _UNWRAPPED = frozenset({"parenthesized_expression", "parenthesized_statements", "condition_clause"})
-_SEPARATORS = re.compile(r"\\|::")
+_SEPARATORS = re.compile(r"\\(?!u[0-9a-fA-F]{4})|::")
 _WRAPPED_BODIES = frozenset({"if_statement", "else_clause", "for_statement", "for_in_statement", "while_statement"})
 _TOKENS = "token_tree"
 _DEEPEST = 400
@@ -40,7 +40,7 @@ class Parsed:
 
 @lru_cache(maxsize=16)
 def _parser(grammar: str) -> Parser:
-    """`go` is what `tree_sitter_go.language` gives, `typescript.tsx` what `tree_sitter_typescript.language_tsx` does."""
+    """`go` is `tree_sitter_go.language`, `typescript.tsx` is `tree_sitter_typescript.language_tsx`."""
     from tree_sitter import Language, Parser
 
     module, _, dialect = grammar.partition(".")
@@ -147,8 +147,8 @@ def _braced(parent: str, shape: Shape) -> Shape:
 
 
 def _word(text: str) -> str:
-    """`\\A\\B` and `A::B` are `A.B`."""
-    return _SEPARATORS.sub(".", "".join(text.split())).removeprefix(".")
+    """`\\A\\B` and `A::B` are `A.B`, `@A` is `A`."""
+    return _SEPARATORS.sub(".", "".join(text.split())).lstrip(".@")
 
 
 def _text(node: Node) -> str:
