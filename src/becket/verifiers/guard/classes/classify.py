@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from becket.contract.guard import NOT_SOURCE, Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
 from becket.verifiers.guard.classes import words
 from becket.verifiers.guard.classes.facts import Kind, SourceFile
 from becket.verifiers.guard.classes.judge import MOST, FileChange
 from becket.verifiers.guard.classes.own import OwnModules, module_name
-from becket.verifiers.guard.classes.readers import Read, as_written, reader_for
+from becket.verifiers.guard.classes.readers import Read, Readers, as_written, readers_for
 from becket.verifiers.guard.classes.table import Table
 from becket.verifiers.guard.languages import tongue_for
 from becket.verifiers.guard.languages.shape import Unreadable
@@ -80,22 +81,22 @@ class _Reader:
             return False
 
     def _source(self, file: ChangedFile, path: str) -> Iterator[Finding]:
-        found = None if _SETTING.search(path) else reader_for(path)
-        if found is None:
+        found = () if _SETTING.search(path) else readers_for(path)
+        if not found:
             said = words.no_table(path.rpartition(".")[2]) if _looks_like_source(path) else words.NOT_SOURCE
             yield _finding(ChangeClass.powerful, NOT_SOURCE, file, said)
         elif not file.in_candidate:
             yield _finding(ChangeClass.ordinary, "removal", file, words.DELETED)
         elif not (file.same and file.path == file.old_path):
-            yield from self._changed_source(file, *found)
+            yield from self._changed_source(file, found)
 
-    def _changed_source(self, file: ChangedFile, table: Table, read: Read) -> Iterator[Finding]:
+    def _changed_source(self, file: ChangedFile, readers: Readers) -> Iterator[Finding]:
         if problem := _unreadable(file):
             yield _finding(ChangeClass.powerful, "unreadable", file, problem)
             return
         old, new = file.old() if file.in_base else b"", file.new()
         try:
-            before, after = self._both(read, old if file.in_base else None, new)
+            table, before, after = _both(readers, old if file.in_base else None, new)
             made = FileChange(
                 path=file.path,
                 old=before,
@@ -119,14 +120,6 @@ class _Reader:
             yield _finding(ChangeClass.ordinary, "new-file", file, words.NEW_FILE)
         yield from found
 
-    def _both(self, read: Read, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
-        """A file that could not be parsed is compared by its words: the repair may use none that it did not have."""
-        try:
-            return read(old, new)
-        except (Unreadable, RecursionError):
-            _, after = read(None, new)
-            return as_written(old or b"", after), after
-
     def _unreached(self) -> Iterator[Finding]:
         """A new file must be imported by code that was there, and may not hide another module."""
         come = [each for each in self._read if each.is_new]
@@ -142,6 +135,23 @@ class _Reader:
         for size, most in MOST.items():
             if self._sizes[size] > most and self._read:
                 yield _at(ChangeClass.ordinary, "size", self._read[0].path, words.SIZES[size])
+
+
+def _both(readers: Readers, old: bytes | None, new: bytes) -> tuple[Table, SourceFile, SourceFile]:
+    """A file that could not be parsed is compared by its words: the repair may use none that it did not have."""
+    for table, read in readers:
+        with suppress(Unreadable, RecursionError):
+            return table, *read(old, new)
+    for table, read in readers[:-1]:
+        with suppress(Unreadable, RecursionError):
+            return table, *_repaired(read, old, new)
+    table, read = readers[-1]
+    return table, *_repaired(read, old, new)
+
+
+def _repaired(read: Read, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
+    _, after = read(None, new)
+    return as_written(old or b"", after), after
 
 
 def _names(imported: str, module: str) -> bool:

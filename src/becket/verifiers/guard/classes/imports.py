@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from becket.verifiers.guard.classes.treescope import words_of
 from becket.verifiers.guard.languages.shape import Shape
 from becket.verifiers.guard.languages.treesitter import call_name, dotted
 
@@ -152,9 +153,55 @@ def _java(root: Shape) -> Iterator[Imported]:
             yield _split(path.rpartition(".")[2], path, node.line)
 
 
+def _c(root: Shape) -> Iterator[Imported]:
+    for node in root.children:
+        path = node.part("path")
+        if node.kind == "preproc_include" and path is not None:
+            yield Imported("", path.text.strip("<>"), "", node.line)
+        elif node.kind == "namespace_alias_definition":
+            full = words_of(node.children[-1])
+            yield _split((node.part("name") or node).text, full, node.line)
+        elif node.kind.startswith("preproc_") or node.kind in ("namespace_definition", "declaration_list"):
+            yield from _c(node)
+
+
+def _csharp(root: Shape) -> Iterator[Imported]:
+    for node in root.children:
+        if node.kind == "using_directive":
+            alias = node.part("name")
+            path = words_of(next(each for each in reversed(node.children) if each is not alias))
+            yield Imported(alias.text if alias is not None else "", path, "", node.line)
+        elif node.kind in ("namespace_declaration", "declaration_list"):
+            yield from _csharp(node)
+
+
+def _php(root: Shape) -> Iterator[Imported]:
+    for node in root.children:
+        if node.kind == "namespace_use_declaration":
+            prefix = words_of(
+                next((each for each in node.children if each.kind == "namespace_name"), Shape("", "", (), 0))
+            )
+            for clause in node.walk():
+                if clause.kind == "namespace_use_clause":
+                    yield _use_clause(clause, prefix)
+        elif node.kind in ("namespace_definition", "compound_statement"):
+            yield from _php(node)
+
+
+def _use_clause(clause: Shape, prefix: str) -> Imported:
+    alias = clause.part("alias")
+    own = next(each.text for each in clause.children if each is not alias and each.kind in ("name", "qualified_name"))
+    full = ".".join(filter(None, (prefix, own)))
+    return _split(alias.text if alias is not None else full.rpartition(".")[2], full, clause.line)
+
+
 _READERS: dict[str, Callable[[Shape], Iterator[Imported]]] = {
     "JavaScript": _javascript,
     "Go": _go,
     "Rust": _rust,
     "Java": _java,
+    "C": _c,
+    "C++": _c,
+    "C#": _csharp,
+    "PHP": _php,
 }

@@ -141,7 +141,7 @@ class _Judge:
         if self._known(Kind.name, value):
             return self._known_name(value)
         if value.startswith("?"):
-            return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(value[1:])
+            return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(shown(value[1:])[:60])
         if value.startswith("~"):
             return self._of_the_package(value[1:])
         if value.startswith(".") or self.file.is_own(value):

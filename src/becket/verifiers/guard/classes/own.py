@@ -23,7 +23,9 @@ class OwnModules:
 
     def of(self, language: str) -> Callable[[str], bool]:
         """Is a name, as it resolves, one of the project's?"""
-        return {"Python": self._python, "Go": self._go, "Java": self._java}.get(language, _relative)
+        found = {"Python": self._python, "Go": self._go, "Java": self._java, "C": self._header, "C++": self._header}
+        found |= {"C#": self._namespace, "PHP": self._autoloaded, "Ruby": self._required}
+        return found.get(language, _relative)
 
     @cached_property
     def _roots(self) -> frozenset[str]:
@@ -54,6 +56,31 @@ class OwnModules:
         parts = name.split(".")
         stems = ["/".join(parts[:end]) for end in range(len(parts), 1, -1)]
         return any(each == stem or each.endswith(f"/{stem}") for each in self._classes for stem in stems)
+
+    def _header(self, name: str) -> bool:
+        return any(path == name or path.endswith(f"/{name}") for path in self._paths)
+
+    def _required(self, name: str) -> bool:
+        return name.startswith(".") or self._header(f"{name}.rb")
+
+    @cached_property
+    def _namespaces(self) -> frozenset[str]:
+        return frozenset(path.rpartition("/")[0].replace("/", ".") for path in self._paths if path.endswith(".cs"))
+
+    def _namespace(self, name: str) -> bool:
+        """A folder of the project is a namespace; the language's own are never the project's."""
+        parts = name.split(".")
+        tails = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+        return parts[0] != "System" and any(
+            folder == tail or folder.endswith(f".{tail}") for folder in self._namespaces for tail in tails
+        )
+
+    def _autoloaded(self, name: str) -> bool:
+        """A namespace is a folder below a root that has a name of its own: `Vendor.Part.Name` is `src/Part/Name.php`."""
+        parts = name.split(".")
+        pairs = ["/".join(parts[end - 2 : end]) for end in range(len(parts), 2, -1)]
+        top = f"src/{parts[1]}" if len(parts) > 1 else ""
+        return any(self._header(f"{tail}.php") for tail in (*pairs, top) if tail)
 
     def hides(self, path: str, name: str) -> bool:
         return path.endswith(".py") and name in sys.stdlib_module_names and "/" not in _below_root(path)

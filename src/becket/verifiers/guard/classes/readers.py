@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from becket.verifiers.guard.classes.facts import Facts, Kind, SourceFile, Unit
-from becket.verifiers.guard.classes.table import Table, table
-from becket.verifiers.guard.languages import language_of
+from becket.verifiers.guard.classes.table import Table, tables_for
 
 Read = Callable[[bytes | None, bytes], tuple[SourceFile, SourceFile]]
 """The old and the new version of one file; Unreadable where one of them cannot be parsed."""
@@ -17,18 +16,25 @@ _WORD = re.compile(r"\w+")
 _OF_WORDS = frozenset({Kind.name, Kind.own, Kind.attribute, Kind.store, Kind.imports, Kind.value})
 
 
-def reader_for(path: str) -> tuple[Table, Read] | None:
-    language = language_of(path)
-    if language is None:
-        return None
-    if language == "python":
+Readers = tuple[tuple[Table, Read], ...]
+
+
+def readers_for(path: str) -> Readers:
+    """More than one where a suffix does not say which language it is: a header is C, or else C++."""
+    suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
+    found = tables_for(suffix)
+    return tuple((each, _reader(each, suffix, is_last=each is found[-1])) for each in found)
+
+
+def _reader(table: Table, suffix: str, *, is_last: bool) -> Read:
+    grammar = table.grammar(suffix)
+    if grammar is None:
         from becket.verifiers.guard.classes.python import read_python
 
-        return table("python"), read_python
+        return read_python
     from becket.verifiers.guard.classes.tree import read_tree
 
-    found = table("javascript" if language in ("typescript", "tsx") else language)
-    return found, partial(read_tree, language, found)
+    return partial(read_tree, grammar, table, whole=not is_last)
 
 
 def as_written(old: bytes, after: SourceFile) -> SourceFile:

@@ -7,8 +7,9 @@ import sys
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from becket.contract.guard import ChangeClass
@@ -40,6 +41,20 @@ class Table:
     suffixes: tuple[str, ...]
     data: Mapping[str, Any] = field(repr=False)
 
+    def grammar(self, suffix: str) -> str | None:
+        """What parses a file of this suffix; None for the language that brings its own parser."""
+        found = self.data.get("grammars", {}).get(suffix, self.data.get("grammar"))
+        return None if found is None else str(found)
+
+    def spelled(self, name: str) -> str:
+        """As the table has it: some languages do not mind case."""
+        return self._spellings.get(name.lower(), name) if self.data.get("ignores_case") else name
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        known = (self.built_in, self.pure, self._powers, self._power_attributes, self._hooks, self._attributes)
+        return {name.lower(): name for names in known for name in names}
+
     def words(self, key: str) -> frozenset[str]:
         return frozenset(str(self.data.get(key, "")).split())
 
@@ -60,10 +75,13 @@ class Table:
         return _by_name(self.data.get("roles", {}))
 
     @cached_property
-    def members(self) -> dict[str, tuple[str, str]]:
-        """Kinds of nodes that reach into something: the fields of the holder and of the part."""
-        pairs = {kind: fields.split() for kind, fields in self.data.get("members", {}).items()}
-        return {kind: (holder, part) for kind, (holder, part) in pairs.items()}
+    def members(self) -> dict[str, tuple[str, str, str]]:
+        """Kinds of nodes that reach into something: the fields of the holder and of the part.
+
+        A third word says of which kind the part must be: any other is looked up at run time.
+        """
+        words = {kind: (*fields.split(), "") for kind, fields in self.data.get("members", {}).items()}
+        return {kind: (holder, part, must) for kind, (holder, part, must, *_) in words.items()}
 
     @cached_property
     def binders(self) -> dict[str, frozenset[str]]:
@@ -77,6 +95,11 @@ class Table:
     def unknown(self) -> str:
         """How a name is marked that nothing tells of: `?`, or `~` where it must be of the same package."""
         return str(self.data.get("unknown", "?"))
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """What a name begins with that is never seen outside its function."""
+        return tuple(self.words("local"))
 
     @cached_property
     def built_in(self) -> frozenset[str]:
@@ -166,7 +189,9 @@ class Table:
             return Said(ChangeClass.powerful, "unknown")
         if (power := self.power_of(full)) is not None and (name or module not in self.watched):
             return Said(ChangeClass.powerful, power)
-        known = any(each in self.pure or each in pure or each in self.watched for each in _beginnings(full))
+        known = full in self.built_in or any(
+            each in self.pure or each in pure or each in self.watched for each in _beginnings(full)
+        )
         return ORDINARY if known else Said(ChangeClass.powerful, "unknown")
 
     def of_attribute(self, name: str) -> Said:
@@ -192,6 +217,7 @@ class Table:
 
     def hooks(self, name: str) -> bool:
         """Does defining this in a class decide equality, hashing, attributes or how classes are made?"""
+        name = self.spelled(name)
         return name in self._hooks or (bool(_DUNDER.match(name)) and name not in _INNOCENT_HOOKS)
 
     def validates(self, name: str) -> bool:
@@ -212,10 +238,30 @@ def _by_name(groups: Mapping[str, str]) -> dict[str, str]:
     return {name: power for power, names in groups.items() for name in names.split()}
 
 
-@lru_cache(maxsize=16)
+@cache
 def table(language: str) -> Table:
-    data = tomllib.loads((files(__package__) / "tables" / f"{language}.toml").read_text("utf-8"))
+    data = tomllib.loads((_tables() / f"{language}.toml").read_text("utf-8"))
     return Table(data["name"], tuple(data["suffixes"]), data)
+
+
+def _tables() -> Traversable:
+    return files(__package__) / "tables"
+
+
+@cache
+def _suffixes() -> Mapping[str, tuple[str, ...]]:
+    """By suffix: the tables that name it, in the order of their files. Only their first paragraphs are read."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in sorted(
+        (each for each in _tables().iterdir() if each.name.endswith(".toml")), key=lambda each: each.name
+    ):
+        for suffix in tomllib.loads(file.read_text("utf-8").partition("\n\n")[0])["suffixes"]:
+            found[suffix] = (*found.get(suffix, ()), file.name.removesuffix(".toml"))
+    return found
+
+
+def tables_for(suffix: str) -> list[Table]:
+    return [table(name) for name in _suffixes().get(suffix, ())]
 
 
 PYTHON = table("python")

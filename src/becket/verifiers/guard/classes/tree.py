@@ -9,18 +9,28 @@ from becket.verifiers.guard.classes.facts import NO_FILE, Facts, Kind, Mark, Sou
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
 from becket.verifiers.guard.classes.treefacts import TreeReader
-from becket.verifiers.guard.classes.treescope import bound, bound_in_order, words_of
+from becket.verifiers.guard.classes.treescope import bound, bound_in_order, name_node, words_of
 from becket.verifiers.guard.languages import treesitter
 from becket.verifiers.guard.languages.shape import Shape, Unreadable
 
 
-def read_tree(grammar: str, table: Table, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
-    """Both versions. What is the same before and after the change is counted only where it is asked for."""
-    after = _parsed(grammar, new)
+def read_tree(
+    grammar: str, table: Table, old: bytes | None, new: bytes, *, whole: bool = False
+) -> tuple[SourceFile, SourceFile]:
+    """Both versions. What is the same before and after the change is counted only where it is asked for.
+
+    What is the same may be beyond the grammar (macros of C), unless the `whole` must be read to know the language.
+    """
+    parsed = treesitter.parse(grammar, new, table.kinds("leaves"))
+    after = parsed.root
     if old is None:
+        _parses(parsed, after.children)
         return NO_FILE, TreeModule(after, after.children, table).file()
-    before = _parsed(grammar, old)
+    was = treesitter.parse(grammar, old, table.kinds("leaves"))
+    before = was.root
     head, tail = _same(before.children, after.children)
+    _parses(was, before.children if whole else before.children[head : len(before.children) - tail])
+    _parses(parsed, after.children if whole else after.children[head : len(after.children) - tail])
     old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
     new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
     same = (*after.children[:head], *after.children[len(after.children) - tail :])
@@ -28,11 +38,9 @@ def read_tree(grammar: str, table: Table, old: bytes | None, new: bytes) -> tupl
     return old_file, new_file
 
 
-def _parsed(grammar: str, source: bytes) -> Shape:
-    parsed = treesitter.parse(grammar, source)
-    if parsed.broken:
+def _parses(parsed: treesitter.Parsed, read: tuple[Shape, ...]) -> None:
+    if parsed.broken and (not parsed.broken_at or any(each.line in parsed.broken_at for each in read)):
         raise Unreadable("it does not parse")
-    return parsed.root
 
 
 def _same(old: tuple[Shape, ...], new: tuple[Shape, ...]) -> tuple[int, int]:
@@ -81,9 +89,11 @@ class TreeModule:
                 self._take(child, _place(child, place, self.table))
 
     def _function(self, node: Shape, place: str) -> None:
-        own = treesitter.dotted(node.part("name")) or (node.part("name") or node).text
+        own = self._own(node)
         name = ".".join(filter(None, (place, _receiver(node), own))) or "(function)"
-        hook = self.table.hooks(own) or any(self.table.hooks(part) for part in place.split("."))
+        hook = node.kind in self.table.kinds("hook_kinds") or any(
+            map(self._decides, (*place.split("."), *own.split(".")))
+        )
         number, unique = 1, name
         while unique in self._units:
             number += 1
@@ -91,11 +101,19 @@ class TreeModule:
         read = partial(self._facts, node, is_hook=hook)
         self._units[unique] = Unit(unique, node.line, node.source, read, hook, partial(_meaning, node, self.table))
 
+    def _own(self, node: Shape) -> str:
+        name = name_node(node)
+        return (treesitter.dotted(name) or name.text or words_of(name)) if name is not node else ""
+
+    def _decides(self, name: str) -> bool:
+        return self.table.hooks(name) or name in self.table.kinds("sealed")
+
     def _facts(self, node: Shape, *, is_hook: bool) -> Facts:
         reader = TreeReader(self)
         if is_hook or any(child.kind in ("get", "set") for child in node.children):
             reader.facts.add(Kind.mark, Mark.hook, node.line)
-        if (node.part("name") or node).text in self.table.kinds("runs_at_load"):
+        loads = self.table.kinds("runs_at_load")
+        if name_node(node).text in loads or any(f"{node.kind}:{child.text}" in loads for child in node.children):
             reader.facts.add(Kind.mark, Mark.runs_at_load, node.line)
         reader.function(node)
         return reader.facts

@@ -9,7 +9,7 @@ from typing import Protocol
 from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
-from becket.verifiers.guard.classes.treescope import TreeScope, bound, parameter_names, words_of
+from becket.verifiers.guard.classes.treescope import TreeScope, bound, heads, name_node, parameter_names, words_of
 from becket.verifiers.guard.languages import treesitter
 from becket.verifiers.guard.languages.shape import Shape
 
@@ -18,7 +18,10 @@ _EQUAL = frozenset({"==", "===", "!=", "!=="})
 _COMPARE = _EQUAL | {"<", "<=", ">", ">="}
 _LOGIC = frozenset({"&&", "||", "and", "or", "??"})
 _TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
-_ITSELF = frozenset({"this", "self", "super", "Self", "base"})
+_ITSELF = frozenset({"this", "self", "super", "Self", "base", "$this"})
+_TEXTS = frozenset({"string", "string_fragment", "string_content", "heredoc_content"})
+_BROAD = frozenset({"Exception", "Throwable", "RuntimeException", "Error"})
+_EVALUATED = frozenset({"right", "type", "size", "default_value", "parameters"})
 _SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
 
 
@@ -40,7 +43,8 @@ class TreeReader:
         self._told = 0
 
     def function(self, node: Shape) -> None:
-        parameters = [child for child in node.children if child.field in ("parameters", "parameter", "receiver")]
+        inside = [child for head in heads(node) for child in head.children]
+        parameters = [child for child in inside if child.field in ("parameters", "parameter", "receiver")]
         taken = frozenset(name for each in parameters for name in parameter_names(each, self._table))
         self._scopes.append(TreeScope(frozenset()))
         for each in parameters:
@@ -48,7 +52,7 @@ class TreeReader:
         self._scopes.pop()
         self._scopes.append(TreeScope(taken, frozenset(bound(node, self._table, deep=True))))
         for child in node.children:
-            if child not in parameters and child.field != "name":
+            if child not in parameters and child.field != "name" and self._table.roles.get(child.kind) != "storage":
                 self.visit(child)
         self._scopes.pop()
 
@@ -80,7 +84,8 @@ class TreeReader:
             return
         if pattern.kind in self._table.kinds("patterns"):
             for child in pattern.children:
-                used = child.field in ("right", "type") or (child.field == "value" and pattern.part("name") is not None)
+                named = pattern.part("name") is not None or pattern.part("declarator") is not None
+                used = child.field in _EVALUATED or (child.field == "value" and named)
                 (self.visit if used else self._defaults)(child)
             return
         for child in pattern.children:
@@ -100,10 +105,13 @@ class TreeReader:
     def _root(self, name: str) -> tuple[Kind | None, str]:
         if any(name in scope.parameters for scope in self._scopes):
             return None, name
+        if "\\" in name:
+            return Kind.name, f"?{name}"  # an escape inside a name hides what it is
+        name = self._table.spelled(name)
         target = self._module.imports.get(name)
         if target is not None or self._table.is_power_by_itself(name):
             return Kind.name, target or name
-        if any(name in scope.names for scope in self._scopes):
+        if any(name in scope.names for scope in self._scopes) or name.startswith(self._table.local):
             return None, name
         if name in self._module.names:
             return Kind.own, name
@@ -112,24 +120,54 @@ class TreeReader:
     def _name(self, node: Shape) -> None:
         if node.text in _ITSELF:
             return
-        kind, value = self._root(node.text)
+        first, *rest = node.text.split(".") if "." in node.text else (node.text,)
+        kind, value = self._root(first)
         if kind is not None:
-            self.facts.add(kind, value, node.line)
+            self.facts.add(kind, ".".join((value, *rest)), node.line)
 
     def _chain(self, node: Shape) -> tuple[Shape | None, list[str]]:
         """`a.b["c"].d` -> a and b, c, d. None for the root where it is a bare call of a method."""
         parts: list[str] = []
         current: Shape | None = node
         while current is not None and current.kind in self._table.members:
-            holder, part = self._table.members[current.kind]
-            last = current.part(part)
-            parts.insert(0, (last.text or words_of(last)) if last is not None else "")
-            current = current.part(holder)
+            holder, part, _ = self._table.members[current.kind]
+            last = _part(current, part)
+            parts[:0] = self._words(last) if last is not None else [""]
+            current = _part(current, holder)
+        if current is not None and current.kind in self._table.kinds("names") and "." in current.text:
+            first, *rest = current.text.split(".")
+            return Shape(current.kind, first, (), current.line), [*rest, *parts]
         return current, parts
+
+    def _words(self, part: Shape) -> list[str]:
+        """`b::c<T>` of `a::b::c<T>`: what it is applied to is no part of its name."""
+        if part.kind in self._table.members:
+            root, parts = self._chain(part)
+            return [*(self._words(root) if root is not None else ()), *parts]
+        if part.kind in self._table.kinds("generics"):
+            return self._words(part.part("name") or part.children[0])
+        return [self._table.spelled(part.text or words_of(part))]
 
     def _member(self, node: Shape) -> None:
         root, parts = self._chain(node)
         self._used(root, parts, node.line)
+        current: Shape | None = node
+        while current is not None and current.kind in self._table.members:
+            holder, part, must = self._table.members[current.kind]
+            last = _part(current, part)
+            if last is not None:
+                self._link(last, must)
+            if current is not node:
+                self._passed(current)
+            current = _part(current, holder)
+
+    def _link(self, last: Shape, must: str) -> None:
+        if must and last.kind != must:
+            self.facts.add(Kind.mark, Mark.dynamic, last.line)
+            self.visit(last)
+        for each in last.walk() if last.children else ():
+            if each.kind in self._table.kinds("type_arguments"):
+                self._below(each)
 
     def _used(self, root: Shape | None, parts: list[str], line: int) -> None:
         if root is None:
@@ -147,7 +185,7 @@ class TreeReader:
     def _origin(self, root: Shape) -> tuple[Kind | None, str]:
         if root.kind in self._table.kinds("names") and root.text not in _ITSELF:
             return self._root(root.text)
-        required = _required(root) if self._table.name == "JavaScript" else None
+        required = self._required(root)
         if required is not None:
             self.facts.add(Kind.imports, required, root.line)
             return Kind.name, required
@@ -170,11 +208,12 @@ class TreeReader:
         name = self._called_as(inner) if inner is not None else ""
         if function is not None and function.kind in self._table.kinds("indexes"):
             self.facts.add(Kind.mark, Mark.computed_call, node.line)
-        if required := (_required(node) if self._table.name == "JavaScript" else None):
+        if required := self._required(node):
             self.facts.add(Kind.imports, required, node.line)
             if self._scopes or words_of(function or node) == "import":
                 self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
             return
+        self._looked_up(node, function, name)
         last = name.rpartition(".")[2]
         if self._table.validates(last):
             self.facts.add(Kind.check, last, node.line)
@@ -188,15 +227,41 @@ class TreeReader:
         self._told += telling
         if inner is node:
             self._member(node)
-            self._arguments(node)
+            self._passed(node)
         else:
             self._below(node)
         self._told -= telling
 
-    def _arguments(self, node: Shape) -> None:
-        arguments = node.part("arguments")
-        if arguments is not None:
-            self._below(arguments)
+    def _passed(self, node: Shape) -> None:
+        """What a call gives: arguments, and in some languages a block."""
+        for child in node.children:
+            if child.field == "arguments":
+                self._below(child)
+            elif child.field == "block":
+                self.visit(child)
+
+    def _looked_up(self, node: Shape, function: Shape | None, name: str) -> None:
+        """Where a text can stand for a function, what is called must be named."""
+        named = self._table.kinds("called")
+        if not named:
+            return
+        callee = function or next((each for each in node.children if each.kind not in ("new", "arguments")), None)
+        if node.kind not in self._table.members and callee is not None and callee.kind not in named:
+            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+        inside = node.part("arguments")
+        texts = inside.walk_outside(self._table.kinds("functions")) if inside is not None else ()
+        if self._table.spelled(name) in self._table.kinds("callbacks") and any(each.kind in _TEXTS for each in texts):
+            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+
+    def _required(self, node: Shape) -> str | None:
+        """`require("x")` with nothing but its name."""
+        function, arguments = node.part("function") or node.part("method"), node.part("arguments")
+        if function is None or arguments is None or function.text not in self._table.kinds("requires"):
+            return None
+        only = arguments.children[0] if len(arguments.children) == 1 else None
+        if only is None or only.kind != "string":
+            return None
+        return f"./{only.text}" if function.text.endswith("_relative") else only.text.removeprefix("node:")
 
     def _called_as(self, node: Shape) -> str:
         root, parts = self._chain(node)
@@ -262,6 +327,9 @@ class TreeReader:
                 self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
             self.visit(target)
             return
+        if target.kind in self._table.kinds("fields"):
+            self.facts.add(Kind.store, f".{target.text}", target.line)
+            return
         if target.kind not in self._table.members:
             if target.kind in self._table.kinds("names") and self._scopes:
                 kind, value = self._root(target.text)
@@ -284,10 +352,12 @@ class TreeReader:
     # Values
 
     def _literal(self, node: Shape) -> None:
-        self._value_of(node)
+        if node.kind not in _TEXTS or not node.children:
+            self._value_of(node)
+        self._below(node)  # a text may hold code
 
     def _value_of(self, node: Shape) -> None:
-        if node.kind in ("string", "string_fragment"):
+        if node.kind in _TEXTS:
             if not self._told:
                 self._add_value(f"'{node.text}'", node.line)
             return
@@ -359,7 +429,10 @@ class TreeReader:
     def _branch(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
         condition = node.part("condition")
-        if condition is not None and _TRUTH.get(condition.text) in ("True", "False") and "while" not in node.kind:
+        fixed = condition is not None and (
+            _TRUTH.get(condition.text) in ("True", "False") or self._is_number(condition)
+        )
+        if fixed and "while" not in node.kind:
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
         if self._refuses(node.part("consequence")):
             self.facts.add(Kind.check, "early return", node.line)
@@ -378,7 +451,8 @@ class TreeReader:
     def _case(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
         for child in node.children:
-            inside = child.children if child.field in ("value", "pattern") or child.kind == "switch_label" else ()
+            label = child.field in ("value", "pattern") or child.kind in ("switch_label", *self._table.kinds("labels"))
+            inside = child.children if label else ()
             for part in (child, *inside):
                 if child.field != "body":
                     self._compared_with(part, equal=True)
@@ -396,11 +470,18 @@ class TreeReader:
 
     def _catch(self, node: Shape) -> None:
         body = node.part("body")
-        raises = any(part.kind in self._table.kinds("raises") for part in node.walk())
-        types = {part.text for part in node.walk() if part.kind == "type_identifier" and part.field != "body"}
-        broad = not raises and bool(types & {"Exception", "Throwable", "RuntimeException", "Error"})
+        raisers = self._table.kinds("raises")
+        raises = any(part.kind in raisers or part.text in raisers for part in node.walk())
+        named = self._table.kinds("caught") or frozenset({"type_identifier"})
+        heads = (part for child in node.children if child is not body for part in child.walk())
+        types = {part.text for part in heads if part.kind in named} or {"(any)"}
+        broad = not raises and bool(types & (self._table.kinds("broad") or _BROAD))
         empty = body is None or not body.children
         self.facts.add(Kind.mark, Mark.catch_all if broad or empty else Mark.catch, node.line)
+        self._below(node)
+
+    def _swallow(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.catch_all, node.line)
         self._below(node)
 
     def _finally(self, node: Shape) -> None:
@@ -414,12 +495,19 @@ class TreeReader:
             return  # a unit of its own
         if node.kind in self._table.kinds("named_functions"):
             self.facts.add(Kind.mark, Mark.nested_function, node.line)
-        name = (node.part("name") or Shape("", "", (), 0)).text
-        if self._table.hooks(name) or any(child.kind in ("get", "set") for child in node.children):
+        name = name_node(node).text
+        if (
+            node.kind in self._table.kinds("hook_kinds")
+            or self._table.hooks(name)
+            or any(child.kind in ("get", "set") for child in node.children)
+        ):
             self.facts.add(Kind.mark, Mark.hook, node.line)
         self.function(node)
 
     def _class(self, node: Shape) -> None:
+        name = node.part("name")
+        if name is not None and name.text in self._table.kinds("sealed"):
+            self.facts.add(Kind.store, f"@{name.text}", node.line)
         if self._scopes:
             self.facts.add(Kind.mark, Mark.new_class, node.line)
         for child in node.children:
@@ -461,13 +549,34 @@ class TreeReader:
         self.facts.add(Kind.mark, Mark.runs_at_load, node.line)
         self._below(node)
 
-    def _thread(self, node: Shape) -> None:
-        self.facts.add(Kind.name, "(thread)", node.line)
+    def _power(self, node: Shape) -> None:
+        """A construct that is a power by itself; the table says which."""
+        self.facts.add(Kind.name, f"({node.kind})", node.line)
         self._below(node)
+
+    def _storage(self, node: Shape) -> None:
+        if self._scopes and node.text in self._table.kinds("lasting"):
+            self.facts.add(Kind.mark, Mark.state, node.line)
+
+    def _state(self, node: Shape) -> None:
+        self.facts.add(Kind.mark, Mark.state, node.line)
+        self._below(node)
+
+    def _preprocessed(self, node: Shape) -> None:
+        """Text that a compiler puts elsewhere: nobody can tell what it will be there."""
+        self.facts.add(Kind.name, f"?{' '.join((node.source or node.text).split())}", node.line)
+
+    def _sends(self, node: Shape) -> None:
+        """`&:name`: a method that is called later."""
+        for part in node.walk():
+            if part.kind in self._table.kinds("symbols"):
+                self.facts.add(Kind.attribute, part.text.lstrip(":"), part.line)
+            elif part.kind in self._table.kinds("names"):
+                self.visit(part)
 
     def _attribute(self, node: Shape) -> None:
         """A line that the compiler obeys: `#[cfg(test)]`."""
-        words = [part.text for part in node.walk() if part.kind == "identifier"]
+        words = [part.text for part in node.walk() if part.kind in self._table.kinds("names")]
         if not words or words[0] not in self._table.kinds("innocent_attributes"):
             self.facts.add(Kind.mark, Mark.directive, node.line)
 
@@ -488,10 +597,8 @@ def _sides(node: Shape, first: tuple[str, ...], second: tuple[str, ...]) -> tupl
     return left, right
 
 
-def _required(node: Shape) -> str | None:
-    """`require("x")` with nothing but its name."""
-    function, arguments = node.part("function"), node.part("arguments")
-    if function is None or arguments is None or function.text not in ("require", "import"):
-        return None
-    only = arguments.children[0] if len(arguments.children) == 1 else None
-    return only.text.removeprefix("node:") if only is not None and only.kind == "string" else None
+def _part(node: Shape, key: str) -> Shape | None:
+    """By its field, or by its place where the grammar names none."""
+    if not key.lstrip("-").isdigit():
+        return node.part(key)
+    return node.children[int(key)] if node.children else None

@@ -35,12 +35,12 @@ def bound(node: Shape, table: Table, *, deep: bool) -> Iterator[str]:
 
 def pattern_names(node: Shape, table: Table) -> Iterator[str]:
     """Names that a pattern binds; defaults and types in it bind nothing."""
-    if node.kind in table.kinds("types"):
+    if node.kind in table.kinds("types") or node.kind in table.members or node.kind in table.kinds("indexes"):
         return
     if node.kind in table.kinds("bindable"):
         yield node.text
         return
-    for role in ("left", "value", "pattern", "name"):
+    for role in ("declarator", "left", "value", "pattern", "name"):
         if node.part(role) is not None and node.kind in table.kinds("patterns"):
             for child in node.children:
                 if child.field == role:
@@ -55,6 +55,24 @@ def parameter_names(node: Shape, table: Table) -> Iterator[str]:
         yield node.text
         return
     yield from pattern_names(node, table)
+
+
+def heads(node: Shape) -> Iterator[Shape]:
+    """A node and the declarators in it: C writes a function's name and parameters inside those."""
+    inner: Shape | None = node
+    while inner is not None:
+        yield inner
+        below = inner.part("declarator")
+        if below is None and inner.kind.endswith("_declarator"):
+            below = next(
+                (each for each in reversed(inner.children) if each.kind.endswith(("identifier", "_declarator"))), None
+            )
+        inner = below
+
+
+def name_node(node: Shape) -> Shape:
+    """What names a declaration; the node itself where nothing does."""
+    return node.part("name") or [*heads(node)][-1]
 
 
 def words_of(node: Shape) -> str:

@@ -16,10 +16,10 @@ _SUFFIXES = {
     "jsx": "javascript",
     "mjs": "javascript",
     "cjs": "javascript",
-    "ts": "typescript",
-    "mts": "typescript",
-    "cts": "typescript",
-    "tsx": "tsx",
+    "ts": "typescript.typescript",
+    "mts": "typescript.typescript",
+    "cts": "typescript.typescript",
+    "tsx": "typescript.tsx",
 }
 
 

@@ -16,20 +16,15 @@ from becket.verifiers.guard.languages.shape import Shape, Unreadable
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-_GRAMMARS = {
-    "go": ("tree_sitter_go", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-}
 _PUNCTUATION = frozenset(";,(){}[]\"'`")
 _ESCAPED_QUOTE = re.compile(r"\\([\"'`])")
 _QUOTED = frozenset(
     {"string", "template_string", "interpreted_string_literal", "raw_string_literal", "string_literal", "char_literal"}
+    | {"encapsed_string"}
 )
-_UNWRAPPED = frozenset({"parenthesized_expression"})
+_TEXT = re.compile("content|fragment|escape|character|delimiter|start$|end$")
+_UNWRAPPED = frozenset({"parenthesized_expression", "parenthesized_statements", "condition_clause"})
+_SEPARATORS = re.compile(r"\\(?!u[0-9a-fA-F]{4})|::")
 _WRAPPED_BODIES = frozenset({"if_statement", "else_clause", "for_statement", "for_in_statement", "while_statement"})
 _TOKENS = "token_tree"
 _DEEPEST = 400
@@ -40,23 +35,29 @@ class Parsed:
     root: Shape
     lines: tuple[str, ...]
     broken: bool
+    broken_at: frozenset[int] = frozenset()  # lines on which a broken statement of the top begins
 
 
-@lru_cache(maxsize=8)
-def _parser(language: str) -> Parser:
+@lru_cache(maxsize=16)
+def _parser(grammar: str) -> Parser:
+    """`go` is `tree_sitter_go.language`, `typescript.tsx` is `tree_sitter_typescript.language_tsx`."""
     from tree_sitter import Language, Parser
 
-    module, function = _GRAMMARS[language]
-    return Parser(Language(getattr(importlib.import_module(module), function)()))
+    module, _, dialect = grammar.partition(".")
+    function = f"language_{dialect}" if dialect else "language"
+    return Parser(Language(getattr(importlib.import_module(f"tree_sitter_{module}"), function)()))
 
 
-def parse(language: str, source: bytes) -> Parsed:
-    root = _parser(language).parse(source).root_node
+def parse(grammar: str, source: bytes, leaves: frozenset[str] = frozenset()) -> Parsed:
+    """`leaves`: kinds of nodes that are one word, whatever the grammar makes of them."""
+    root = _parser(grammar).parse(source).root_node
     lines = source.split(b"\n")
     starts = list(accumulate((len(line) + 1 for line in lines[:-1]), initial=0))
-    shape = _Builder(starts).shape(root, "", 0)
+    builder = _Builder(starts, leaves)
+    shape = builder.shape(root, "", 0)
     assert shape is not None
-    return Parsed(shape, tuple(line.decode("utf-8", "replace").rstrip("\r") for line in lines), root.has_error)
+    text = tuple(line.decode("utf-8", "replace").rstrip("\r") for line in lines)
+    return Parsed(shape, text, root.has_error, builder.broken(root))
 
 
 class _Builder:
@@ -66,10 +67,17 @@ class _Builder:
     (tree-sitter/py-tree-sitter, pull request 466).
     """
 
-    __slots__ = ("_starts",)
+    __slots__ = ("_leaves", "_starts")
 
-    def __init__(self, starts: list[int]) -> None:
-        self._starts = starts
+    def __init__(self, starts: list[int], leaves: frozenset[str]) -> None:
+        self._starts, self._leaves = starts, leaves
+
+    def broken(self, root: Node) -> frozenset[int]:
+        return (
+            frozenset(self._line(child) for child in root.children if child.has_error)
+            if root.has_error
+            else frozenset()
+        )
 
     def shape(self, node: Node, field: str, depth: int) -> Shape | None:
         """None for what does not count: comments, punctuation, empty statements."""
@@ -79,8 +87,10 @@ class _Builder:
         if depth > _DEEPEST:
             raise Unreadable("the code is nested too deeply")
         line = self._line(node)
-        if kind in _QUOTED and not any("substitution" in child.type for child in node.children):
+        if kind in _QUOTED and all(_TEXT.search(child.type) for child in node.named_children):
             return Shape("string", _ESCAPED_QUOTE.sub(r"\1", _text(node)[1:-1]), (), line, field)
+        if kind in self._leaves:
+            return Shape(kind, _word(_text(node)), (), line, field)
         if not node.child_count:
             return Shape(kind, _text(node), (), line, field)
         if kind in _UNWRAPPED and len(inside := self._children(node, depth)) == 1:
@@ -134,6 +144,11 @@ def _braced(parent: str, shape: Shape) -> Shape:
     ):
         return shape
     return Shape("statement_block", "", (shape,), shape.line, shape.field)
+
+
+def _word(text: str) -> str:
+    """`\\A\\B` and `A::B` are `A.B`, `@A` is `A`."""
+    return _SEPARATORS.sub(".", "".join(text.split())).lstrip(".@")
 
 
 def _text(node: Node) -> str:
