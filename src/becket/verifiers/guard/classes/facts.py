@@ -46,6 +46,7 @@ class Mark(StrEnum):
     named_literal = "named-literal"
     not_a_number = "not-a-number"
     unreachable = "unreachable"
+    before_check = "before-check"
     native = "native"
     directive = "directive"  # a comment or attribute that a compiler obeys
     unreadable_macro = "macro"
@@ -57,9 +58,11 @@ class Size(StrEnum):
     branch = "branch"
     literal = "literal"
     equality = "equality"  # with a literal
+    returned = "return"  # of something that is not nothing
 
 
 Fact = tuple[Kind, str]
+EARLY_RETURN = "early return"
 
 
 @dataclass(slots=True)
@@ -77,6 +80,15 @@ class Facts:
     def beyond(self, other: Facts) -> Counter[Fact]:
         """What is here and not there."""
         return self.counts - other.counts
+
+
+def mark_returns_before_checks(facts: Facts) -> Facts:
+    """A return that comes before a check may pass it by."""
+    checks = [lines[-1] for (kind, what), lines in facts.lines.items() if kind is Kind.check and what != EARLY_RETURN]
+    for line in facts.lines.get((Kind.size, Size.returned), ()):
+        if checks and line < max(checks):
+            facts.add(Kind.mark, Mark.before_check, line)
+    return facts
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
+from becket.verifiers.guard.classes.facts import EARLY_RETURN, Facts, Kind, Mark, Size
 from becket.verifiers.guard.classes.pyscope import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -207,7 +207,9 @@ class Reader:
             kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
             if kind is not None:
                 self.facts.add(Kind.store, f"{'@' if kind is Kind.name else '='}{value}[]", node.lineno)
-        self.below(node)
+        self.visit(node.value)
+        for part in _without_places(node.slice):
+            self.visit(part)
 
     def call(self, node: ast.Call) -> None:
         function = node.func
@@ -259,6 +261,11 @@ class Reader:
         literal = [each for each in leaves if _is_number(each) or _is_string(each)]
         if len(literal) > 1 and (len(literal) == len(leaves) or isinstance(node.op, (ast.Add, ast.Sub))):
             self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+        zero = isinstance(node.op, ast.Mult) and any(
+            _is_number(each) and ast.unparse(each) in ("0", "0.0") for each in leaves
+        )
+        if zero or (not isinstance(node.op, (ast.Add, ast.Mult)) and ast.dump(node.left) == ast.dump(node.right)):
+            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
         for each in leaves:
             if not (isinstance(node.op, _SCALING) and isinstance(each, ast.Constant) and each.value in (2, 2.0, 0.5)):
                 self.visit(each)
@@ -303,12 +310,13 @@ class Reader:
         if isinstance(test, ast.Constant) and not (isinstance(node, ast.While) and test.value):
             self.facts.add(Kind.mark, Mark.unreachable, test.lineno)
         if isinstance(node, ast.If) and _refuses(node.body[-1]):
-            self.facts.add(Kind.check, "early return", node.lineno)
+            self.facts.add(Kind.check, EARLY_RETURN, node.lineno)
         self.below(node)
 
     def boolean(self, node: ast.BoolOp) -> None:
         for each in node.values:
-            if isinstance(each, ast.Constant) and isinstance(each.value, (bool, int)):
+            dead = isinstance(each, ast.Constant) and isinstance(each.value, bool)
+            if dead or (_is_number(each) and each is not node.values[-1]):
                 self.facts.add(Kind.mark, Mark.unreachable, each.lineno)
         for _ in node.values[1:]:
             self.facts.add(Kind.size, Size.branch, node.lineno)
@@ -342,6 +350,11 @@ class Reader:
         if any(PYTHON.hooks(name) for name in bound(node.body)):
             self.facts.add(Kind.mark, Mark.hook, node.lineno)
         self._scopes.pop()
+
+    def return_(self, node: ast.Return) -> None:
+        if not _refuses(node):
+            self.facts.add(Kind.size, Size.returned, node.lineno)
+        self.below(node)
 
     def raise_(self, node: ast.Raise) -> None:
         self.facts.add(Kind.check, "raise", node.lineno)
@@ -393,6 +406,13 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
+def _without_places(index: ast.expr) -> Iterator[ast.expr]:
+    """A small number that says which item is meant is no answer."""
+    for part in [index.lower, index.upper, index.step] if isinstance(index, ast.Slice) else [index]:
+        if part is not None and not (_is_number(part) and len(ast.unparse(part)) <= 2):
+            yield part
+
+
 def _refuses(node: ast.stmt) -> bool:
     """`return`, `return None`, `return False`: the branch sends somebody away."""
     if not isinstance(node, ast.Return):
@@ -419,7 +439,7 @@ _VISIT: dict[type[ast.AST], Callable[[Reader, Any], None]] = {
     ast.ListComp: Reader.comprehension, ast.SetComp: Reader.comprehension, ast.DictComp: Reader.comprehension,
     ast.GeneratorExp: Reader.comprehension, ast.Lambda: Reader.lambda_, ast.FunctionDef: Reader.nested,
     ast.AsyncFunctionDef: Reader.nested, ast.ClassDef: Reader.class_, ast.Raise: Reader.raise_,
-    ast.Assert: Reader.assert_, ast.ExceptHandler: Reader.handler, ast.Try: Reader.try_,
+    ast.Return: Reader.return_, ast.Assert: Reader.assert_, ast.ExceptHandler: Reader.handler, ast.Try: Reader.try_,
     ast.TryStar: Reader.try_, ast.Global: Reader.state, ast.Nonlocal: Reader.state, ast.Yield: Reader.generator,
     ast.YieldFrom: Reader.generator, ast.Import: Reader.imports, ast.ImportFrom: Reader.imports,
 }  # fmt: skip

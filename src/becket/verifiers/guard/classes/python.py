@@ -9,7 +9,16 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
 
-from becket.verifiers.guard.classes.facts import NO_FILE, Fact, Facts, Kind, Mark, SourceFile, Unit
+from becket.verifiers.guard.classes.facts import (
+    NO_FILE,
+    Fact,
+    Facts,
+    Kind,
+    Mark,
+    SourceFile,
+    Unit,
+    mark_returns_before_checks,
+)
 from becket.verifiers.guard.classes.pyfacts import Reader
 from becket.verifiers.guard.classes.pyscope import (
     FUNCTIONS,
@@ -18,7 +27,9 @@ from becket.verifiers.guard.classes.pyscope import (
     blocks,
     bound,
     holds_functions,
+    imported,
     is_text,
+    joined,
     scope_of,
 )
 from becket.verifiers.guard.classes.table import PYTHON
@@ -161,7 +172,7 @@ class _Module:
         if PYTHON.hooks(node.name):
             reader.facts.add(Kind.mark, Mark.hook, node.lineno)
         reader.function(node)
-        return reader.facts
+        return mark_returns_before_checks(reader.facts)
 
     def _outside_facts(self, body: list[ast.stmt], place: str) -> Facts:
         reader = Reader(self._scope)
@@ -170,7 +181,10 @@ class _Module:
         for node in body:
             if is_text(node):
                 continue
-            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                for _, target in imported(node) if place else ():  # taken from the class, it cannot be followed
+                    reader.facts.add(Kind.name, joined(target), node.lineno)
+            else:
                 reader.facts.add(Kind.outside, _digest(node), node.lineno)
             reader.outside(node)
             for name in bound([node]) if place else ():

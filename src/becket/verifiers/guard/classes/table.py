@@ -140,7 +140,16 @@ class Table:
 
     @cached_property
     def _power_attributes(self) -> dict[str, str]:
-        return _by_name(self.data.get("power_attributes", {}))
+        """Those that are named, and what a power is called where its module cannot be seen: `environ`, `now`."""
+        usual = self._attributes | self.words("usual_attributes")
+        derived = {name.rpartition(".")[2]: power for name, power in self._powers.items() if "." in name}
+        kept = {name: power for name, power in derived.items() if name not in usual and len(name) > 2}
+        return kept | _by_name(self.data.get("power_attributes", {}))
+
+    @cached_property
+    def built_in_roots(self) -> frozenset[str]:
+        """Globals of which only some members are pure: `Object` for `Object.keys`."""
+        return frozenset(name.partition(".")[0] for name in self.built_in)
 
     @cached_property
     def _hooks(self) -> frozenset[str]:
@@ -169,17 +178,18 @@ class Table:
             return ORDINARY
         if (power := self.power_of(name)) is not None:
             return Said(ChangeClass.powerful, power)
+        if name in self.modules:
+            return Said(ChangeClass.powerful, "unknown")
         if name in self.built_in:
             return PLAIN
         for beginning in _beginnings(name):
             if beginning in self.pure or beginning in pure or beginning in self.built_in:
                 rest = name[len(beginning) + 1 :].split(".")
-                modules = _MODULES if self.name == "Python" else frozenset[str]()
+                modules = _MODULES | {"stdlib_re", "bltns"} if self.name == "Python" else frozenset[str]()
                 leads_away = any(
                     part in modules or part in self._power_attributes or part.startswith("_") for part in rest
                 )
-                whole_module = name == beginning and beginning in self.modules
-                return Said(ChangeClass.powerful, "unknown") if leads_away or whole_module else PLAIN
+                return Said(ChangeClass.powerful, "unknown") if leads_away else PLAIN
         return Said(ChangeClass.powerful, "unknown")
 
     def of_import(self, module: str, name: str, pure: Collection[str] = ()) -> Said:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 
-from becket.verifiers.guard.classes.facts import NO_FILE, Facts, Kind, Mark, SourceFile, Unit
+from becket.verifiers.guard.classes.facts import (
+    NO_FILE,
+    Facts,
+    Kind,
+    Mark,
+    SourceFile,
+    Unit,
+    mark_returns_before_checks,
+)
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
 from becket.verifiers.guard.classes.treefacts import TreeReader
@@ -116,7 +124,7 @@ class TreeModule:
         if name_node(node).text in loads or any(f"{node.kind}:{child.text}" in loads for child in node.children):
             reader.facts.add(Kind.mark, Mark.runs_at_load, node.line)
         reader.function(node)
-        return reader.facts
+        return mark_returns_before_checks(reader.facts)
 
     def _outside(self) -> Facts:
         reader = TreeReader(self)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from becket.verifiers.guard.classes.facts import Facts, Kind, Mark, Size
+from becket.verifiers.guard.classes.facts import EARLY_RETURN, Facts, Kind, Mark, Size
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
 from becket.verifiers.guard.classes.treescope import TreeScope, bound, heads, name_node, parameter_names, words_of
@@ -60,6 +60,8 @@ class TreeReader:
         kind, table = node.kind, self._table
         if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
             return
+        if kind.startswith("return") and not self._refuses(node):
+            self.facts.add(Kind.size, Size.returned, node.line)
         role = table.roles.get(kind)
         if role is not None:
             getattr(self, f"_{role}")(node)
@@ -115,7 +117,7 @@ class TreeReader:
             return None, name
         if name in self._module.names:
             return Kind.own, name
-        return Kind.name, name if name in self._table.built_in else f"{self._table.unknown}{name}"
+        return Kind.name, name if name in self._table.built_in_roots else f"{self._table.unknown}{name}"
 
     def _name(self, node: Shape) -> None:
         if node.text in _ITSELF:
@@ -198,9 +200,20 @@ class TreeReader:
             self._used(root, [*parts, index.text], node.line)
             self._value_of(index)
             return
+        if index is not None and holder is not None and self._is_number(index) and len(index.text) == 1:
+            self.visit(holder)  # which item is meant is no answer
+            return
+        if index is not None and holder is not None and self._is_foreign(holder):
+            self.facts.add(Kind.mark, Mark.dynamic, node.line)
         if index is not None and any(part.kind in ("string", "string_fragment") for part in index.walk()):
             self.facts.add(Kind.mark, Mark.dynamic, node.line)
         self._below(node)
+
+    def _is_foreign(self, holder: Shape) -> bool:
+        """Something from outside the project, of which anything could be taken."""
+        root, parts = self._chain(holder)
+        kind, value = self._origin(root) if root is not None else (None, "")
+        return kind is Kind.name and not parts and not value.startswith((".", "~", "?"))
 
     def _call(self, node: Shape) -> None:
         function = node.part("function") or node.part("constructor") or node.part("type")
@@ -210,10 +223,15 @@ class TreeReader:
             self.facts.add(Kind.mark, Mark.computed_call, node.line)
         if required := self._required(node):
             self.facts.add(Kind.imports, required, node.line)
-            if self._scopes or words_of(function or node) == "import":
+            if words_of(function or node) in self._table.kinds("gives_module"):
                 self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
             return
+        if name in self._table.kinds("clocks") and not self._given(node):
+            self.facts.add(Kind.name, f"{name}.now", node.line)
         self._looked_up(node, function, name)
+        arguments = node.part("arguments")
+        if name in self._table.kinds("writes_into") and arguments is not None and arguments.children:
+            self._stored(arguments.children[0])
         last = name.rpartition(".")[2]
         if self._table.validates(last):
             self.facts.add(Kind.check, last, node.line)
@@ -240,6 +258,35 @@ class TreeReader:
             elif child.field == "block":
                 self.visit(child)
 
+    def _given(self, node: Shape) -> bool:
+        arguments = node.part("arguments")
+        return arguments is not None and bool(arguments.children)
+
+    def _declare(self, node: Shape) -> None:
+        """`const { a: b } = x` takes members of x; `const m = require("m")` outside functions is an import."""
+        target, value = node.part("name"), node.part("value")
+        if not self._scopes and value is not None and self._is_import(value):
+            return
+        root, parts = self._chain(value) if value is not None else (None, [])
+        kind, name = self._origin(root) if root is not None else (None, "")
+        if kind is Kind.name and target is not None and target.kind.endswith("_pattern"):
+            for key in self._taken(target):
+                self.facts.add(Kind.name, ".".join((name, *parts, *key)), node.line)
+            self._defaults(target)
+            return
+        self._below(node)
+
+    def _is_import(self, value: Shape) -> bool:
+        root, _ = self._chain(value)
+        return root is not None and self._required(root) is not None
+
+    def _taken(self, pattern: Shape) -> Iterator[tuple[str, ...]]:
+        """The members that a pattern takes; nothing for all of them."""
+        for part in pattern.children:
+            key = part.part("key") or part.part("left") or part
+            simple = key.kind in ("property_identifier", "shorthand_property_identifier_pattern", "string")
+            yield (key.text,) if simple else ()
+
     def _looked_up(self, node: Shape, function: Shape | None, name: str) -> None:
         """Where a text can stand for a function, what is called must be named."""
         named = self._table.kinds("called")
@@ -256,7 +303,7 @@ class TreeReader:
     def _required(self, node: Shape) -> str | None:
         """`require("x")` with nothing but its name."""
         function, arguments = node.part("function") or node.part("method"), node.part("arguments")
-        if function is None or arguments is None or function.text not in self._table.kinds("requires"):
+        if function is None or arguments is None or words_of(function) not in self._table.kinds("requires"):
             return None
         only = arguments.children[0] if len(arguments.children) == 1 else None
         if only is None or only.kind != "string":
@@ -319,25 +366,28 @@ class TreeReader:
 
     def _stored(self, target: Shape) -> None:
         if target.kind in self._table.kinds("indexes"):
-            holder, _ = _sides(target, ("object", "operand", "array", "value"), ("index",))
-            root, parts = self._chain(holder) if holder is not None else (None, [])
-            kind, value = self._origin(root) if root is not None else (None, "")
-            if kind is not None:
-                start = "@" if kind is Kind.name else "="
-                self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
-            self.visit(target)
-            return
-        if target.kind in self._table.kinds("fields"):
+            self._stored_item(target)
+        elif target.kind in self._table.kinds("fields"):
             self.facts.add(Kind.store, f".{target.text}", target.line)
-            return
-        if target.kind not in self._table.members:
-            if target.kind in self._table.kinds("names") and self._scopes:
-                kind, value = self._root(target.text)
-                if kind is not None:
-                    self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
-            elif target.kind not in self._table.kinds("names"):
-                self.visit(target)
-            return
+        elif target.kind in self._table.members:
+            self._stored_member(target)
+        elif target.kind in self._table.kinds("names") and self._scopes:
+            kind, value = self._root(target.text)
+            if kind is not None:
+                self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
+        elif target.kind not in self._table.kinds("names"):
+            self.visit(target)
+
+    def _stored_item(self, target: Shape) -> None:
+        holder, _ = _sides(target, ("object", "operand", "array", "value"), ("index",))
+        root, parts = self._chain(holder) if holder is not None else (None, [])
+        kind, value = self._origin(root) if root is not None else (None, "")
+        if kind is not None:
+            start = "@" if kind is Kind.name else "="
+            self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
+        self.visit(target)
+
+    def _stored_member(self, target: Shape) -> None:
         root, parts = self._chain(target)
         kind, value = self._origin(root) if root is not None else (Kind.own, "")
         if kind is None and root is not None:
@@ -381,13 +431,13 @@ class TreeReader:
         sides = [child for child in node.children if child.field in ("left", "right")]
         if operator in _LOGIC:
             self.facts.add(Kind.size, Size.branch, node.line)
-            if any(_TRUTH.get(side.text) in ("True", "False") or self._is_number(side) for side in sides):
+            if any(_TRUTH.get(side.text) in ("True", "False") for side in sides) or self._is_number(sides[0]):
                 self.facts.add(Kind.mark, Mark.unreachable, node.line)
         elif operator in _COMPARE:
             for side in sides:
                 self._compared_with(side, equal=operator in _EQUAL)
             self._equality(node, sides)
-        elif self._computes(node, operator):
+        elif self._computes(node, operator) or self._is_idle(sides, operator):
             self.facts.add(Kind.mark, Mark.arithmetic, node.line)
         for side in sides:
             if operator in _SCALING and side.text in ("2", "2.0", "0.5"):
@@ -407,6 +457,11 @@ class TreeReader:
         weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
         for _ in range(weight):
             self.facts.add(Kind.size, Size.equality, node.line)
+
+    def _is_idle(self, sides: list[Shape], operator: str) -> bool:
+        """`0 * x`, `x - x`: the result does not depend on what is computed."""
+        zero = operator == "*" and any(_SUFFIX.sub("", side.text) in ("0", "0.0") for side in sides)
+        return zero or (operator in ("-", "/", "%", "^") and len(sides) == 2 and sides[0] == sides[1])
 
     def _computes(self, node: Shape, operator: str) -> bool:
         leaves = list(self._leaves(node))
@@ -435,7 +490,7 @@ class TreeReader:
         if fixed and "while" not in node.kind:
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
         if self._refuses(node.part("consequence")):
-            self.facts.add(Kind.check, "early return", node.line)
+            self.facts.add(Kind.check, EARLY_RETURN, node.line)
         self._blocks(node)
         self._below(node)
 
@@ -446,7 +501,8 @@ class TreeReader:
         if block is None or not block.kind.startswith("return"):
             return False
         said = [part.text for part in block.walk() if part.text and part.text not in ("return", ";")]
-        return all(_TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
+        falsy = all(_TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
+        return falsy or any(text.lower().startswith("err") for text in said)
 
     def _case(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
@@ -529,6 +585,12 @@ class TreeReader:
         for child in node.children:
             if child is not key or not bare:
                 self.visit(child)
+
+    def _reference(self, node: Shape) -> None:
+        """`Integer::sum`."""
+        names = [part for part in node.children if part.kind in self._table.kinds("names")]
+        if names:
+            self._used(names[0], [part.text for part in names[1:]], node.line)
 
     def _meta(self, node: Shape) -> None:
         self.facts.add(Kind.name, "import.meta", node.line)

@@ -26,7 +26,7 @@ def bound(node: Shape, table: Table, *, deep: bool) -> Iterator[str]:
     if fields is not None:
         for child in node.children:
             if not fields or child.field in fields:
-                yield from pattern_names(child, table)
+                yield from [child.text] if child.kind == "type_identifier" else pattern_names(child, table)
     if node.kind in table.kinds("functions") and not deep:
         return
     for child in node.children:
