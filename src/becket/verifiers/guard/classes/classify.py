@@ -23,7 +23,7 @@ _LARGEST = 400_000
 _MOST_FILES = 40
 _REGULAR = {"100644", "100755", "", "000000"}
 _DOCUMENT = re.compile(
-    r"(?i)\.(?:md|rst|adoc|markdown)$|(?:^|/)docs?/.*\.txt$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$"
+    r"(?i)\.(?:md|rst|adoc|markdown|rdoc)$|(?:^|/)docs?/.*\.txt$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$"
 )
 _SETTING = re.compile(
     r"(?:^|/)(?:setup|noxfile|conftest|sitecustomize|usercustomize|build|tasks|wscript|SConstruct)\.(?:py|rs)$"

@@ -153,6 +153,11 @@ def _java(root: Shape) -> Iterator[Imported]:
             yield _split(path.rpartition(".")[2], path, node.line)
 
 
+_HOLD_INCLUDES = frozenset({"namespace_definition", "declaration_list", "linkage_specification"}) | {
+    "class_specifier", "struct_specifier", "field_declaration_list",
+}  # fmt: skip
+
+
 def _c(root: Shape) -> Iterator[Imported]:
     for node in root.children:
         path = node.part("path")
@@ -161,7 +166,7 @@ def _c(root: Shape) -> Iterator[Imported]:
         elif node.kind == "namespace_alias_definition":
             full = words_of(node.children[-1])
             yield _split((node.part("name") or node).text, full, node.line)
-        elif node.kind.startswith("preproc_") or node.kind in ("namespace_definition", "declaration_list"):
+        elif node.kind.startswith("preproc_") or node.kind in _HOLD_INCLUDES:
             yield from _c(node)
 
 

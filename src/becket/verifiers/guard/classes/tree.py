@@ -32,13 +32,14 @@ def read_tree(
     parsed = treesitter.parse(grammar, new, table.kinds("leaves"))
     after = parsed.root
     if old is None:
-        _parses(parsed, after.children)
+        if parsed.broken:
+            raise Unreadable("it does not parse")
         return NO_FILE, TreeModule(after, after.children, table).file()
     was = treesitter.parse(grammar, old, table.kinds("leaves"))
     before = was.root
     head, tail = _same(before.children, after.children)
-    _parses(was, before.children if whole else before.children[head : len(before.children) - tail])
-    _parses(parsed, after.children if whole else after.children[head : len(after.children) - tail])
+    if (was.broken or parsed.broken) and (whole or _is_broken(before, after)):
+        raise Unreadable("it does not parse")
     old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
     new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
     same = (*after.children[:head], *after.children[len(after.children) - tail :])
@@ -46,9 +47,18 @@ def read_tree(
     return old_file, new_file
 
 
-def _parses(parsed: treesitter.Parsed, read: tuple[Shape, ...]) -> None:
-    if parsed.broken and (not parsed.broken_at or any(each.line in parsed.broken_at for each in read)):
-        raise Unreadable("it does not parse")
+def _is_broken(old: Shape, new: Shape) -> bool:
+    """Is something that differs beyond the grammar? What is the same says the same, whatever it says."""
+    head, tail = _same(old.children, new.children)
+    before = old.children[head : len(old.children) - tail]
+    after = new.children[head : len(new.children) - tail]
+    if "ERROR" in (old.kind, new.kind):
+        return True
+    if [each.kind for each in before] == [each.kind for each in after] and all(
+        each.children for each in (*before, *after)
+    ):
+        return any(_is_broken(one, other) for one, other in zip(before, after, strict=True))
+    return any(part.kind == "ERROR" for each in (*before, *after) for part in each.walk())
 
 
 def _same(old: tuple[Shape, ...], new: tuple[Shape, ...]) -> tuple[int, int]:
@@ -99,8 +109,9 @@ class TreeModule:
     def _function(self, node: Shape, place: str) -> None:
         own = self._own(node)
         name = ".".join(filter(None, (place, _receiver(node), own))) or "(function)"
+        of = (node.part("object") or Shape("", "", (), 0)).text  # `def String.new`
         hook = node.kind in self.table.kinds("hook_kinds") or any(
-            map(self._decides, (*place.split("."), *own.split(".")))
+            map(self._decides, (*place.split("."), *own.split("."), of))
         )
         number, unique = 1, name
         while unique in self._units:

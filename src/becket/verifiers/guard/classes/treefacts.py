@@ -148,6 +148,8 @@ class TreeReader:
             return [*(self._words(root) if root is not None else ()), *parts]
         if part.kind in self._table.kinds("generics"):
             return self._words(part.part("name") or part.children[0])
+        if part.kind in self._table.kinds("looked_into"):
+            return []
         return [self._table.spelled(part.text or words_of(part))]
 
     def _member(self, node: Shape) -> None:
@@ -167,6 +169,8 @@ class TreeReader:
         if must and last.kind != must:
             self.facts.add(Kind.mark, Mark.dynamic, last.line)
             self.visit(last)
+        elif last.kind in self._table.kinds("looked_into"):
+            self._below(last)
         for each in last.walk() if last.children else ():
             if each.kind in self._table.kinds("type_arguments"):
                 self._below(each)
@@ -295,6 +299,10 @@ class TreeReader:
         callee = function or next((each for each in node.children if each.kind not in ("new", "arguments")), None)
         if node.kind not in self._table.members and callee is not None and callee.kind not in named:
             self.facts.add(Kind.mark, Mark.dynamic, node.line)
+        if callee is not None and callee.kind in self._table.kinds("global_functions") and "." not in callee.text:
+            kind, value = self._root(callee.text)
+            if kind is Kind.name and value == f"~{callee.text}" and node.part("function") is not None:
+                self.facts.add(Kind.name, f"?{callee.text}", node.line)  # of the language, and the table has it not
         inside = node.part("arguments")
         texts = inside.walk_outside(self._table.kinds("functions")) if inside is not None else ()
         if self._table.spelled(name) in self._table.kinds("callbacks") and any(each.kind in _TEXTS for each in texts):
@@ -561,7 +569,7 @@ class TreeReader:
         self.function(node)
 
     def _class(self, node: Shape) -> None:
-        name = node.part("name")
+        name = node.part("name") or node.part("value")
         if name is not None and name.text in self._table.kinds("sealed"):
             self.facts.add(Kind.store, f"@{name.text}", node.line)
         if self._scopes:

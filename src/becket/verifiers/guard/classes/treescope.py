@@ -28,6 +28,8 @@ def bound(node: Shape, table: Table, *, deep: bool) -> Iterator[str]:
             if not fields or child.field in fields:
                 yield from [child.text] if child.kind == "type_identifier" else pattern_names(child, table)
     if node.kind in table.kinds("functions") and not deep:
+        if (name := name_node(node)).kind in table.kinds("bindable"):
+            yield name.text
         return
     for child in node.children:
         yield from bound(child, table, deep=deep)
@@ -72,7 +74,7 @@ def heads(node: Shape) -> Iterator[Shape]:
 
 def name_node(node: Shape) -> Shape:
     """What names a declaration; the node itself where nothing does."""
-    return node.part("name") or [*heads(node)][-1]
+    return node.part("name") or node.part("operator") or [*heads(node)][-1]
 
 
 def words_of(node: Shape) -> str:

@@ -35,7 +35,6 @@ class Parsed:
     root: Shape
     lines: tuple[str, ...]
     broken: bool
-    broken_at: frozenset[int] = frozenset()  # lines on which a broken statement of the top begins
 
 
 @lru_cache(maxsize=16)
@@ -53,11 +52,10 @@ def parse(grammar: str, source: bytes, leaves: frozenset[str] = frozenset()) -> 
     root = _parser(grammar).parse(source).root_node
     lines = source.split(b"\n")
     starts = list(accumulate((len(line) + 1 for line in lines[:-1]), initial=0))
-    builder = _Builder(starts, leaves)
-    shape = builder.shape(root, "", 0)
+    shape = _Builder(starts, leaves, broken=root.has_error).shape(root, "", 0)
     assert shape is not None
     text = tuple(line.decode("utf-8", "replace").rstrip("\r") for line in lines)
-    return Parsed(shape, text, root.has_error, builder.broken(root))
+    return Parsed(shape, text, root.has_error)
 
 
 class _Builder:
@@ -67,26 +65,21 @@ class _Builder:
     (tree-sitter/py-tree-sitter, pull request 466).
     """
 
-    __slots__ = ("_leaves", "_starts")
+    __slots__ = ("_broken", "_leaves", "_starts")
 
-    def __init__(self, starts: list[int], leaves: frozenset[str]) -> None:
-        self._starts, self._leaves = starts, leaves
-
-    def broken(self, root: Node) -> frozenset[int]:
-        return (
-            frozenset(self._line(child) for child in root.children if child.has_error)
-            if root.has_error
-            else frozenset()
-        )
+    def __init__(self, starts: list[int], leaves: frozenset[str], *, broken: bool) -> None:
+        self._starts, self._leaves, self._broken = starts, leaves, broken
 
     def shape(self, node: Node, field: str, depth: int) -> Shape | None:
         """None for what does not count: comments, punctuation, empty statements."""
         kind = node.type
-        if not _counts(node, kind):
+        if not _counts(node, kind) and not (self._broken and node.is_missing):
             return None
         if depth > _DEEPEST:
             raise Unreadable("the code is nested too deeply")
         line = self._line(node)
+        if self._broken and node.is_missing:
+            return Shape("ERROR", "", (), line, field)
         if kind in _QUOTED and all(_TEXT.search(child.type) for child in node.named_children):
             return Shape("string", _ESCAPED_QUOTE.sub(r"\1", _text(node)[1:-1]), (), line, field)
         if kind in self._leaves:
