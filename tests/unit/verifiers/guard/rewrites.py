@@ -203,7 +203,7 @@ REWRITES: dict[str, dict[str, Rewrite]] = {
         "order": js_order,
     },
     ".mjs": {"blanks": blanks_of("javascript"), "comments": comments_of("javascript"), "locals": js_locals},
-    ".ts": {"blanks": blanks_of("typescript"), "comments": comments_of("typescript")},
+    ".ts": {"blanks": blanks_of("typescript.typescript"), "comments": comments_of("typescript.typescript")},
     ".go": {"blanks": blanks_of("go"), "comments": comments_of("go")},
     ".rs": {"blanks": blanks_of("rust"), "comments": comments_of("rust")},
     ".java": {"blanks": blanks_of("java"), "comments": comments_of("java")},

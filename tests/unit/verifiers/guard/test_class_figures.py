@@ -28,7 +28,10 @@ from becket.testing.cheats.repairs import honest_repairs, read_repairs
 from becket.verifiers.guard.languages.treesitter import parse
 
 FIXED = 20261116
-GRAMMARS = {".js": "javascript", ".mjs": "javascript", ".ts": "typescript", ".go": "go", ".rs": "rust", ".java": "java"}
+GRAMMARS = {
+    ".js": "javascript", ".mjs": "javascript", ".ts": "typescript.typescript", ".go": "go", ".rs": "rust",
+    ".java": "java",
+}  # fmt: skip
 
 
 def _broken(path: str, content: bytes) -> bool:

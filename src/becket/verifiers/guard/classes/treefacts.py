@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from becket.verifiers.guard.classes.facts import EARLY_RETURN, Facts, Kind, Mark, Size
+from becket.verifiers.guard.classes.facts import EARLY_RETURN, Kind, Mark, Size
 from becket.verifiers.guard.classes.imports import imports_of
 from becket.verifiers.guard.classes.table import Table
 from becket.verifiers.guard.classes.treescope import TreeScope, bound, heads, name_node, parameter_names, words_of
+from becket.verifiers.guard.classes.treevalues import TEXTS, TRUTH, TreeValues
 from becket.verifiers.guard.languages import treesitter
 from becket.verifiers.guard.languages.shape import Shape
 
-_SCALING = frozenset("*/%") | {"**", "<<", ">>"}
-_EQUAL = frozenset({"==", "===", "!=", "!=="})
-_COMPARE = _EQUAL | {"<", "<=", ">", ">="}
-_LOGIC = frozenset({"&&", "||", "and", "or", "??"})
-_TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
 _ITSELF = frozenset({"this", "self", "super", "Self", "base", "$this"})
-_TEXTS = frozenset({"string", "string_fragment", "string_content", "heredoc_content"})
 _BROAD = frozenset({"Exception", "Throwable", "RuntimeException", "Error"})
 _EVALUATED = frozenset({"right", "type", "size", "default_value", "parameters"})
-_SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
 
 
 class Around(Protocol):
@@ -33,14 +26,13 @@ class Around(Protocol):
     names: frozenset[str]
 
 
-class TreeReader:
+class TreeReader(TreeValues):
     """Counts the facts of one unit."""
 
     def __init__(self, module: Around) -> None:
-        self.facts = Facts()
-        self._module, self._table = module, module.table
+        super().__init__(module.table)
+        self._module = module
         self._scopes: list[TreeScope] = []
-        self._told = 0
 
     def function(self, node: Shape) -> None:
         inside = [child for head in heads(node) for child in head.children]
@@ -230,12 +222,8 @@ class TreeReader:
             if words_of(function or node) in self._table.kinds("gives_module"):
                 self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
             return
-        if name in self._table.kinds("clocks") and not self._given(node):
-            self.facts.add(Kind.name, f"{name}.now", node.line)
+        self._special(node, name)
         self._looked_up(node, function, name)
-        arguments = node.part("arguments")
-        if name in self._table.kinds("writes_into") and arguments is not None and arguments.children:
-            self._stored(arguments.children[0])
         last = name.rpartition(".")[2]
         if self._table.validates(last):
             self.facts.add(Kind.check, last, node.line)
@@ -262,9 +250,14 @@ class TreeReader:
             elif child.field == "block":
                 self.visit(child)
 
-    def _given(self, node: Shape) -> bool:
+    def _special(self, node: Shape, name: str) -> None:
+        """What asks for the time where nothing is given, and what writes into its first argument."""
         arguments = node.part("arguments")
-        return arguments is not None and bool(arguments.children)
+        given = arguments.children if arguments is not None else ()
+        if name in self._table.kinds("clocks") and not given:
+            self.facts.add(Kind.name, f"{name}.now", node.line)
+        if name in self._table.kinds("writes_into") and given:
+            self._stored(given[0])
 
     def _declare(self, node: Shape) -> None:
         """`const { a: b } = x` takes members of x; `const m = require("m")` outside functions is an import."""
@@ -305,7 +298,7 @@ class TreeReader:
                 self.facts.add(Kind.name, f"?{callee.text}", node.line)  # of the language, and the table has it not
         inside = node.part("arguments")
         texts = inside.walk_outside(self._table.kinds("functions")) if inside is not None else ()
-        if self._table.spelled(name) in self._table.kinds("callbacks") and any(each.kind in _TEXTS for each in texts):
+        if self._table.spelled(name) in self._table.kinds("callbacks") and any(each.kind in TEXTS for each in texts):
             self.facts.add(Kind.mark, Mark.dynamic, node.line)
 
     def _required(self, node: Shape) -> str | None:
@@ -407,94 +400,12 @@ class TreeReader:
             start = f"={value}"
         self.facts.add(Kind.store, ".".join((start, *(parts if start else parts[-1:]))), target.line)
 
-    # Values
-
-    def _literal(self, node: Shape) -> None:
-        if node.kind not in _TEXTS or not node.children:
-            self._value_of(node)
-        self._below(node)  # a text may hold code
-
-    def _value_of(self, node: Shape) -> None:
-        if node.kind in _TEXTS:
-            if not self._told:
-                self._add_value(f"'{node.text}'", node.line)
-            return
-        text = node.text or "".join(part.text for part in node.walk())
-        self._add_value(_TRUTH.get(text, _SUFFIX.sub("", text)), node.line)
-
-    def _add_value(self, text: str, line: int) -> None:
-        self.facts.add(Kind.value, text, line)
-        if text not in ("None", "True", "False"):
-            self.facts.add(Kind.size, Size.literal, line)
-
-    def _unary(self, node: Shape) -> None:
-        parts = [child for child in node.children if child.text != "-"]
-        if len(parts) == 1 and len(node.children) == 2 and parts[0].kind in self._table.kinds("numbers"):
-            self._add_value(f"-{_SUFFIX.sub('', parts[0].text)}", node.line)
-        else:
-            self._below(node)
-
-    def _binary(self, node: Shape) -> None:
-        operator = (node.part("operator") or Shape("", "", (), 0)).text
-        sides = [child for child in node.children if child.field in ("left", "right")]
-        if operator in _LOGIC:
-            self.facts.add(Kind.size, Size.branch, node.line)
-            if any(_TRUTH.get(side.text) in ("True", "False") for side in sides) or self._is_number(sides[0]):
-                self.facts.add(Kind.mark, Mark.unreachable, node.line)
-        elif operator in _COMPARE:
-            for side in sides:
-                self._compared_with(side, equal=operator in _EQUAL)
-            self._equality(node, sides)
-        elif self._computes(node, operator) or self._is_idle(sides, operator):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.line)
-        for side in sides:
-            if operator in _SCALING and side.text in ("2", "2.0", "0.5"):
-                self.facts.add(Kind.size, Size.literal, side.line)
-            else:
-                self.visit(side)
-
-    def _equality(self, node: Shape, sides: list[Shape]) -> None:
-        if len(sides) == 2 and sides[0] == sides[1]:
-            self.facts.add(Kind.mark, Mark.arithmetic, node.line)
-
-    def _compared_with(self, node: Shape, *, equal: bool) -> None:
-        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
-        if not (self._is_number(node) or node.kind in ("string", "char_literal", "character_literal", "rune_literal")):
-            return
-        text = _SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
-        weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
-        for _ in range(weight):
-            self.facts.add(Kind.size, Size.equality, node.line)
-
-    def _is_idle(self, sides: list[Shape], operator: str) -> bool:
-        """`0 * x`, `x - x`: the result does not depend on what is computed."""
-        zero = operator == "*" and any(_SUFFIX.sub("", side.text) in ("0", "0.0") for side in sides)
-        return zero or (operator in ("-", "/", "%", "^") and len(sides) == 2 and sides[0] == sides[1])
-
-    def _computes(self, node: Shape, operator: str) -> bool:
-        leaves = list(self._leaves(node))
-        literal = [leaf for leaf in leaves if self._is_number(leaf) or leaf.kind == "string"]
-        return len(literal) > 1 and (len(literal) == len(leaves) or operator in ("+", "-"))
-
-    def _leaves(self, node: Shape) -> Iterator[Shape]:
-        if self._table.roles.get(node.kind) == "binary":
-            for child in node.children:
-                if child.field in ("left", "right"):
-                    yield from self._leaves(child)
-        else:
-            yield node
-
-    def _is_number(self, node: Shape) -> bool:
-        return node.kind in self._table.kinds("numbers")
-
     # Constructs
 
     def _branch(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)
         condition = node.part("condition")
-        fixed = condition is not None and (
-            _TRUTH.get(condition.text) in ("True", "False") or self._is_number(condition)
-        )
+        fixed = condition is not None and (TRUTH.get(condition.text) in ("True", "False") or self._is_number(condition))
         if fixed and "while" not in node.kind:
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
         if self._refuses(node.part("consequence")):
@@ -509,7 +420,7 @@ class TreeReader:
         if block is None or not block.kind.startswith("return"):
             return False
         said = [part.text for part in block.walk() if part.text and part.text not in ("return", ";")]
-        falsy = all(_TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
+        falsy = all(TRUTH.get(text) in ("None", "False") or text in ("0", "") for text in said)
         return falsy or any(text.lower().startswith("err") for text in said)
 
     def _case(self, node: Shape) -> None:

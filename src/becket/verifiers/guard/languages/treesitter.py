@@ -82,10 +82,8 @@ class _Builder:
             return Shape("ERROR", "", (), line, field)
         if kind in _QUOTED and all(_TEXT.search(child.type) for child in node.named_children):
             return Shape("string", _ESCAPED_QUOTE.sub(r"\1", _text(node)[1:-1]), (), line, field)
-        if kind in self._leaves:
-            return Shape(kind, _word(_text(node)), (), line, field)
-        if not node.child_count:
-            return Shape(kind, _text(node), (), line, field)
+        if kind in self._leaves or not node.child_count:
+            return Shape(kind, _word(_text(node)) if kind in self._leaves else _text(node), (), line, field)
         if kind in _UNWRAPPED and len(inside := self._children(node, depth)) == 1:
             only = inside[0]
             return Shape(only.kind, only.text, only.children, only.line, field, source=only.source)
