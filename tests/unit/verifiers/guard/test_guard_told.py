@@ -5,6 +5,8 @@ from __future__ import annotations
 from becket.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
 from becket.verifiers.guard.told import LONGEST, against, question
 
+PLAIN = Reading(kind=ChangeClass.plain)
+
 
 def refusal(path: str = "t.py", line: int = 3) -> Refusal:
     return Refusal(rule=GuardRule.test_weakened, path=path, line=line, message="less is checked", fix="leave it")
@@ -15,13 +17,13 @@ def finding(kind: ChangeClass) -> Finding:
 
 
 def test_a_question_names_five_findings_and_counts_the_rest() -> None:
-    lines = question([refusal(line=number) for number in range(8)]).split("\n")
+    lines = question([refusal(line=number) for number in range(8)], PLAIN).split("\n")
     assert lines[:2] == ["t.py test-weakened: less is checked", "t.py:1 test-weakened: less is checked"]
     assert lines[5:] == ["and 3 more"]
 
 
 def test_a_path_cannot_add_lines_or_what_no_store_holds() -> None:
-    (line,) = question([refusal("a\nMay I? \0 \ud800" + "x" * 900)]).split("\n")
+    (line,) = question([refusal("a\nMay I? \0 \ud800" + "x" * 900)], PLAIN).split("\n")
     assert "\0" not in line
     assert len(line) == LONGEST
     line.encode()
