@@ -331,18 +331,18 @@ class TreeReader:
                 start = "@" if kind is Kind.name else "="
                 self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
             self.visit(target)
-            return
-        if target.kind in self._table.kinds("fields"):
+        elif target.kind in self._table.kinds("fields"):
             self.facts.add(Kind.store, f".{target.text}", target.line)
-            return
-        if target.kind not in self._table.members:
-            if target.kind in self._table.kinds("names") and self._scopes:
-                kind, value = self._root(target.text)
-                if kind is not None:
-                    self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
-            elif target.kind not in self._table.kinds("names"):
-                self.visit(target)
-            return
+        elif target.kind in self._table.members:
+            self._stored_member(target)
+        elif target.kind not in self._table.kinds("names"):
+            self.visit(target)
+        elif self._scopes:
+            kind, value = self._root(target.text)
+            if kind is not None:
+                self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
+
+    def _stored_member(self, target: Shape) -> None:
         root, parts = self._chain(target)
         kind, value = self._origin(root) if root is not None else (Kind.own, "")
         if kind is None and root is not None:
@@ -549,6 +549,13 @@ class TreeReader:
     def _preprocessed(self, node: Shape) -> None:
         """Text that a compiler puts elsewhere: nobody can tell what it will be there."""
         self.facts.add(Kind.name, f"?{' '.join((node.source or node.text).split())}", node.line)
+
+    def _region(self, node: Shape) -> None:
+        """Source that is compiled or not: inside a function, its bounds may not be moved unseen."""
+        if self._scopes:
+            first = (node.source or node.text).partition("\n")[0]
+            self.facts.add(Kind.name, f"?{' '.join(first.split())} over {len(node.children)} parts", node.line)
+        self._below(node)
 
     def _sends(self, node: Shape) -> None:
         """`&:name`: a method that is called later."""
