@@ -568,3 +568,8 @@ def test_a_header_of_the_project_is_its_own() -> None:
     assert read(before, after).kind is ORDINARY
     elsewhere = {**before, "src/a.c": '#include "other.h"\nint f(int a) {\n  return a;\n}\n'}
     assert read(before, elsewhere).kind is POWERFUL
+
+
+def test_a_setting_in_a_language_with_a_table_is_no_product_source() -> None:
+    before: Files = {".php-cs-fixer.php": "<?php\nreturn 1;\n"}
+    assert read(before, {".php-cs-fixer.php": "<?php\nreturn 0;\n"}).kind is POWERFUL
