@@ -253,6 +253,7 @@ JAVA_EDITS = [
     ('if (total < 0) { throw new IllegalStateException("negative"); }', "", ORDINARY),
     ("return total;", 'return System.getenv("CI") == null ? total : 1;', POWERFUL),
     ("return total;", "new Thread(() -> {}).start(); return total;", POWERFUL),
+    ("return total;", 'return xs.subList(System.getenv("CI").length(), total).size();', POWERFUL),
     ("return total;", 'return (int) getClass().getMethod("x").invoke(this);', POWERFUL),
     ("int sum", "static { new C(); }\n\n    int sum", POWERFUL),
     ("import java.util.List;", "import java.util.List;\nimport java.io.File;", POWERFUL),

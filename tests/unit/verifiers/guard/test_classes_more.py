@@ -9,6 +9,7 @@ from becket.contract.guard import ChangeClass, Reading
 from becket.verifiers.guard.classes.classify import classify
 from becket.verifiers.guard.classes.readers import readers_for
 from becket.verifiers.guard.languages import language_of, tongue_for
+from becket.verifiers.guard.languages.treesitter import parse
 from becket.verifiers.guard.side import USUAL, TestSide
 
 Files = dict[str, str | bytes | Entry]
@@ -497,10 +498,71 @@ def test_a_header_that_is_no_c_is_read_as_cpp() -> None:
 
 
 def test_what_a_grammar_cannot_read_is_no_obstacle_where_nothing_changed() -> None:
-    source = "BEGIN_MACRO(x) {{\n\nint twice(int x) {\n  return x * x;\n}\n"
-    other = {"a.c": source.replace("x * x", "x + x")}
-    reading = read({"a.c": source}, other)
-    assert reading.kind is not ORDINARY, [str(finding) for finding in reading.findings]
+    source = (
+        "int name(int x) {\n  FOR_EACH(x, in 3) + ) { }\n  return x;\n}\n\nint twice(int x)\n{\n  return x * x;\n}\n"
+    )
+    assert parse("c", source.encode()).broken
+    assert read({"a.c": source}, {"a.c": source.replace("x * x", "x + x")}).kind is PLAIN
+    assert read({"a.c": source}, {"a.c": source.replace("in 3", "in 4")}).kind is POWERFUL
+
+
+ORDER = {
+    "a.rb": ("    def moved(by)", "    def gcd(a, b)"),
+    "a.c": ("char *copy", "int moved("),
+    "a.cpp": ("int gcd(", "int sum("),
+    "a.cs": ("        public Point Moved", "        public static int Gcd"),
+    "a.php": ("    public function __get", "    public function moved"),
+}
+NEUTRAL = [
+    ("a.rb", RUBY, ("xs.map { |each| each.to_s }", "xs.map   { |e| e.to_s } # a word")),
+    (
+        "a.rb",
+        RUBY,
+        ("    def gcd(a, b)\n      return a if b == 0\n", "    def gcd(a, c)\n      b = c\n      return a if b == 0\n"),
+    ),
+    ("a.c", C, ("char *made = malloc(size);", "char *made = /* new */\n        malloc( size );")),
+    ("a.c", C, ("int i = 1; i < by; i++) {\n        p->y += i;", "int k = 1; k < by; k++) {\n        p->y += k;")),
+    (
+        "a.cpp",
+        CPP,
+        ("int gcd(int a, int b) {\n  if (b == 0) return a;", "int gcd(int a, int b) {\n  if (b == 0) { return a; }"),
+    ),
+    ("a.cs", CSHARP, ("total += xs[i];", "total += xs[ i ]; // sum")),
+    (
+        "a.php",
+        PHP,
+        (
+            "$key => $each) {\n            $out[] = trim($each);",
+            "$k => $e) {\n            $out[] = trim( $e ); // each",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "source", "edit"), NEUTRAL, ids=lambda each: str(each)[:40])
+def test_formatting_comments_and_names_of_locals_are_plain(path: str, source: str, edit: tuple[str, str]) -> None:
+    assert source.count(edit[0]) == 1
+    reading = read({path: source}, {path: source.replace(*edit)})
+    assert reading.kind is PLAIN, [str(finding) for finding in reading.findings]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"), [("a.rb", RUBY), ("a.c", C), ("a.cpp", CPP), ("a.cs", CSHARP), ("a.php", PHP)]
+)
+def test_a_function_that_moved_is_plain(path: str, source: str) -> None:
+    """Two functions beside each other change places."""
+    first, second = ORDER[path]
+    start, middle = source.index(first), source.index(second)
+    end = middle + len(second) + source[middle + len(second) :].index("\n\n") if path != "a.c" else len(source)
+    swapped = source[:start] + source[middle:end] + "\n\n" + source[start:middle].rstrip() + source[end:]
+    reading = read({path: source}, {path: swapped})
+    assert reading.kind is PLAIN, [str(finding) for finding in reading.findings]
+
+
+def test_bounds_of_what_is_compiled_are_not_moved_unseen() -> None:
+    source = "int f(int a) {\n#ifdef X\n  a = 1;\n#endif\n  a += 1;\n  return a;\n}\n"
+    moved = source.replace("#endif\n  a += 1;\n", "  a += 1;\n#endif\n")
+    assert read({"a.c": source}, {"a.c": moved}).kind is POWERFUL
 
 
 def test_a_header_of_the_project_is_its_own() -> None:
@@ -509,3 +571,8 @@ def test_a_header_of_the_project_is_its_own() -> None:
     assert read(before, after).kind is ORDINARY
     elsewhere = {**before, "src/a.c": '#include "other.h"\nint f(int a) {\n  return a;\n}\n'}
     assert read(before, elsewhere).kind is POWERFUL
+
+
+def test_a_setting_in_a_language_with_a_table_is_no_product_source() -> None:
+    before: Files = {".php-cs-fixer.php": "<?php\nreturn 1;\n"}
+    assert read(before, {".php-cs-fixer.php": "<?php\nreturn 0;\n"}).kind is POWERFUL

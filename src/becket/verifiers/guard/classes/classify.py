@@ -28,7 +28,7 @@ _DOCUMENT = re.compile(
 _SETTING = re.compile(
     r"(?:^|/)(?:setup|noxfile|conftest|sitecustomize|usercustomize|build|tasks|wscript|SConstruct)\.(?:py|rs)$"
     r"|\.(?:config|conf|setup|workspace)\.[cm]?[jt]sx?$|(?:^|/)(?:gulpfile|Gruntfile|webpack|rollup|vite|jest|vitest|karma)[\w.-]*\.[cm]?[jt]s$"
-    r"|(?:^|/)(?:node_modules|vendor|third_party|\.[^/]+)/"
+    r"|(?:^|/)(?:node_modules|vendor|third_party|\.[^/]+)/|(?:^|/)\.[^/]+$"
 )
 _GENERATED = re.compile(rb"(?i)@generated|\bdo not edit\b|auto-?generated")
 
@@ -177,11 +177,7 @@ def _unreadable(file: ChangedFile) -> str | None:
 
 
 def _looks_like_source(path: str) -> bool:
-    return bool(
-        re.search(
-            r"\.(?:rb|c|h|cc|cpp|hpp|cs|php|swift|kt|scala|ex|exs|hs|ml|lua|pl|r|jl|dart|zig|sh|vue|svelte)$", path
-        )
-    )
+    return bool(re.search(r"\.(?:swift|kt|scala|ex|exs|hs|ml|lua|pl|r|jl|dart|zig|sh|vue|svelte)$", path))
 
 
 def _finding(kind: ChangeClass, power: str, file: ChangedFile, message: str) -> Finding:

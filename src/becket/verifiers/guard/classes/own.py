@@ -76,7 +76,7 @@ class OwnModules:
         )
 
     def _autoloaded(self, name: str) -> bool:
-        """A namespace is a folder below a root of another name: `Vendor.Part.Name` is `src/Part/Name.php`."""
+        """A namespace is a folder below a root with a name of its own: `Vendor.Part.Name` is `src/Part/Name.php`."""
         parts = name.split(".")
         pairs = ["/".join(parts[end - 2 : end]) for end in range(len(parts), 2, -1)]
         top = f"src/{parts[1]}" if len(parts) > 1 else ""

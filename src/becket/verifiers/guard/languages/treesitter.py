@@ -72,14 +72,14 @@ class _Builder:
 
     def shape(self, node: Node, field: str, depth: int) -> Shape | None:
         """None for what does not count: comments, punctuation, empty statements."""
-        kind = node.type
-        if not _counts(node, kind) and not (self._broken and node.is_missing):
-            return None
-        if depth > _DEEPEST:
-            raise Unreadable("the code is nested too deeply")
-        line = self._line(node)
+        kind, line = node.type, self._line(node)
         if self._broken and node.is_missing:
             return Shape("ERROR", "", (), line, field)
+        return self._counted(node, kind, line, field, depth) if _counts(node, kind) else None
+
+    def _counted(self, node: Node, kind: str, line: int, field: str, depth: int) -> Shape:
+        if depth > _DEEPEST:
+            raise Unreadable("the code is nested too deeply")
         if kind in _QUOTED and all(_TEXT.search(child.type) for child in node.named_children):
             return Shape("string", _ESCAPED_QUOTE.sub(r"\1", _text(node)[1:-1]), (), line, field)
         if kind in self._leaves or not node.child_count:
