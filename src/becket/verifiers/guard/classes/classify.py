@@ -23,8 +23,11 @@ _LARGEST = 400_000
 _MOST_FILES = 40
 _REGULAR = {"100644", "100755", "", "000000"}
 _DOCUMENT = re.compile(
-    r"(?i)\.(?:md|rst|adoc|markdown|rdoc)$|(?:^|/)docs?/.*\.txt$|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS|README)$"
+    r"(?i)^(?:[^./][^/]*/)*(?:README|CHANGELOG|CHANGES|HISTORY|NEWS|AUTHORS)(?:\.(?:md|rst|adoc|txt|markdown))?$"
+    r"|^docs?/(?:[^./][^/]*/)*[^./][^/]*\.(?:md|rst|adoc|rdoc|markdown)$"
 )
+_FOR_AGENTS = re.compile(r"(?i)(?:^|/)(?:AGENTS|CLAUDE|GEMINI|SKILL|COPILOT[\w-]*)\.md$|(?:^|/)prompts?/")
+_ODD = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]|\r(?!\n)")
 _SETTING = re.compile(
     r"(?:^|/)(?:setup|noxfile|conftest|sitecustomize|usercustomize|build|tasks|wscript|SConstruct)\.(?:py|rs)$"
     r"|\.(?:config|conf|setup|workspace)\.[cm]?[jt]sx?$|(?:^|/)(?:gulpfile|Gruntfile|webpack|rollup|vite|jest|vitest|karma)[\w.-]*\.[cm]?[jt]s$"
@@ -60,7 +63,7 @@ class _Reader:
             yield _finding(ChangeClass.powerful, "mode", file, words.MODE)
         elif self._side.holds(path) or self._side.holds(file.old_path):
             yield from self._of_tests(file)
-        elif _DOCUMENT.search(path):
+        elif _DOCUMENT.search(path) and not _FOR_AGENTS.search(path):
             if not file.in_base:
                 yield _finding(ChangeClass.ordinary, "document", file, words.NEW_DOCUMENT)
         else:
@@ -171,7 +174,7 @@ def _unreadable(file: ChangedFile) -> str | None:
         new.decode("utf-8")
     except UnicodeDecodeError:
         return words.NOT_UTF8
-    if is_binary(new) or b"\0" in new:
+    if is_binary(new) or len(_ODD.findall(new.decode())) > len(_ODD.findall(file.old().decode("utf-8", "replace"))):
         return words.NOT_UTF8
     return words.GENERATED if _GENERATED.search(new[:2000]) and not _GENERATED.search(file.old()[:2000]) else None
 

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     outside = "outside"  # a statement outside all functions, by its digest
     check = "check"  # a raise, an assertion, a validating call: to take one away is no plain change
     size = "size"  # how much there is
+    line = "line"  # one statement, with its locals renamed
 
 
 class Mark(StrEnum):

@@ -114,8 +114,8 @@ class _Judge:
         for (kind, value), count in new.beyond(old).items():
             judge = _JUDGES.get(kind)
             if judge is None:
-                if kind is Kind.size:
-                    self.file.sizes[value] += count
+                if kind in (Kind.size, Kind.line):
+                    self.file.sizes[Size.statement if kind is Kind.line else value] += count
                 continue
             told = judge(self, value)
             if told is not None and told[0] is not PLAIN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,9 @@ from becket.verifiers.guard.languages.shape import Unreadable
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _SCALING = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
 _DEEPEST = 150
+_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
+_LOCAL = re.compile(r"(?<=id=)'(\w+)'")
+_SWITCHES = frozenset({"verify", "secure", "safe", "strict", "check", "validate", "autoescape"})
 
 
 class Reader:
@@ -36,6 +40,7 @@ class Reader:
         self.facts = Facts()
         self._module = module
         self._scopes: list[Scope] = []
+        self._catches = False  # then what is raised may be read again
         self._told = 0  # inside of what only says what went wrong
         self._depth = 0
 
@@ -44,7 +49,9 @@ class Reader:
 
     def function(self, node: Function) -> None:
         for mark in node.decorator_list:
+            self.facts.add(Kind.check, f"@{ast.unparse(mark)}", mark.lineno)
             self.visit(mark)
+        self._catches = self._catches or any(isinstance(each, ast.ExceptHandler) for each in ast.walk(node))
         self._signature(node.args)
         if node.returns is not None:
             self.visit(node.returns)
@@ -82,10 +89,21 @@ class Reader:
             if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call, *COMPREHENSIONS)):
                 self.facts.add(Kind.mark, Mark.state, default.lineno)
             self.visit(default)
+        self._switches(arguments)
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         for each in every:
             if each is not None and each.annotation is not None:
                 self.visit(each.annotation)
+
+    def _switches(self, arguments: ast.arguments) -> None:
+        named = [*arguments.posonlyargs, *arguments.args]
+        pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
+        pairs += [
+            (name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+        ]
+        for name, value in pairs:
+            if name.arg in _SWITCHES and isinstance(value, ast.Constant) and value.value is True:
+                self.facts.add(Kind.check, f"{name.arg}=True", value.lineno)
 
     def _named_literals(self, node: Function) -> None:
         """A local that is one literal and nothing else, and is computed with."""
@@ -110,8 +128,15 @@ class Reader:
             if place and isinstance(body[place - 1], _ENDS):
                 self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
             if not is_text(node):
-                self.facts.add(Kind.size, Size.statement, node.lineno)
+                self.facts.add(Kind.line, self._shape(node), node.lineno)
                 self.visit(node)
+
+    def _shape(self, node: ast.stmt) -> str:
+        """A statement without what stands in its blocks, and whatever its locals are called."""
+        parts = [(name, value) for name, value in ast.iter_fields(node) if name not in _BLOCKS]
+        told = [ast.dump(part) if isinstance(part, ast.AST) else _dumped(part) for _, part in parts]
+        text = f"{type(node).__name__} {' '.join(told)}"
+        return _LOCAL.sub(lambda found: "<>" if self._is_local(found[1]) else found[0], text)
 
     def visit(self, node: ast.AST) -> None:
         self._depth += 1
@@ -196,7 +221,7 @@ class Reader:
             self.visit(root)
             for each in chain[:-1]:
                 self.facts.add(Kind.attribute, each, node.lineno)
-            chain = chain[-1:]
+            start, chain = "" if isinstance(root, ast.Name) else "=()", chain[-1:]
         self.facts.add(Kind.store, ".".join((start, *chain)), node.lineno)
 
     def subscript(self, node: ast.Subscript) -> None:
@@ -207,6 +232,8 @@ class Reader:
             kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
             if kind is not None:
                 self.facts.add(Kind.store, f"{'@' if kind is Kind.name else '='}{value}[]", node.lineno)
+        if isinstance(node.slice, ast.Slice) and node.slice.upper is not None and ast.unparse(node.slice.upper) == "0":
+            self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
         self.visit(node.value)
         for part in _without_places(node.slice):
             self.visit(part)
@@ -228,7 +255,17 @@ class Reader:
             self._method(function, node)
         if isinstance(function, ast.Subscript):
             self.facts.add(Kind.mark, Mark.computed_call, node.lineno)
+        self._given(node)
         self.below(node)
+
+    def _given(self, node: ast.Call) -> None:
+        """The same thing given twice compares with itself; names of a `dict` are texts."""
+        told = [ast.dump(each) for each in node.args if not isinstance(each, (ast.Constant, ast.Starred))]
+        if len(set(told)) < len(told):
+            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+        if isinstance(node.func, ast.Name) and node.func.id in ("dict", "SimpleNamespace", "namedtuple"):
+            for key in node.keywords:
+                self.facts.add(Kind.value, repr(key.arg), node.lineno)
 
     def _method(self, function: ast.Attribute, node: ast.Call) -> None:
         if PYTHON.validates(function.attr):
@@ -241,7 +278,7 @@ class Reader:
     # Values
 
     def constant(self, node: ast.Constant) -> None:
-        if self._told and isinstance(node.value, (str, bytes)):
+        if self._told and isinstance(node.value, (str, bytes)) and not self._catches:
             return
         self._value(f"{node.value!r}", node.lineno)
 
@@ -290,6 +327,35 @@ class Reader:
         weight = int(not PYTHON.is_trivial(text)) + int(equal and not PYTHON.is_empty(text))
         for _ in range(weight):
             self.facts.add(Kind.size, Size.equality, node.lineno)
+
+    def match_class(self, node: ast.MatchClass) -> None:
+        for name in node.kwd_attrs:
+            self.facts.add(Kind.attribute, name, node.cls.lineno)
+        self.below(node)
+
+    def display(self, node: ast.expr) -> None:
+        """Several literals side by side are a table of answers, however small each of them is."""
+        inside = [*node.keys, *node.values] if isinstance(node, ast.Dict) else list(getattr(node, "elts", ()))
+        literal = [ast.unparse(each) for each in inside if isinstance(each, ast.Constant)]
+        if len(set(literal)) > 1 and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
+            self.facts.add(Kind.value, f"[{', '.join(literal)}]", node.lineno)
+        self.below(node)
+
+    def assign(self, node: ast.Assign) -> None:
+        """Another name for what stands outside keeps what is written to it as well."""
+        if isinstance(node.value, ast.Name) and self._scopes:
+            kind, value = self._root(node.value.id)
+            if kind is Kind.own:
+                self.facts.add(Kind.store, f"={value} by another name", node.lineno)
+        self.below(node)
+
+    def keyword(self, node: ast.keyword) -> None:
+        if isinstance(node.value, ast.Constant) and node.value.value is True:
+            if node.arg in _SWITCHES:
+                self.facts.add(Kind.check, f"{node.arg}=True", node.value.lineno)
+            elif node.arg == "shell":
+                self.facts.add(Kind.name, "subprocess.shell", node.value.lineno)
+        self.below(node)
 
     def match_value(self, node: ast.MatchValue) -> None:
         self._compared_with(node.value, equal=True)
@@ -398,6 +464,12 @@ class Reader:
             self.facts.add(Kind.imports, target, node.lineno)
 
 
+def _dumped(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(ast.dump(each) if isinstance(each, ast.AST) else str(each) for each in value)
+    return str(value)
+
+
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:
     if isinstance(node, ast.BinOp):
         yield from _leaves(node.left)
@@ -409,7 +481,7 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 def _without_places(index: ast.expr) -> Iterator[ast.expr]:
     """A small number that says which item is meant is no answer."""
     for part in [index.lower, index.upper, index.step] if isinstance(index, ast.Slice) else [index]:
-        if part is not None and not (_is_number(part) and len(ast.unparse(part)) <= 2):
+        if part is not None and not (_is_number(part) and len(ast.unparse(part).lstrip("-")) == 1):
             yield part
 
 
@@ -433,6 +505,8 @@ def _is_string(node: ast.AST) -> bool:
 _VISIT: dict[type[ast.AST], Callable[[Reader, Any], None]] = {
     ast.Name: Reader.name, ast.Attribute: Reader.attribute, ast.Subscript: Reader.subscript, ast.Call: Reader.call,
     ast.Constant: Reader.constant, ast.UnaryOp: Reader.unary, ast.BinOp: Reader.arithmetic,
+    ast.MatchClass: Reader.match_class, ast.List: Reader.display, ast.Tuple: Reader.display, ast.Set: Reader.display,
+    ast.Dict: Reader.display, ast.Assign: Reader.assign, ast.keyword: Reader.keyword,
     ast.Compare: Reader.compare, ast.MatchValue: Reader.match_value, ast.JoinedStr: Reader.fstring,
     ast.If: Reader.branch, ast.IfExp: Reader.branch, ast.While: Reader.branch, ast.For: Reader.branch,
     ast.AsyncFor: Reader.branch, ast.match_case: Reader.branch, ast.BoolOp: Reader.boolean,

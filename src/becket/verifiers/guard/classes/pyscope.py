@@ -44,7 +44,18 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         if not isinstance(node, _SCOPES):
             stack.extend(ast.iter_child_nodes(node))
         elif isinstance(node, COMPREHENSIONS):
-            stack.extend(each for each in ast.walk(node) if isinstance(each, ast.NamedExpr))
+            stack.extend(_walruses(node))
+
+
+def _walruses(comprehension: ast.AST) -> Iterator[ast.AST]:
+    """`:=` in a comprehension binds outside of it; in a lambda within it does not."""
+    stack = list(ast.iter_child_nodes(comprehension))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.NamedExpr):
+            yield node
+        elif not isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            stack.extend(ast.iter_child_nodes(node))
 
 
 def bound(nodes: Iterable[ast.AST]) -> frozenset[str]:

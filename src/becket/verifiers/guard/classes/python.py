@@ -109,7 +109,7 @@ def _decoded(source: bytes) -> str:
     except UnicodeDecodeError as error:
         raise Unreadable("it is not UTF-8") from error
     text = text.replace("\r\n", "\n")
-    if any(each in text for each in "\0\f\r\v"):
+    if any(each in text for each in "\0\r\v"):
         raise Unreadable("it holds control characters")
     return text
 

@@ -18,6 +18,9 @@ _VALIDATES = re.compile(r"(?i)^_*(?:check|validate|verify|ensure|require|assert|
 _DUNDER = re.compile(r"^__\w+__$")
 _INNOCENT_HOOKS = frozenset(
     {"__init__", "__post_init__", "__repr__", "__str__", "__iter__", "__next__", "__call__", "__enter__", "__exit__"}
+    | {"__add__", "__sub__", "__mul__", "__truediv__", "__floordiv__", "__mod__", "__pow__", "__neg__", "__pos__"}
+    | {"__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__iadd__", "__isub__", "__abs__", "__invert__", "__round__"}
+    | {"__getitem__", "__setitem__", "__delitem__", "__int__", "__float__", "__index__", "__bytes__", "__reversed__"}
     | {"__aenter__", "__aexit__", "__slots__", "__all__", "__doc__", "__match_args__", "__len__", "__module__"}
 )
 _MODULES = sys.stdlib_module_names | {"__builtins__"}
@@ -220,7 +223,8 @@ class Table:
         if value[:1] not in ("'", '"', "`"):
             return False
         text = value[1:-1]
-        return text in self._conventional or (len(text) <= 4 and not any(each.isalnum() for each in _plain(text)))
+        plain = _plain(text)
+        return text in self._conventional or (len(plain) <= 2 and plain.isascii() and not any(map(str.isalnum, plain)))
 
     def is_empty(self, value: str) -> bool:
         return value in ("0", "0.0", "''", '""', "b''", "None")

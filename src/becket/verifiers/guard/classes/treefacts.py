@@ -48,15 +48,6 @@ class TreeReader(NameReader):
             else:
                 self.visit(side)
 
-    def _compared_with(self, node: Shape, *, equal: bool) -> None:
-        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
-        if not (self._is_number(node) or node.kind in ("string", "char_literal", "character_literal", "rune_literal")):
-            return
-        text = NUMBER_SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
-        weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
-        for _ in range(weight):
-            self.facts.add(Kind.size, Size.equality, node.line)
-
     def _is_idle(self, sides: list[Shape], operator: str) -> bool:
         """`0 * x`, `x - x`: the result does not depend on what is computed."""
         zero = operator == "*" and any(NUMBER_SUFFIX.sub("", side.text) in ("0", "0.0") for side in sides)
@@ -144,6 +135,8 @@ class TreeReader(NameReader):
         key = node.part("key")
         if key is not None and self._table.hooks(key.text):
             self.facts.add(Kind.mark, Mark.hook, node.line)
+        if key is not None and key.kind in self._table.kinds("keys"):
+            self._add_value(f"'{key.text}'", node.line)
         for child in node.children:
             if child is not key or child.kind not in self._table.kinds("keys"):
                 self.visit(child)
@@ -169,8 +162,16 @@ class TreeReader(NameReader):
         self.facts.add(Kind.mark, Mark.generator, node.line)
         self._below(node)
 
+    def _modifiers(self, node: Shape) -> None:
+        """`private`, `synchronized`, `final`: to take one away lets somebody in."""
+        for child in node.children:
+            if child.text in ("private", "protected", "synchronized", "final"):
+                self.facts.add(Kind.check, child.text, child.line)
+        self._below(node)
+
     def _decorator(self, node: Shape) -> None:
         self.facts.add(Kind.mark, Mark.decorator, node.line)
+        self.facts.add(Kind.check, " ".join((node.source or node.text).split()), node.line)
         self._below(node)
 
     def _native(self, node: Shape) -> None:

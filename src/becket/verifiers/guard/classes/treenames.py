@@ -15,6 +15,10 @@ from becket.verifiers.guard.languages.shape import Shape
 TRUTH = {"true": "True", "false": "False", "null": "None", "nil": "None", "undefined": "None", "None": "None"}
 _ITSELF = frozenset({"this", "self", "super", "Self", "base", "$this"})
 TEXTS = frozenset({"string", "string_fragment", "string_content", "heredoc_content"})
+_COMPARABLE = frozenset({"string", "char_literal", "character_literal", "rune_literal"})
+_TABLES = frozenset(
+    {"array", "list", "array_expression", "array_initializer", "literal_value", "tuple_expression", "object"}
+)
 _EVALUATED = frozenset({"right", "type", "size", "default_value", "parameters"})
 NUMBER_SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
 
@@ -34,6 +38,7 @@ class NameReader:
         self.facts = Facts()
         self._module, self._table = module, module.table
         self._scopes: list[TreeScope] = []
+        self._answers: set[int] = set()  # calls whose result is what the function answers
         self._told = 0
 
     def function(self, node: Shape) -> None:
@@ -54,8 +59,10 @@ class NameReader:
         kind, table = node.kind, self._table
         if kind in table.kinds("skip") or (node.field == "key" and kind in table.kinds("keys")):
             return
-        if kind.startswith("return") and not self._refuses(node):
-            self.facts.add(Kind.size, Size.returned, node.line)
+        if kind.startswith("return"):
+            self._returned(node)
+        if kind in _TABLES:
+            self._listed(node)
         role = table.roles.get(kind)
         if role is not None:
             getattr(self, f"_{role}")(node)
@@ -64,6 +71,21 @@ class NameReader:
         else:
             self._blocks(node)
             self._below(node)
+
+    def _returned(self, node: Shape) -> None:
+        """What is answered as it stands is told to somebody; its text is no value that goes on."""
+        if not self._refuses(node):
+            self.facts.add(Kind.size, Size.returned, node.line)
+        for child in node.children:
+            self._answers.update(map(id, (child, *(child.children if child.kind.endswith("_list") else ()))))
+
+    def _listed(self, node: Shape) -> None:
+        """Several literals side by side are a table of answers, however small each of them is."""
+        parts = [part for each in node.children for part in (each, *each.children)]
+        parts += [part for each in parts if each.kind == "literal_element" for part in each.children]
+        literal = [part.source or part.text for part in parts if self._table.roles.get(part.kind) == "literal"]
+        if len(set(literal)) > 1:
+            self.facts.add(Kind.value, f"[{', '.join(literal)}]", node.line)
 
     def _below(self, node: Shape) -> None:
         """All that is used; a name that is bound here is not."""
@@ -75,8 +97,15 @@ class NameReader:
                 self.visit(child)
 
     def _defaults(self, pattern: Shape) -> None:
-        """Of what binds names, only what is evaluated."""
+        """Of what binds names, only what is evaluated: defaults, types, and literals to compare with."""
+        key = pattern.part("key") if pattern.kind == "pair_pattern" else None
+        if key is not None or pattern.kind == "shorthand_property_identifier_pattern":
+            self.facts.add(Kind.attribute, (key or pattern).text, pattern.line)
         if pattern.kind in self._table.kinds("bindable"):
+            return
+        if self._table.roles.get(pattern.kind) in ("literal", "unary"):
+            self._compared_with(pattern, equal=True)
+            self.visit(pattern)
             return
         if pattern.kind in self._table.kinds("patterns"):
             for child in pattern.children:
@@ -86,6 +115,15 @@ class NameReader:
             return
         for child in pattern.children:
             self._defaults(child)
+
+    def _compared_with(self, node: Shape, *, equal: bool) -> None:
+        """A special case is made of comparisons with literals, known ones or not; one with a usual one is none."""
+        if not (self._is_number(node) or node.kind in _COMPARABLE):
+            return
+        text = NUMBER_SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
+        weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
+        for _ in range(weight):
+            self.facts.add(Kind.size, Size.equality, node.line)
 
     def _nested(self, node: Shape) -> None:
         if not self._scopes:
@@ -106,9 +144,20 @@ class NameReader:
             return
         statements = [child for child in node.children if child.kind not in ("{", "}")]
         for place, child in enumerate(statements):
-            self.facts.add(Kind.size, Size.statement, child.line)
+            self.facts.add(Kind.line, self._shape(child), child.line)
             if place and treesitter.bare(statements[place - 1]).kind in self._table.kinds("ends"):
                 self.facts.add(Kind.mark, Mark.unreachable, child.line)
+
+    def _shape(self, statement: Shape) -> str:
+        """A statement without what stands in its blocks, and whatever its locals are called."""
+        words = (
+            part.kind if part.text in self._locals() else f"{part.kind}:{part.text}"
+            for part in statement.walk_outside(self._table.kinds("blocks"))
+        )
+        return " ".join(words)
+
+    def _locals(self) -> frozenset[str]:
+        return self._scopes[-1].parameters | self._scopes[-1].names if self._scopes else frozenset()
 
     # Names
 
@@ -259,6 +308,7 @@ class NameReader:
         telling = name in self._table.kinds("tellers") or last in self._table.kinds("tellers")
         if telling:
             self.facts.add(Kind.check, "raise", node.line)
+        telling = telling and id(node) in self._answers
         if last in self._table.mutators and "." in name:
             kind, value = self._root(name.partition(".")[0])
             if kind is Kind.own:

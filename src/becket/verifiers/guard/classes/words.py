@@ -116,7 +116,7 @@ SIZES = {
 
 RUNS_AT_LOAD = "changes what stands outside functions"
 TOO_LARGE = "is too large to be read"
-NOT_UTF8 = "is not plain UTF-8, so what it says cannot be told"
+NOT_UTF8 = "is not plain UTF-8, or has control characters, so what it says cannot be told"
 UNPARSABLE = "cannot be parsed"
 WAS_UNPARSABLE = "could not be parsed before"
 GENERATED = "is generated, and nobody reads it"
