@@ -73,6 +73,10 @@ class Odds:
     )
 
 
+RUNNER = "tests/app_test.go"
+"""The file that the ids of the reports lead to."""
+
+
 def module(number: int) -> str:
     return f"mods/m{number}"
 
@@ -84,7 +88,7 @@ def test_of(number: int) -> str:
 def begin() -> dict[str, str]:
     good = {module(number): f"good m{number} v0\n" for number in MODULES}
     tests = {test_of(number): "on\n" for number in MODULES}
-    return {"becket.yaml": CONFIG, **good, **tests}
+    return {"becket.yaml": CONFIG, RUNNER: "package tests\n", **good, **tests}
 
 
 def broken(files: Files) -> list[int]:
@@ -145,8 +149,8 @@ class ModelProcesses:
 
 def _told(numbers: list[int], failing: set[int]) -> bytes:
     ends = [("fail" if n in failing else "pass", f"TestM{n}") for n in numbers]
-    lines = [{"Action": end, "Package": "app", "Test": name, "Elapsed": 0.1} for end, name in ends]
-    lines.append({"Action": "fail" if failing else "pass", "Package": "app", "Elapsed": 1.0})
+    lines = [{"Action": end, "Package": "app/tests", "Test": name, "Elapsed": 0.1} for end, name in ends]
+    lines.append({"Action": "fail" if failing else "pass", "Package": "app/tests", "Elapsed": 1.0})
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 

@@ -57,12 +57,15 @@ def homes_of(
 
 
 def files_of(ids: Iterable[str], paths: Collection[str], read: Reader = nothing) -> set[str]:
-    """The files of all tests that ran; a product module whose doctests ran is not one."""
+    """The files of all tests that ran; a product module whose doctests ran is not one, nor is a file that a runner only
+    tried: node takes whatever lies below a folder named `test`."""
     tree, found, titles = _Tree(paths, read), set[str](), list[str]()
     heads: set[str] = set()
     for test in sorted(set(ids) - _NO_TEST):
         head, *rest = _DIVIDER.split(test, 1)
         if rest and head.endswith(".py") and _is_doctest(head, rest[0]):
+            continue
+        if not rest and head in paths and not (would_run(head) or named_for_tests(head)):
             continue
         if head not in heads:
             heads.add(head)
