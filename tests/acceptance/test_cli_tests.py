@@ -9,7 +9,8 @@ from cli_stage import Stage
 
 FILES = {
     "app.py": "def add(a, b):\n    return a + b\n",
-    "checks/quick.py": "import unittest\nfrom app import add\nROWS = open('rows/one.json')\n",
+    "checks/quick.py": "import unittest\nfrom app import add\nROWS = open('rows/one.json')\n\n\n"
+    "class TestAdd(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n",
     "rows/one.json": "[]\n",
     "tests/test_app.py": "from app import add\n",
 }

@@ -24,16 +24,17 @@ autonomy: merge
 gates:
   fast:
     - {name: sight, run: "sh sight.sh SECRETS", timeout: 60s}
-    - {name: value, run: "grep -q good value.txt", timeout: 60s}
+    - {name: value, run: "grep -q 1 value.py", timeout: 60s}
   slow: [{name: again, run: "sh sight.sh SECRETS", timeout: 60s}]
 sandbox: {use: KIND, without: [files, processes, network]}
-agents: {fixer: {driver: command, run: "sh sight.sh SECRETS && echo good > value.txt", network: none}}
+agents: {fixer: {driver: command, run: "sh sight.sh SECRETS && sed -i s/0/1/ value.py", network: none}}
 """
+GOOD = "def value():\n    return 1\n"
 SIGHT = """\
 set -eu
 git log --format=%s | grep -q 'the first word'
-git show HEAD~1:value.txt
-git blame value.txt
+git show HEAD~1:value.py
+git blame value.py
 for secret in "$@"; do
     if git cat-file -p $secret; then exit 1; fi
 done
@@ -43,26 +44,26 @@ done
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_whole_heal_sees_history_but_nothing_unmerged(tmp_path: Path, kind: str) -> None:
     world = World(tmp_path)
-    world.commit({"value.txt": "good\n", "sight.sh": SIGHT}, "the first word")
+    world.commit({"value.py": GOOD, "sight.sh": SIGHT}, "the first word")
     secrets = " ".join(hide_work(world))
     config = CONFIG.replace("SECRETS", secrets).replace("KIND", kind)
     world.commit({"becket.yaml": config}, "gates")
     first = asyncio.run(world.run("heal"))
     assert (first.status, first.reason) == (Status.completed, "stop_conditions_met"), first.detail
-    red = world.commit({"value.txt": "bad\n"}, "a bug")
+    red = world.commit({"value.py": GOOD.replace("1", "0")}, "a bug")
     healed = asyncio.run(world.run("heal"))
     assert healed.status is Status.completed, (healed.reason, healed.detail)
     assert run_git(world.root, ["rev-parse", "main^"]) == red
-    assert run_git(world.root, ["show", "main:value.txt"]) == "good"
+    assert run_git(world.root, ["show", "main:value.py"]) == GOOD.strip()
 
 
 def hide_work(world: World) -> list[str]:
     """A colleague's commit and the file in it, and a stash."""
     git = lambda *command: run_git(world.root, command)  # noqa: E731
     git("checkout", "--quiet", "-b", "colleague")
-    commit = world.commit({"value.txt": "a colleague's repair\n"}, "unmerged")
-    blob = git("rev-parse", "HEAD:value.txt")
+    commit = world.commit({"value.py": "# a colleague's repair\n"}, "unmerged")
+    blob = git("rev-parse", "HEAD:value.py")
     git("checkout", "--quiet", "main")
-    (world.root / "value.txt").write_text("stashed\n")
+    (world.root / "value.py").write_text("# stashed\n")
     git("stash", "push", "--quiet")
     return [commit, blob, git("rev-parse", "stash")]

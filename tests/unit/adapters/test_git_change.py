@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git import change as changes
+from becket.adapters.git import blobs
 from becket.adapters.git.change import parse_raw, read_change
 from becket.adapters.git.program import Place
 from becket.contract.config import GuardConfig
 from becket.contract.errors import GitFailed
 from becket.contract.guard import EXECUTABLE, READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
 from becket.verifiers.guard.examine import examine
+from becket.verifiers.guard.side import TestSide
 
 _PERSON = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -95,7 +96,7 @@ def test_a_submodule_pointer_has_no_content(home: Path) -> None:
     git(home, "commit", "--quiet", "-m", "submodule")
     (file,) = change(home, base, git(home, "rev-parse", "HEAD")).files
     assert (file.path, file.new_mode, file.new_size, file.new()) == ("lib", SUBMODULE, 0, b"")
-    assert [str(refusal.rule) for refusal in examine(change(home, base, "HEAD"), GuardConfig(), ())] == [
+    assert [str(refusal.rule) for refusal in examine(change(home, base, "HEAD"), GuardConfig(), TestSide(()))] == [
         "submodule-changed"
     ]
 
@@ -118,17 +119,17 @@ def test_what_is_too_large_is_not_read(home: Path) -> None:
     (home / "large").write_bytes(b"x" * (READ_LIMIT + 1))
     (file,) = change(home, base, commit(home)).files
     assert (file.new_size, file.new(), file.unread) == (READ_LIMIT + 1, b"", False)
-    assert [str(refusal.rule) for refusal in examine(Change((file,), 6), GuardConfig(), ())] == ["large-file"]
+    assert [str(refusal.rule) for refusal in examine(Change((file,), 6), GuardConfig(), TestSide(()))] == ["large-file"]
 
 
 def test_a_change_beyond_the_memory_is_refused_not_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_MEMORY", 100)
+    monkeypatch.setattr(blobs, "MEMORY", 100)
     base = commit(home)
     for number in range(4):
         (home / f"part{number}.txt").write_text(str(number) * 40)
     found = change(home, base, commit(home))
     assert sorted(file.unread for file in found.files) == [False, False, True, True]
-    refusals = examine(found, GuardConfig(), ())
+    refusals = examine(found, GuardConfig(), TestSide(()))
     assert {str(refusal.rule) for refusal in refusals} == {"large-file"}
 
 

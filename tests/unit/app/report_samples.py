@@ -148,20 +148,22 @@ def proposed() -> told.Report:
         because=("a person should look at it", "powerful: adds the power to read the environment: gcd.py:9"),
     )  # fmt: skip
     guard = told.GuardFacts(
-        iteration=1, says="candidate.guard_ok, candidate.powerful", refusals=(), notes=(), change_class="powerful",
+        iteration=1, says="candidate.guard_ok, candidate.powerful", refusals=(), change_class="powerful",
         findings=(
             finding("powerful", "environment", 9, "adds the power to read the environment", 'os.environ["CI"]'),
             *(finding("ordinary", "new-function", line, "adds a new function") for line in range(20, 80)),
         ),
         promote="powerful",
     )  # fmt: skip
-    held = told.HoldOutFacts(
-        iteration=1, says="holdout_failed", evidence={"counted": 7, "reason": "3 of 7 checks fail", "none": []}
-    )
+    check = told.HeldOutCheck(name="check_1.py", artifact="d" * 12, oracle=(0, 0), parent=(1,), candidate=(1, 1))
+    held = told.HoldoutFacts(
+        iteration=1, candidate="c" * 40, oracle="a" * 40, agent="judge", says="holdout_failed", receipt="e" * 12,
+        checks=(check,), left_out={"check_2.py": "it uses a test framework"},
+    )  # fmt: skip
     return proven().model_copy(
         update={
             "run": run("ready_for_handoff", "proposed"), "handoffs": (handoff,), "guards": (guard,),
-            "hold_outs": (held,), "trust": ALL_TRUSTED,
+            "holdouts": (held,), "trust": ALL_TRUSTED,
         }
     )  # fmt: skip
 
@@ -187,7 +189,7 @@ def hostile(word: str = HOSTILE) -> told.Report:
     """Every text that a run could hold is an attack; the states too, as if somebody wrote the database."""
     text = f"diff --git a/x b/x\n--- a/x\n+++ b/{word}\n@@ -1 +1 @@ {word}\n-{word}\n+{word}\n"
     whole = proposed().model_copy(update={"approvals": asking().approvals})
-    guard = whole.guards[0].model_copy(update={"refusals": (_remark(),), "notes": (_remark(),)})
+    guard = whole.guards[0].model_copy(update={"refusals": (_remark(),)})
     claim = told.Claim(iteration=1, action="fix", agent="fixer", judged="x", said="x")
     culprit = told.CulpritFacts(iteration=1, commit=BASE, subject="x", why="x", confidence=1, runs=1)
     effect = told.EffectFacts(key="x", name="x", target="x", state="done", reason="x", attempts=1, at=BEGAN)

@@ -57,7 +57,7 @@ def test_each_power_is_told_with_its_line_and_no_text_of_a_change_steers_the_ter
         message="adds the power to read the environment", shown="os.environ\x1b[0m",
     )  # fmt: skip
     found = Explained(
-        old="a", new="b", files=1, reading=Reading.of([finding]), refusals=(), notes=(), test_side=(), needs=(PROOF,),
+        old="a", new="b", files=1, reading=Reading.of([finding]), refusals=(), test_side=(), needs=(PROOF,),
         promote=ORDINARY, trust="", rules="the defaults",
     )  # fmt: skip
     text = "\n".join(told(found, Paint()))

@@ -158,7 +158,7 @@ def test_the_class_its_lines_the_hold_out_and_the_trust_are_told(form: Callable[
     for said in (
         "powerful: adds the power to read the environment: gcd.py:9", "ordinary: adds a new function: gcd.py:20",
         "and 11 more lines", "it can look around or reach out, or cannot be read: a person decides",
-        "holdout failed", "3 of 7 checks fail",
+        "check_1.py", "it uses a test framework",
         "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do",
     ):  # fmt: skip
         assert said in text, said

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from becket.contract.errors import UsageError
 
-BUG = ("celsius * 9 / 5 + 32", "celsius * 2 + 30")
+BUG = ("celsius * 9 / 5 + 32", "(celsius + 32) * 9 / 5")
 BUG_MESSAGE = "Convert without slow divisions"
 PLACES = {
     "kettle.py": "kettle.py",

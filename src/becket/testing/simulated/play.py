@@ -21,6 +21,7 @@ from becket.testing.simulated.project import (
     begin,
     broken,
     module,
+    source,
 )
 from becket.testing.simulated.time import SimulatedTime, breathe
 
@@ -118,9 +119,9 @@ class Play:
         version = len(self.people)
         wrong = broken(self.on.files(old))
         if wrong and self.chance.random() < self.odds.repaired_by_person:
-            changes: Changes = {module(n): f"good m{n} v{version}\n" for n in wrong}
+            changes: Changes = {module(n): source("good", n, f"v{version}") for n in wrong}
         else:
-            changes = {module(number): f"{self._word()} m{number} v{version}\n"}
+            changes = {module(number): source(self._word(), number, f"v{version}")}
         made = self.on.person_commits(changes, f"change {version}")
         self.people.append(made)
         self.trace.append((self.time.clock(), changes))

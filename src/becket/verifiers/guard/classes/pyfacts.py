@@ -296,7 +296,8 @@ class Reader:
     def arithmetic(self, node: ast.BinOp) -> None:
         leaves = list(_leaves(node))
         literal = [each for each in leaves if _is_number(each) or _is_string(each)]
-        if len(literal) > 1 and (len(literal) == len(leaves) or isinstance(node.op, (ast.Add, ast.Sub))):
+        summed = [each for each in _summands(node) if _is_number(each) or _is_string(each)]
+        if len(summed) > 1 or len(leaves) == len(literal) > 1:
             self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
         zero = isinstance(node.op, ast.Mult) and any(
             _is_number(each) and ast.unparse(each) in ("0", "0.0") for each in leaves
@@ -490,6 +491,15 @@ def _refuses(node: ast.stmt) -> bool:
     if not isinstance(node, ast.Return):
         return False
     return node.value is None or (isinstance(node.value, ast.Constant) and not node.value.value)
+
+
+def _summands(node: ast.expr) -> Iterator[ast.expr]:
+    """`a - 1 - 1` is a and two literals."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        yield from _summands(node.left)
+        yield from _summands(node.right)
+    else:
+        yield node
 
 
 def _is_number(node: ast.AST) -> bool:

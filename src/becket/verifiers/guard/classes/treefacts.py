@@ -54,15 +54,20 @@ class TreeReader(NameReader):
         return zero or (operator in ("-", "/", "%", "^") and len(sides) == 2 and sides[0] == sides[1])
 
     def _computes(self, node: Shape, operator: str) -> bool:
-        leaves = list(self._leaves(node))
-        literal = [leaf for leaf in leaves if self._is_number(leaf) or leaf.kind == "string"]
-        return len(literal) > 1 and (len(literal) == len(leaves) or operator in ("+", "-"))
+        leaves, summed = list(self._leaves(node)), list(self._leaves(node, frozenset("+-")))
+        literal = [leaf for leaf in leaves if self._is_literal(leaf)]
+        return len(leaves) == len(literal) > 1 or (operator in ("+", "-") and sum(map(self._is_literal, summed)) > 1)
 
-    def _leaves(self, node: Shape) -> Iterator[Shape]:
-        if self._table.roles.get(node.kind) == "binary":
+    def _is_literal(self, node: Shape) -> bool:
+        return self._is_number(node) or node.kind == "string"
+
+    def _leaves(self, node: Shape, operators: frozenset[str] = frozenset()) -> Iterator[Shape]:
+        """What is computed with; of sums only, the summands."""
+        operator = node.part("operator") if self._table.roles.get(node.kind) == "binary" else None
+        if operator is not None and (not operators or operator.text in operators):
             for child in node.children:
                 if child.field in ("left", "right"):
-                    yield from self._leaves(child)
+                    yield from self._leaves(child, operators)
         else:
             yield node
 
