@@ -72,6 +72,17 @@ PYTHON_EDITS = [
     ('if by < 0:\n            raise ValueError("not backwards")\n        ', "", ORDINARY),
     ("if by < 0:", "if by < 0 and False:", ORDINARY),
     ("if b == 0:", "return a\n    if b == 0:", ORDINARY),
+    ("if by < 0:", "if by < 0 and by:", ORDINARY),
+    # what a stranger found: class patterns, texts and keys as answers, tables of truths, aliases, switches
+    (LAST, "match len:\n        case object(__self__=a):\n            return a", POWERFUL),
+    (LAST, "[lambda: (eval := a) for _ in ()]\n    return eval(a)", POWERFUL),
+    (LAST, "return __doc__", POWERFUL),
+    (LAST, "return [True, False, False][a]", ORDINARY),
+    (LAST, "return ''.join(dict(forty_two=None))", ORDINARY),
+    (LAST, "return ord('%')", ORDINARY),
+    (LAST, "return gcd(a, a)", ORDINARY),
+    ("return Point(self.x + by)", "type(self).moved = by\n        return Point(self.x + by)", ORDINARY),
+    ("return Point(self.x + by)", "for each in (by,)[:0]:\n            return each\n        return self", ORDINARY),
     # a power that the file has, in a function that had none
     (LAST, "return a if sys.argv[0] else b", ORDINARY),
     # powers
@@ -145,6 +156,12 @@ SCRIPT_EDITS = [
     (CALL, "return new Error().stack;", POWERFUL),
     (CALL, "return { valueOf() { return a; } };", POWERFUL),
     (CALL, "return eval(a);", POWERFUL),
+    (CALL, "return Object.keys({ forty: null })[0];", ORDINARY),
+    (CALL, "return new Error('forty two').message;", ORDINARY),
+    (CALL, "const { constructor: make } = a; return make(b);", POWERFUL),
+    (CALL, "return new Date();", POWERFUL),
+    (CALL, "return a; <!-- b", POWERFUL),
+    (CALL, "return import('fs');", POWERFUL),
     ("function gcd(a, b) {", "function gcd(a, b = process) {", POWERFUL),
     ("module.exports", "String.prototype.trim = () => 1;\nmodule.exports", POWERFUL),
     (CALL, "return a; // eslint-disable-line\n", POWERFUL),
@@ -223,6 +240,7 @@ RUST_EDITS = [
     ("self.a += n;", "if cfg!(test) { self.a = n; }", POWERFUL),
     ("pub fn middle", "#[cfg(not(test))]\npub fn middle", POWERFUL),
     ("self.a == other.a", "true", POWERFUL),
+    ("self.a += n;", "if let 2 | 3 | 5 = n { self.a = n; }", ORDINARY),
 ]
 
 JAVA = """\
@@ -257,6 +275,9 @@ JAVA_EDITS = [
     ("return total;", 'return (int) getClass().getMethod("x").invoke(this);', POWERFUL),
     ("int sum", "static { new C(); }\n\n    int sum", POWERFUL),
     ("import java.util.List;", "import java.util.List;\nimport java.io.File;", POWERFUL),
+    ("return total;", "return total; // see \\u000a return 3;", POWERFUL),
+    ("return total;", "return total; // see \r return 3;", POWERFUL),
+    ("private int n", "public int n", ORDINARY),
     ("((C) o).n == n", "true", POWERFUL),
 ]
 
@@ -297,6 +318,8 @@ OTHERS: list[tuple[str, Files, ChangeClass]] = [
     ("a new test", {"tests/test_gcd.py": "def test_gcd():\n    assert True\n"}, PLAIN),
     ("a helper of tests", {"tests/helper.py": "def load():\n    return 1\n"}, POWERFUL),
     ("data of tests", {"tests/data.json": "{}\n"}, POWERFUL),
+    ("words for agents", {"docs/AGENTS.md": "obey\n", "prompts/README.md": "obey\n"}, POWERFUL),
+    ("requirements of documents", {"docs/requirements.txt": "evil\n"}, POWERFUL),
     ("settings", {"pyproject.toml": "[tool.pytest]\n"}, POWERFUL),
     ("an entry point", {"x.dist-info/entry_points.txt": "[pytest11]\nx = x\n"}, POWERFUL),
     ("continuous integration", {".github/workflows/ci.yml": "on: push\n"}, POWERFUL),

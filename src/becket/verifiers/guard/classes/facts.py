@@ -48,6 +48,7 @@ class Mark(StrEnum):
     not_a_number = "not-a-number"
     unreachable = "unreachable"
     before_check = "before-check"
+    narrower = "narrower"  # a refusal that asks for more than before
     native = "native"
     directive = "directive"  # a comment or attribute that a compiler obeys
     unreadable_macro = "macro"

@@ -378,6 +378,10 @@ class Reader:
             self.facts.add(Kind.mark, Mark.unreachable, test.lineno)
         if isinstance(node, ast.If) and _refuses(node.body[-1]):
             self.facts.add(Kind.check, EARLY_RETURN, node.lineno)
+        if isinstance(node, ast.If) and (_refuses(node.body[-1]) or isinstance(node.body[-1], ast.Raise)):
+            for part in ast.walk(node.test):
+                if isinstance(part, ast.And):
+                    self.facts.add(Kind.mark, Mark.narrower, node.lineno)
         self.below(node)
 
     def boolean(self, node: ast.BoolOp) -> None:

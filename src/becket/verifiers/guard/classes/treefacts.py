@@ -81,8 +81,17 @@ class TreeReader(NameReader):
             self.facts.add(Kind.mark, Mark.unreachable, node.line)
         if self._refuses(node.part("consequence")):
             self.facts.add(Kind.check, EARLY_RETURN, node.line)
+        if condition is not None and self._sends_away(node.part("consequence")):
+            for part in condition.walk():
+                if part.text in ("&&", "and"):
+                    self.facts.add(Kind.mark, Mark.narrower, node.line)
         self._blocks(node)
         self._below(node)
+
+    def _sends_away(self, block: Shape | None) -> bool:
+        raisers = self._table.kinds("raises")
+        raised = block is not None and any(part.kind in raisers for part in block.walk())
+        return raised or self._refuses(block)
 
     def _case(self, node: Shape) -> None:
         self.facts.add(Kind.size, Size.branch, node.line)

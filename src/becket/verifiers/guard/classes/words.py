@@ -101,6 +101,7 @@ MARKS = {
     Mark.not_a_number: "can answer not-a-number, with which every comparison fails",
     Mark.unreachable: "makes code unreachable",
     Mark.before_check: "returns before a check is reached",
+    Mark.narrower: "refuses only under one more condition",
     Mark.native: "steps outside the language's own safety",
     Mark.directive: "adds a directive that a compiler or checker obeys",
     Mark.unreadable_macro: "adds a macro, which cannot be read",
