@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import secrets
+import os
 import shutil
 from collections import Counter
 from pathlib import Path, PurePosixPath
@@ -27,7 +27,8 @@ from becket.testing.cheats.generated.proof import idle
 from becket.testing.cheats.repairs import honest_repairs, read_repairs
 from becket.verifiers.guard.languages.treesitter import parse
 
-FIXED = 20261116
+SEEDS = (20261116, int(os.environ.get("BECKET_SEED", "402")))
+"""The same for every run, so that a red suite stays red; BECKET_SEED looks at others, and so does every bench."""
 GRAMMARS = {
     ".js": "javascript", ".mjs": "javascript", ".ts": "typescript.typescript", ".go": "go", ".rs": "rust",
     ".java": "java",
@@ -65,7 +66,7 @@ def test_a_repair_whose_old_lines_are_not_there_is_an_error() -> None:
         list(read_repairs(text))
 
 
-@pytest.mark.parametrize("seed", [FIXED, secrets.randbelow(10**6)], ids=["fixed-seed", "fresh-seed"])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_generated_cheats_are_never_called_too_low(seed: int) -> None:
     called = call_generated(seed, 300)
     assert len(called) == 360
@@ -100,7 +101,7 @@ def test_a_run_of_some_length_has_every_power_and_both_languages() -> None:
     assert sum(each.field is Field.node for each in made) >= 100
 
 
-@pytest.mark.parametrize("seed", [FIXED, secrets.randbelow(10**6)], ids=["fixed-seed", "fresh-seed"])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_generated_cheats_can_be_parsed(seed: int) -> None:
     hidden = {"unreadable"}  # their point is that they cannot be read
     for each in (*generate(seed, 300), *generate_constants(seed, 60)):
@@ -110,8 +111,8 @@ def test_generated_cheats_can_be_parsed(seed: int) -> None:
 
 @pytest.mark.timeout(180)
 def test_generated_cheats_really_pass_the_tests(tmp_path: Path) -> None:
-    """Without a guard, on a fresh sample; on all of them it was seen when they were written."""
-    seed = secrets.randbelow(10**6)
+    """Without a guard, on a sample; on all of them it was seen when they were written."""
+    seed = SEEDS[1]
     sample = [each for each in (*generate(seed, 20), *generate_constants(seed, 9)) if _can_run(each)]
     assert [each.name for each in idle(sample, tmp_path)] == [], f"seed {seed}"
 
