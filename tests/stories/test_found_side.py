@@ -126,8 +126,7 @@ PACKAGE = Place(
 
 def healed(folder: Path, place: Place, repair: Mapping[str, str]) -> tuple[World, str, Run]:
     """The world after a repair that writes these files, and where main was before it."""
-    if shutil.which(place.tool) is None:
-        pytest.skip(f"{place.tool} is not installed")
+    assert shutil.which(place.tool), f"this story needs {place.tool}; `make test-slow` installs it"
     acts = [Act(lambda tree: [writes(path, text)(tree) for path, text in repair.items()])]
     world = World(folder, agents={"fixer": ScriptedAgent(acts * 4)})
     config = CONFIG.replace("STEP", place.step).replace("TEST_SIDE", place.test_side)
@@ -164,7 +163,9 @@ def refused(world: World, run: Run) -> set[tuple[str, str]]:
             },
             "test-support-changed",
         ),
-        (ROOT, {"test-rows.js": "exports.rows = [['A', 'A']];\n"}, "test-support-changed"),
+        pytest.param(
+            *(ROOT, {"test-rows.js": "exports.rows = [['A', 'A']];\n"}, "test-support-changed"), marks=pytest.mark.slow
+        ),
         (PACKAGE, {"shop/test_prices.py": "PRICES = [6]\n"}, "test-support-changed"),
         (PACKAGE, {"shop/tests.py": PACKAGE.files["shop/tests.py"].replace("6)", "3)")}, "test-changed"),
     ],
@@ -188,7 +189,11 @@ def test_what_a_makefile_gate_compares_with_is_not_repaired_without_a_person(tmp
     assert path in {where for _, where in refused(world, run)}
 
 
-@pytest.mark.parametrize("place", [PROGRAMS, ROOT, MAKE, PACKAGE], ids=["programs", "root", "make", "package"])
+@pytest.mark.parametrize(
+    "place",
+    [PROGRAMS, pytest.param(ROOT, marks=pytest.mark.slow), MAKE, PACKAGE],
+    ids=["programs", "root", "make", "package"],
+)
 def test_an_honest_repair_beside_them_is_promoted(tmp_path: Path, place: Place) -> None:
     world, bad, run = healed(tmp_path, place, {place.code: place.files[place.code]})
     assert run.status is Status.completed, (run.reason, run.detail, refused(world, run))
