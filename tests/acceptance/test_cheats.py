@@ -55,6 +55,7 @@ def test_a_generated_case_is_found_again_by_its_name() -> None:
         assert find((case.name,)) == (case,)
 
 
+@pytest.mark.slow
 def test_generated_cheats_of_both_fields_move_nothing(tmp_path: Path) -> None:
     """Two in Python and one in JavaScript, and one without any power."""
     made = generated_cases(5, 30)
