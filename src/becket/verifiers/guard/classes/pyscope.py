@@ -21,14 +21,17 @@ class Scope:
     imports: Mapping[str, str] = field(default_factory=dict)
     is_class: bool = False  # what a class body binds is not seen by its methods
 
+    def __or__(self, other: Scope) -> Scope:
+        return Scope(self.names | other.names, {**self.imports, **other.imports})
+
 
 def scope_of(body: Iterable[ast.AST], arguments: ast.arguments | None = None) -> Scope:
-    nodes = list(body)
+    nodes = list(within(body))
     imports: dict[str, str] = {}
-    for node in within(nodes):
+    for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             imports.update(imported(node))
-    names = bound(nodes)
+    names = _bound_by(nodes)
     if arguments is not None:
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
         names |= {each.arg for each in every if each is not None}
@@ -59,9 +62,13 @@ def _walruses(comprehension: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    return _bound_by(within(nodes))
+
+
+def _bound_by(nodes: Iterable[ast.AST]) -> frozenset[str]:
     found: set[str] = set()
     elsewhere: set[str] = set()
-    for node in within(nodes):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             found.add(node.id)
         elif isinstance(node, _NAMED):

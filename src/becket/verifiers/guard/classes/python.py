@@ -51,10 +51,12 @@ def read_python(old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:
     if change is None:
         whole = parse_module(before.encode())
         return _Module(whole.body, whole.body, before.split("\n")).file(), _Module(tree.body, tree.body, lines).file()
-    same = [*tree.body[: change.first], *tree.body[change.last :]]
-    old_file = _Module(change.old, [*same, *change.old], before.split("\n")).file()
-    new_file = _Module(tree.body[change.first : change.last], tree.body, lines).file()
-    old_file.rest = new_file.rest = cache(partial(_facts_of, same, tree.body, lines))
+    same, come = [*tree.body[: change.first], *tree.body[change.last :]], tree.body[change.first : change.last]
+    around = scope_of(same)
+    old_file = _Module(change.old, [*same, *change.old], before.split("\n"), around | scope_of(change.old)).file()
+    new_file = _Module(come, tree.body, lines, around | scope_of(come)).file()
+    old_file.rest = cache(partial(_facts_of, same, [*same, *change.old], lines))  # names mean what they meant
+    new_file.rest = cache(partial(_facts_of, same, tree.body, lines))
     return old_file, new_file
 
 
@@ -117,9 +119,11 @@ def _decoded(source: bytes) -> str:
 class _Module:
     """One file: what its names mean, and its units. `body` is what may differ, `whole` is all of it."""
 
-    def __init__(self, body: list[ast.stmt], whole: list[ast.stmt], lines: list[str]) -> None:
+    def __init__(
+        self, body: list[ast.stmt], whole: list[ast.stmt], lines: list[str], scope: Scope | None = None
+    ) -> None:
         self._body, self._whole, self._lines = body, whole, lines
-        self._scope = scope_of(whole)
+        self._scope = scope or scope_of(whole)
         self._units: dict[str, Unit] = {}
         self._outside: dict[str, list[ast.stmt]] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 
@@ -42,8 +43,9 @@ def read_tree(
         raise Unreadable("it does not parse")
     old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
     new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
-    same = (*after.children[:head], *after.children[len(after.children) - tail :])
-    old_file.rest = new_file.rest = cache(lambda: TreeModule(after, same, table).file().known)
+    for root, made in ((before, old_file), (after, new_file)):  # names mean what they mean in that version
+        same = (*root.children[:head], *root.children[len(root.children) - tail :])
+        made.rest = cache(partial(_facts_of, root, same, table))
     return old_file, new_file
 
 
@@ -71,6 +73,10 @@ def _same(old: tuple[Shape, ...], new: tuple[Shape, ...]) -> tuple[int, int]:
 
 def _is_same(one: Shape, other: Shape) -> bool:
     return (one.kind, one.source, one.text) == (other.kind, other.source, other.text)
+
+
+def _facts_of(root: Shape, body: tuple[Shape, ...], table: Table) -> Counter[Fact]:
+    return TreeModule(root, body, table).file().known
 
 
 class TreeModule:
