@@ -8,6 +8,7 @@ from functools import cache, partial
 
 from becket.verifiers.guard.classes.facts import (
     NO_FILE,
+    Fact,
     Facts,
     Kind,
     Mark,
