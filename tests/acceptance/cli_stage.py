@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -174,7 +175,7 @@ class Stage:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [*PROGRAM, *arguments], cwd=self.root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, start_new_session=True,
+            text=True, start_new_session=True, preexec_fn=as_in_a_terminal,  # noqa: PLW1509  # no threads are here
         )  # fmt: skip
 
     def end(self, process: subprocess.Popen[str]) -> Answer:
@@ -184,6 +185,12 @@ class Stage:
 
     def scratch_of(self, run_id: str) -> Path:
         return self.state / "runs" / run_id / "scratch"
+
+
+def as_in_a_terminal() -> None:
+    """What is started in the background, or by nohup, ignores these, and so would the program that is interrupted."""
+    for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_DFL)
 
 
 def wait_for(what: Callable[[], T], seconds: float = 120.0) -> T:
