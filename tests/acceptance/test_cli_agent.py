@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_stage import PROGRAM, Stage, environment, wait_for
+from cli_stage import PROGRAM, Stage, as_in_a_terminal, environment, wait_for
 
 CONFIG = """\
 version: 1
@@ -213,6 +213,7 @@ def test_what_is_typed_at_the_terminal_is_told(stage: Stage) -> None:
     process, run_id = slow_at_work(stage)
     pid, terminal = pty.fork()
     if pid == 0:
+        as_in_a_terminal()
         os.chdir(stage.root)
         os.execve(PROGRAM[0], [*PROGRAM, "agent", "attach", run_id], environment())
     seen = b""
