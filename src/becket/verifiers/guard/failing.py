@@ -16,6 +16,7 @@ from becket.verifiers.reports.formats import PLAIN_ID
 _STEP = re.compile(r"^[A-Za-z0-9_-]+: ")
 _DIVIDER = re.compile(r"::| > | \u203a ")
 _CLASS = re.compile(r"^[\w$]+(?:[.\\][\w$]+)*$")
+_BINARY = re.compile(r"^binary \d+$")
 _CRATE = re.compile(r"^[\w-]+:(doc|[^:]+\.rs)$")
 _GO_TEST = re.compile(r"^(?:Test|Benchmark|Example|Fuzz)(?![a-z])")
 _GO_PACKAGE = re.compile(r"^[\w-]+(?:\.[\w-]+)+/\S+$")
@@ -106,8 +107,16 @@ class _Tree:
             self._by_name[path.rpartition("/")[2]].append(path)
 
     def places(self, test: str) -> Iterator[tuple[str, str]]:
-        found = list(self.untitled(test))
-        yield from found or self.titled(_DIVIDER.split(test)[-1])
+        head, *rest = _DIVIDER.split(test)
+        found = list(self.untitled(test)) or (list(self._by_function(rest[-1])) if rest and _BINARY.match(head) else [])
+        yield from found or self.titled((head, *rest)[-1])
+
+    def _by_function(self, name: str) -> Iterator[tuple[str, str]]:
+        """Where cargo's words about its binaries are not seen, a test's function still has its name."""
+        pattern = re.compile(rb"\bfn\s+" + re.escape(name.encode()) + rb"\s*\(")
+        sources = sorted(path for path in self._paths if path.endswith(".rs"))
+        found = [path for path in sources if pattern.search(self._read(path) or b"")]
+        yield from ((path, name) for path in found[:_MOST])
 
     def untitled(self, test: str) -> Iterator[tuple[str, str]]:
         head, *rest = _DIVIDER.split(test)

@@ -122,3 +122,10 @@ def test_where_no_test_is_named_there_is_nothing_to_tie() -> None:
 def test_a_report_that_gives_a_tests_file_ties_it() -> None:
     homes = [("suite > adds", "verify.mjs"), ("suite > other", "lib/a.mjs"), ("suite > adds too", "gone.mjs")]
     assert homes_of(["unit: suite > adds", "suite > adds too"], homes, PATHS) == (("verify.mjs", "adds"),)
+
+
+def test_a_test_of_an_unnamed_binary_is_found_by_its_function() -> None:
+    """Cargo tells of its binaries on another stream; the ids then name none."""
+    texts = {"src/lib.rs": b"pub fn add() {}\n", "tests/calc.rs": b"#[test]\nfn adds() {}\n"}
+    assert places_of(["unit: binary 2::adds"], texts, texts.get) == (("tests/calc.rs", "adds"),)
+    assert places_of(["unit: binary 2::other"], texts, texts.get) == ()
