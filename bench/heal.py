@@ -33,14 +33,15 @@ from becket.contract.store import RunFilter
 from becket.engine.intake import Ask
 from becket.testing.simulated.judge import judge
 from becket.testing.simulated.play import Play
-from becket.testing.simulated.project import Odds, begin, broken, truly_green
+from becket.testing.simulated.project import Odds, begin, broken, module, source, truly_green
 from becket.testing.world import IDENTITY, commit_all, make_repository
 
 FILES = 2_000
 SCRIPT = Path(__file__).with_name("heal_baseline.sh")
 POLL = 2.0
-FAST, SLOW = "grep -q good value.txt", "test -s src/d00/f00.txt"
-AGENT = "echo good > value.txt"
+FAST, SLOW = "grep -q return.1 value.py", "test -s src/d00/f00.txt"
+AGENT = "sed -i s/0/1/ value.py"
+GOOD = "def value():\n    return 1\n"
 CONFIG = f"""\
 version: 1
 autonomy: merge
@@ -59,7 +60,7 @@ def make_project(folder: Path, sandbox: str = "auto") -> Path:
         place = folder / "src" / f"d{number // 50:02}" / f"f{number % 50:02}.txt"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"file {number}\n" * 40)
-    (folder / "value.txt").write_text("good\n")
+    (folder / "value.py").write_text(GOOD)
     (folder / "becket.yaml").write_text(CONFIG.replace("SANDBOX", sandbox))
     (folder / ".gitignore").write_text(".worktrees/\n")
     commit_all(folder, "two thousand files")
@@ -71,7 +72,7 @@ def change(folder: Path, number: int, *, red: bool = False) -> str:
     for one in range(3):
         (folder / "src" / f"d{one:02}" / "f07.txt").write_text(f"change {number} {time.time_ns()}\n")
     if red:
-        (folder / "value.txt").write_text(f"bad {number}\n")
+        (folder / "value.py").write_text(f"def value():\n    return 0  # {number}\n")
     return commit_all(folder, f"change {number}")
 
 
@@ -111,7 +112,7 @@ class Cycles:
         before = cpu()
         self.figures[color].append(await self._once())
         self.figures["cpu"] += [cpu() - before] if color == "green" else []
-        if (self._folder / "value.txt").read_text() != "good\n":
+        if "return 1" not in (self._folder / "value.py").read_text():
             raise SystemExit(f"{self._folder.name} did not repair it")
 
 
@@ -273,7 +274,7 @@ def naive(play: Play) -> dict[str, int]:
             if green or chance.random() >= 0.62:
                 break
             now += chance.uniform(20.0, 240.0)
-            tree |= {f"mods/m{number}": f"good m{number} r\n" for number in broken(tree)}
+            tree |= {module(number): source("good", number, "r") for number in broken(tree)}
         moved = bool(left) and left[0][0] <= now
         told["wrong"] += green and not truly_green(tree)
         told["proven"] += green and not (moved and tree != files)
