@@ -285,7 +285,7 @@ def naive(play: Play) -> dict[str, int]:
 
 def gate_says(tree: dict[str, str], part: range, chance: random.Random, odds: Odds) -> bool:
     flaked = chance.random() < odds.flake
-    torn = any(tree[f"mods/m{n}"].startswith("torn") and chance.random() < 0.4 for n in part)
+    torn = any("# torn" in tree[module(n)] and chance.random() < 0.4 for n in part)
     return not flaked and not torn and not set(broken(tree)) & set(part)
 
 
