@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from becket.actions.runs import EventPost
 from becket.adapters.notify import ConsoleNotice
 from becket.adapters.store import open_memory
 from becket.app.plugins import built_in_loops, load_registry
@@ -150,6 +151,7 @@ class House:
     engine: Engine
     triggers: Triggers
     door: Door
+    intake: Intake
     notices: io.StringIO
 
 
@@ -164,14 +166,36 @@ class Outside:
     main_moved: Told
 
 
-def build(folder: Path, time: SimulatedTime, outside: Outside, chance: random.Random) -> House:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What outlives a process: a house that is built again on it is the next one."""
+
+    store: Store
+    artifacts: MemoryArtifacts
+    verdicts: MemoryVerdicts
+    worker: str = WORKER
+    ttl: float = TTL
+    loops: Path | None = None  # a repository's own, beside heal
+    effects: tuple[EffectAdapter, ...] = ()
+
+
+def kept_in_memory(time: SimulatedTime) -> Kept:
+    return Kept(open_memory(time.clock), MemoryArtifacts(), MemoryVerdicts())
+
+
+def build(
+    folder: Path, time: SimulatedTime, outside: Outside, chance: random.Random, kept: Kept | None = None
+) -> House:
     ground, watchdog = outside.ground, outside.watchdog
-    store = open_memory(time.clock)
+    kept = kept or kept_in_memory(time)
+    store = kept.store
     notices = io.StringIO()
     promote = Overheard(ground.promote, outside.main_moved)
-    adapters: tuple[EffectAdapter, ...] = (ConsoleNotice(notices), promote, ground.propose, watchdog)
+    adapters: tuple[EffectAdapter, ...] = (
+        ConsoleNotice(notices), promote, ground.propose, watchdog, *kept.effects,
+    )  # fmt: skip
     registry = load_registry(adapters)
-    loops = LoopBook(folder / "no-loops", {"heal": built_in_loops()["heal"]}, registry)
+    loops = LoopBook(kept.loops or folder / "no-loops", {"heal": built_in_loops()["heal"]}, registry)
     projects = ModelProjects(ground, folder)
     redactor = Redactor({})
     effects = {adapter.name: adapter for adapter in adapters}
@@ -182,17 +206,17 @@ def build(folder: Path, time: SimulatedTime, outside: Outside, chance: random.Ra
     )
     ports: dict[type, object] = {
         Git: ground.port, Candidates: ground.candidates, Processes: outside.processes, Projects: projects,
-        Places: projects, Verdicts: MemoryVerdicts(), Agents: AgentsByName({"fixer": outside.agent}),
-        ReleaseDesk: watchdog, Smokes: watchdog,
+        Places: projects, Verdicts: kept.verdicts, Agents: AgentsByName({"fixer": outside.agent}),
+        ReleaseDesk: watchdog, Smokes: watchdog, EventPost: triggers,
     }  # fmt: skip
     engine = Engine(
         Surroundings(
-            store=store, artifacts=MemoryArtifacts(), door=door, intake=intake, loops=loops, policy=projects,
+            store=store, artifacts=kept.artifacts, door=door, intake=intake, loops=loops, policy=projects,
             places=projects, registry=registry, ports=ports, redact=redactor.text, redact_value=redactor.value,
-            worker=WORKER, lease_ttl=TTL,
+            worker=kept.worker, lease_ttl=kept.ttl,
         )
     )  # fmt: skip
-    return House(store, engine, triggers, door, notices)
+    return House(store, engine, triggers, door, intake, notices)
 
 
 def _nobody(started: Started) -> None:
