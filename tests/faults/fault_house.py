@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from faulty_store import FaultyDatabase, Plan
-from properties import Scene
+from properties import Scene, broken
 from properties_git import Moved
 from virtual_time import LoopTime, VirtualLoop
 
@@ -43,7 +43,7 @@ from becket.testing.simulated.project import ModelAgent, ModelProcesses, ModelWa
 TTL = 3.0
 PACE = 0.05
 PROOF = 60.0
-PATIENCE = 300.0
+PATIENCE = 200.0
 LIVES = 8
 SURE = Odds(red=0, torn=0, flake=0, dirty=0, release_fails=0, agent=(("repairs", 1.0),))
 
@@ -122,16 +122,17 @@ class FaultHouse:
         await house.triggers.sweep()
         await house.triggers.close()
 
-    async def settle(self) -> bool:
-        """Processes follow each other until nothing is left to do; False if that does not come."""
-        until = self.loop.time() + PATIENCE
-        while self.lives < LIVES and self.loop.time() < until:
+    async def settle(self) -> list[str]:
+        """Processes follow each other until nothing is left to do. What is broken then, and after the last one left."""
+        until, self.rests, self.found = self.loop.time() + PATIENCE, False, ["no process came to its end"]
+        for _ in range(LIVES):
             with contextlib.suppress(StoreUnavailable, WorkerDeclaredDead):
-                return await self._live(until)
+                await self._live(until)
+                break
             await asyncio.sleep(1.0)
-        return False
+        return self.found or await broken(await self.scene())
 
-    async def _live(self, until: float) -> bool:
+    async def _live(self, until: float) -> None:
         self.lives += 1
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
@@ -151,14 +152,20 @@ class FaultHouse:
         app.kick = self.dispatcher.kick
         serving = asyncio.create_task(self.dispatcher.serve())
         try:
-            rests = await self._wait_for_rest(serving, until)
+            await self._wait_for_rest(serving, until)
+            if not serving.done():
+                self.found = await self._ask()
         finally:
             self.dispatcher.stop()
             await asyncio.gather(serving, return_exceptions=True)
             await self.house.triggers.close()
         if serving.exception() is not None:
             raise serving.exception()  # type: ignore[misc]
-        return rests
+
+    async def _ask(self) -> list[str]:
+        """What is broken while the process still lives."""
+        tired = [] if self.rests else [f"it did not come to rest within {PATIENCE:g} s"]
+        return tired + await broken(await self.scene())
 
     def _app(self, house: House) -> Any:
         """As much of the App as boot and deliveries need."""
@@ -180,13 +187,13 @@ class FaultHouse:
                 self.dispatcher.kick()
             await asyncio.sleep(0.5)
 
-    async def _wait_for_rest(self, serving: asyncio.Task[None], until: float) -> bool:
+    async def _wait_for_rest(self, serving: asyncio.Task[None], until: float) -> None:
         while not serving.done() and self.loop.time() < until:
             await asyncio.sleep(1.0)
             people = [await person() for person in self.people]
             if all(people) and await self.at_rest():
-                return True
-        return False
+                self.rests = True
+                return
 
     async def at_rest(self) -> bool:
         """Nothing is at work, nothing is on its way, and what main is now has been looked at."""
@@ -209,12 +216,14 @@ class FaultHouse:
         self.plan.armed = False
         bad = self.break_it(3)
         self.served_main = True
-        await self.settle()
+        self.people.clear()
+        broken_later = await self.settle()
+        assert not broken_later, broken_later
         found = await self.truth.list_runs(RunFilter(loop_id="heal", subject=f"{BRANCH}@{bad}", limit=1))
         assert found, f"no heal of {bad} was started"
         return found[0]
 
-    async def scene(self, *, heals: bool) -> Scene:
+    async def scene(self, *, heals: bool = False) -> Scene:
         assert self.house is not None
         return Scene(
             self.truth, self.kept.artifacts, lease=TTL, at_work=self.house.engine.at_work, moves=self.moves,
@@ -326,9 +335,15 @@ class Person:
         if not self.asked:
             await self.house.house.intake.start(Ask(loop_id="parcel", origin_key="person:parcel", by="owner"))
             self.asked = True
+            self._ring()
         store = self.house.kept.store
         for approval in await self.house.truth.approvals(open_only=True):
             await store.decide_approval(approval.approval_id, True, "owner", "owner", approval.bound_to, "yes")
+            self._ring()
+
+    def _ring(self) -> None:
+        if self.house.dispatcher is not None:
+            self.house.dispatcher.kick()
 
 
 logging.getLogger("becket").addHandler(logging.NullHandler())
