@@ -7,14 +7,19 @@ that nothing will come: then it jumps to the next timer, as it does when nobody 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
-from collections.abc import Callable, Coroutine
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 BEGINNING = 1_800_000_000.0
-REAL_PATIENCE = 60.0
+REAL_PATIENCE = 5.0
+"""Somebody may hold a child open and wait for something else: after so long time goes on."""
+
 _GLANCE = 0.02
 
 
@@ -37,6 +42,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """The whole process stands still for so long, as in a call that does not come back."""
         self.passed += seconds
 
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+        """A doorbell may ring, and nobody waits until it does."""
+        if getattr(callback, "__name__", "") == "_rung":
+            return
+        super().add_reader(fd, callback, *args)
+
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         future: asyncio.Future[T] = self.create_future()
         try:
@@ -56,7 +67,8 @@ class _Jumping(selectors.DefaultSelector):
         if found or (timeout is not None and timeout <= 0):
             return found
         waits_for_outside = len(self.get_map()) > 1  # one is the loop's own
-        while waits_for_outside and not found and not self._loop.stuck():
+        until = time.monotonic() + REAL_PATIENCE
+        while waits_for_outside and not found and not self._loop.stuck() and time.monotonic() < until:
             found = super().select(_GLANCE)
         if not found:
             assert timeout is not None, "every task waits for something that nobody will do"
@@ -68,7 +80,25 @@ def play(story: Callable[[VirtualLoop], Coroutine[Any, Any, T]]) -> T:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)
-        return runner.run(story(loop))
+        with _children_by_descriptor(loop):
+            return runner.run(story(loop))
+
+
+@contextlib.contextmanager
+def _children_by_descriptor(loop: VirtualLoop) -> Iterator[None]:
+    """As from Python 3.12 on by itself: a thread that waits for a child could not be seen by the loop."""
+    if sys.version_info >= (3, 12):
+        yield
+        return
+    policy = asyncio.get_event_loop_policy()
+    before, watcher = policy.get_child_watcher(), asyncio.PidfdChildWatcher()
+    watcher.attach_loop(loop)
+    policy.set_child_watcher(watcher)
+    try:
+        yield
+    finally:
+        watcher.close()
+        policy.set_child_watcher(before)
 
 
 class LoopTime:

@@ -147,8 +147,8 @@ class RealGround:
         return set(run_git(self._root, ["rev-list", sha]).split())
 
     def at(self, tree: Path) -> dict[str, str]:
-        found = (path for path in tree.rglob("*") if path.is_file() and ".git" not in path.parts)
-        return {str(path.relative_to(tree)): path.read_text() for path in found}
+        found = {path.relative_to(tree): path for path in tree.rglob("*") if path.is_file()}
+        return {str(name): path.read_text() for name, path in found.items() if name.parts[0] != ".git"}
 
     def put(self, tree: Path, changes: Changes) -> None:
         _write(tree, changes)
