@@ -1,0 +1,64 @@
+"""The n-th file operation below the state folder fails, for every n of a heal, once or for a while.
+
+A failure prints the command that plays its case alone.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from functools import cache
+
+import pytest
+from faulty_files import Errno
+from file_cases import case, told
+
+WIDE = os.environ.get("BECKET_MATRIX") == "wide"
+SEED = int(os.environ.get("BECKET_SEED", "1"))
+FOR_A_WHILE = 20.0
+QUICK, SLOW = 1, 4
+"""So many operations per error, each once and for a while."""
+
+FOUND: list[tuple[dict[int, Errno], float]] = []
+"""States that broke once."""
+
+
+@cache
+def operations() -> int:
+    return len(case({}).operations)
+
+
+def held(plans: Iterable[tuple[dict[int, Errno], float]]) -> None:
+    wrong = []
+    for faults, lasts in plans:
+        played = case(faults, lasts)
+        if played.problems:
+            wrong += [f"{told(faults, lasts)}  # {'; '.join(played.struck[:3])}", *played.problems]
+    assert not wrong, "\n".join(wrong)
+
+
+def chosen(way: Errno, lasts: float, count: int, *, but: int = 0) -> list[tuple[dict[int, Errno], float]]:
+    numbers = list(range(1, operations() + 1))
+    random.Random(f"{SEED} {way} {lasts}").shuffle(numbers)
+    return [({number: way}, lasts) for number in (numbers if WIDE else numbers[but : but + count])]
+
+
+@pytest.mark.parametrize("way", Errno)
+def test_one_file_operation_fails(way: Errno) -> None:
+    """The run goes on, ends honestly or is taken up by the next process; nothing of it is in the way afterwards."""
+    held(chosen(way, FOR_A_WHILE, QUICK) if not WIDE else [])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(20_000)
+@pytest.mark.parametrize("lasts", [0.0, FOR_A_WHILE])
+@pytest.mark.parametrize("way", Errno)
+def test_any_file_operation_fails(way: Errno, lasts: float) -> None:
+    held(chosen(way, lasts, SLOW // 2, but=QUICK if lasts else 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("faults", "lasts"), FOUND)
+def test_states_that_were_found_broken(faults: dict[int, Errno], lasts: float) -> None:
+    held([(faults, lasts)])
