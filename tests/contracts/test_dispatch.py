@@ -19,16 +19,16 @@ from becket.adapters.dispatch import embedded
 from becket.adapters.dispatch.bell import MAX_PATH, Bell, ring
 from becket.adapters.dispatch.embedded import Embedded, Staff
 from becket.adapters.store import open_sqlite
-from becket.contract.errors import WorkerDeclaredDead
+from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
 from becket.contract.run import Move, Status
-from becket.contract.store import Carried, Cursor, End, RunFilter, Store
+from becket.contract.store import Carried, Claim, Cursor, End, RunFilter, Store
 from becket.testing.clock import ManualClock
 
 TTL = 0.6
 
 
 class Recorder:
-    """An engine that claims a run and ends it, waits with it, or sits on it."""
+    """An engine that claims a run and ends it, or does with it what its behaviour says."""
 
     def __init__(self, store: Store, behaviour: str = "end") -> None:
         self._store = store
@@ -37,29 +37,57 @@ class Recorder:
         self.cancelled: list[str] = []
         self.interrupted: list[str] = []
         self.most = 0
-        self._now = 0
+        self.at_work: dict[str, int] = {}
 
     async def advance(self, run_id: str, segment: int) -> object:
         claim = await self._store.claim(run_id, segment, "w1", TTL)
         if claim is None:
             return None
+        again = run_id in self.seen
         self.seen[run_id] = time.time()
-        self._now += 1
-        self.most = max(self.most, self._now)
+        if not again and self._behaviour in FIRST:
+            return await FIRST[self._behaviour](self._store, claim)
+        self.at_work[run_id] = claim.run.epoch
+        self.most = max(self.most, len(self.at_work))
         try:
-            if self._behaviour == "sit":
-                await asyncio.sleep(30)
-            await asyncio.sleep(0)
+            await asyncio.sleep({"sit": 30.0, "end": 0.0}.get(self._behaviour, 4 * TTL))
             await self._store.end(run_id, claim.run.epoch, End(move=Move.complete, reason="done"))
         except asyncio.CancelledError:
             self.cancelled.append(run_id)
             raise
         finally:
-            self._now -= 1
+            del self.at_work[run_id]
         return None
 
     def interrupt(self, run_id: str) -> None:
         self.interrupted.append(run_id)
+
+
+async def _give_back(store: Store, claim: Claim) -> None:
+    await store.give_back(claim.run.run_id, claim.run.epoch)
+
+
+async def _lose_the_answer(store: Store, claim: Claim) -> None:
+    raise StoreUnavailable("the connection was lost after the commit")
+
+
+async def _be_cancelled(store: Store, claim: Claim) -> None:
+    raise asyncio.CancelledError
+
+
+async def _fail_to_give_back(store: Store, claim: Claim) -> None:
+    """As the engine does while the store refuses: it tries until the claim is gone."""
+    while (await store.get_run(claim.run.run_id)).epoch == claim.run.epoch:
+        await asyncio.sleep(0.05)
+
+
+FIRST = {
+    "give back": _give_back,
+    "lose the answer": _lose_the_answer,
+    "be cancelled": _be_cancelled,
+    "fail to give back": _fail_to_give_back,
+}
+"""What comes of a first claim; the second one is at work for several heartbeats and then ends its run."""
 
 
 @contextlib.asynccontextmanager
@@ -201,6 +229,63 @@ def test_a_run_that_was_taken_away_is_stopped(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+@pytest.mark.parametrize("behaviour", FIRST)
+def test_whatever_comes_of_a_claim_its_run_is_taken_up_again_and_ends(tmp_path: Path, behaviour: str) -> None:
+    """The same worker claims it anew, and no heartbeat takes the new claim for the old one or renews what is lost."""
+
+    async def story() -> None:
+        async with serving(tmp_path, behaviour) as (engine, other, _):
+            await other.start_run(new_run("run_1", group="g"))
+            await other.start_run(new_run("run_2", group="g"))
+            ring(tmp_path / "bell")
+            await ends(other, "run_1")
+            await ends(other, "run_2")
+            assert engine.cancelled == []
+            assert (await other.get_run("run_1")).epoch == 3
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_person_s_cancel_of_a_run_that_nobody_is_at_work_on_ends_it(tmp_path: Path) -> None:
+    """The rows say that this worker is at work on it, with a lease of an hour; it is not."""
+
+    async def story() -> None:
+        async with serving(tmp_path) as (_, other, _):
+            await other.start_run(new_run("run_1"))
+            assert await other.claim("run_1", 1, "w1", 3600) is not None
+            await other.ask_cancel("run_1", "me", "enough")
+            ring(tmp_path / "bell")
+            while (await other.get_run("run_1")).ended_at is None:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_claim_that_fails_at_once_is_not_tried_in_circles(tmp_path: Path) -> None:
+    """A full disk: every claim fails without a pause. It must not keep a core busy and fill the log."""
+    tries = 0
+
+    class Refused(Recorder):
+        async def advance(self, run_id: str, segment: int) -> object:
+            nonlocal tries
+            tries += 1
+            raise StoreUnavailable("database or disk is full")
+
+    async def story() -> None:
+        own = open_sqlite(tmp_path / "b.db")
+        await own.start_run(new_run("run_1"))
+        dispatcher = Embedded(Staff(engine=Refused(own), store=own, worker=worker("w1"), ttl=TTL))
+        task = asyncio.create_task(dispatcher.serve())
+        begin = time.monotonic()
+        await asyncio.sleep(1.5)
+        assert 1 <= tries <= 2 + (time.monotonic() - begin) / embedded.NET
+        dispatcher.stop()
+        await task
+        await own.close()
+
+    asyncio.run(story())
 
 
 def test_a_worker_that_is_declared_dead_ends_its_process(tmp_path: Path) -> None:

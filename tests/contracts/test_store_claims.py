@@ -29,7 +29,7 @@ from becket.contract.handoff import Approval
 from becket.contract.process import ChildRef
 from becket.contract.run import Move, Status
 from becket.contract.spec import EffectClass
-from becket.contract.store import ArtifactRef, Carried, Claim, End, Store
+from becket.contract.store import ArtifactRef, AtWork, Carried, Claim, End, Store
 
 
 @every_store
@@ -135,7 +135,7 @@ async def test_a_heartbeat_keeps_claims_and_leases(store: Store, clock: ManualCl
     await started(store, "run_b", group="g")
     for _ in range(3):
         clock.forward(20)
-        assert (await store.beat("w1", 30)).lost == ()
+        assert (await store.beat("w1", 30, {"run_a": 1})).lost == ()
     assert await store.requeue_lost() == ()
     assert await store.claim("run_b", 1, "w2", 30) is None
     [info] = await store.workers()
@@ -143,16 +143,93 @@ async def test_a_heartbeat_keeps_claims_and_leases(store: Store, clock: ManualCl
 
 
 @every_store
-async def test_a_heartbeat_tells_once_what_was_lost(store: Store, clock: ManualClock) -> None:
+async def test_a_heartbeat_tells_what_was_lost_however_often_it_is_asked(store: Store, clock: ManualClock) -> None:
     await store.join(worker("w1"), alone=False)
     await claimed(store, "run_a", group="g")
     await claimed(store, "run_c")
     await started(store, "run_b", group="g")
     clock.forward(30)
     assert await store.claim("run_b", 1, "w2", 30) is not None
-    assert (await store.beat("w1", 30)).lost == ("run_a",)
-    assert (await store.beat("w1", 30)).lost == ()
+    for _ in range(2):
+        assert (await store.beat("w1", 30, {"run_a": 1, "run_c": 1})).lost == ("run_a",)
+    assert await store.requeue_lost() == ()
     assert (await store.get_run("run_c")).status is Status.running, "late, but nobody took it"
+
+
+@every_store
+async def test_a_heartbeat_renews_what_is_at_work_and_nothing_else_of_its_worker(
+    store: Store, clock: ManualClock
+) -> None:
+    """A claim whose answer was lost, or whose task died, is nobody's: renewing it would keep it so for ever."""
+    await store.join(worker("w1"), alone=False)
+    await claimed(store, "run_a", group="g")
+    await claimed(store, "run_b", group="h")
+    clock.forward(20)
+    assert (await store.beat("w1", 30, {"run_b": 1})).lost == ()
+    clock.forward(20)
+    assert await store.requeue_lost() == ("run_a",)
+    assert (await store.beat("w1", 30, {})).lost == ()
+    await started(store, "run_c", group="h")
+    clock.forward(10)
+    assert await store.claim("run_c", 1, "w2", 30) is not None, "the group's lease is not renewed either"
+
+
+@every_store
+async def test_a_new_claim_of_the_same_worker_is_not_the_one_it_lost(store: Store, clock: ManualClock) -> None:
+    """Given back and claimed again between two heartbeats: the old claim is lost, the new one is renewed."""
+    await store.join(worker("w1"), alone=False)
+    await claimed(store, "run_a", group="g")
+    await store.give_back("run_a", 1)
+    again = await claim_again(store, "run_a")
+    clock.forward(20)
+    assert (await store.beat("w1", 30, {"run_a": 1})).lost == ("run_a",)
+    assert (await store.beat("w1", 30, {"run_a": again.run.epoch})).lost == ()
+    clock.forward(20)
+    assert await store.requeue_lost() == ()
+
+
+@every_store
+async def test_what_the_holder_itself_moved_on_is_not_lost(store: Store, clock: ManualClock) -> None:
+    """A heartbeat that crosses with the end of a run, or with its wait, stops nobody; nor does it renew anything."""
+    await store.join(worker("w1"), alone=False)
+    await store.end((await claimed(store, "run_a")).run.run_id, 1, End(move=Move.complete, reason="x"))
+    await asleep(store, await claimed(store, "run_b"), wait_for("x", START + 10))
+    before = await contents(store)
+    assert (await store.beat("w1", 30, {"run_a": 1, "run_b": 1, "run_gone": 1})).lost == ("run_gone",)
+    assert await contents(store) == before
+
+
+@every_store
+async def test_what_a_worker_has_by_the_rows_is_told_with_its_claims(store: Store, clock: ManualClock) -> None:
+    assert await store.at_work("w1") == ()
+    await claimed(store, "run_a")
+    await claimed(store, "run_b")
+    await claimed(store, "run_c", worker="w2")
+    await store.give_back("run_a", 1)
+    await claim_again(store, "run_a")
+    await store.ask_cancel("run_b", "ann", "")
+    assert await store.at_work("w1") == (
+        AtWork(run_id="run_a", epoch=3, cancel_asked=False),
+        AtWork(run_id="run_b", epoch=1, cancel_asked=True),
+    )
+
+
+@every_store
+async def test_cancelling_a_run_that_nobody_can_be_at_work_on_ends_it_at_once(store: Store, clock: ManualClock) -> None:
+    """Its worker is dead, or its lease expired: nobody would hear the wish, and whoever wakes up is fenced."""
+    await store.join(worker("w1"), alone=False)
+    late = await claimed(store, "run_late", worker="w2", group="g")
+    clock.forward(30)
+    dead = await claimed(store, "run_dead", group="h")
+    await store.join(worker("w3"), alone=True)
+    for claim in (late, dead):
+        run = await store.ask_cancel(claim.run.run_id, "ann", "enough")
+        assert (run.status, run.reason, run.worker) == (Status.cancelled, "cancelled", None)
+        with pytest.raises(Fenced):
+            await store.record(run.run_id, claim.run.epoch, recorded(claim))
+        kinds = [event.kind for event in await store.events(run.run_id)]
+        assert kinds[-3:] == [Kind.run_requeued, Kind.cancel_asked, Kind.run_ended]
+    assert (await store.beat("w3", 30, {"run_late": 1})).lost == ("run_late",)
 
 
 @every_store
@@ -164,16 +241,16 @@ async def test_a_worker_that_joins_alone_buries_the_others(store: Store, clock: 
     assert {info.worker_id: info.dead for info in await store.workers()} == {"w1": True, "w2": False}
     assert await store.requeue_lost() == ("run_a",)
     with pytest.raises(WorkerDeclaredDead, match="must stop"):
-        await store.beat("w1", 30)
+        await store.beat("w1", 30, {"run_a": 1})
     assert await store.claim("run_a", 2, "w1", 30) is None
     assert await store.claim("run_a", 2, "w2", 30) is not None
-    assert (await store.beat("w2", 30)).lost == ()
+    assert (await store.beat("w2", 30, {"run_a": 3})).lost == ()
 
 
 @every_store
 async def test_an_unknown_worker_has_no_heartbeat(store: Store, clock: ManualClock) -> None:
     with pytest.raises(WorkerDeclaredDead):
-        await store.beat("nobody", 30)
+        await store.beat("nobody", 30, {})
 
 
 @every_store

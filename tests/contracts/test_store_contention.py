@@ -231,7 +231,7 @@ async def test_expired_leases_are_taken_over_once_while_their_holders_beat(store
     *results, _beat, _lost = await asyncio.gather(
         *(store.claim(f"run_new{number}", 1, "w2", 30) for number in range(10)),
         *(write_late(number) for number in range(10)),
-        store.beat("w1", 30),
+        store.beat("w1", 30, {f"run_old{number}": 1 for number in range(10)}),
         store.requeue_lost(),
     )
     for number, (claim, late) in enumerate(zip(results[:10], results[10:], strict=True)):

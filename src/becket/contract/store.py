@@ -7,7 +7,7 @@ Events appended by a method form the run's chain: numbered without a hole, each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -82,8 +82,16 @@ class SignalEnd(StrEnum):
     duplicate = "duplicate"
 
 
+class AtWork(Record):
+    """A claim as the rows have it."""
+
+    run_id: str
+    epoch: int
+    cancel_asked: bool
+
+
 class Heartbeat(Record):
-    lost: tuple[str, ...] = ()  # runs this worker believed its own
+    lost: tuple[str, ...] = ()  # runs whose claim was taken from this worker
 
 
 class WorkerInfo(Record):
@@ -222,7 +230,9 @@ class RunStore(Protocol):
         ...
 
     async def next_due(self) -> float | None:
-        """The next time anything is due: waits, deadlines of waiting runs, cursors, effects, approvals, handoffs."""
+        """The next time anything is due: waits, deadlines of waiting runs, leases of runs at work, cursors, effects,
+        approvals, handoffs.
+        """
         ...
 
     async def startable(self, limit: int = 100) -> tuple[tuple[str, int], ...]:
@@ -238,11 +248,15 @@ class RunStore(Protocol):
         ...
 
     async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
-        """A queued or waiting run is cancelled at once; a running one is told so (`cancel_asked`). Ended: no change."""
+        """A queued or waiting run is cancelled at once, and so is a running one whose lease expired or whose worker is
+        dead: nobody would hear it. Any other running one is told so (`cancel_asked`). Ended: no change.
+        """
         ...
 
-    async def cancel_asked(self, worker: str) -> tuple[str, ...]:
-        """Runs of this worker that a person wants cancelled."""
+    async def at_work(self, worker: str) -> tuple[AtWork, ...]:
+        """Runs that are this worker's by the rows. Called at every look of the dispatcher, which gives back those that
+        no task of its own is at work on, and interrupts those that a person wants cancelled.
+        """
         ...
 
     async def hold(self, run_id: str, by: str, on: bool) -> Run:
@@ -426,8 +440,11 @@ class HouseStore(Protocol):
         """A worker begins. `alone` (SQLite under the engine lock): every other worker is declared dead."""
         ...
 
-    async def beat(self, worker: str, ttl: float) -> Heartbeat:
-        """Renew the worker and all its claims and leases. Raises WorkerDeclaredDead."""
+    async def beat(self, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:
+        """Renew the worker, and the claims and leases of the runs it is at work on: `at_work` names each with the epoch
+        of its claim. Nothing else is renewed, whatever the rows say: what nobody is at work on expires. Tells which of
+        those claims are gone, however often it is asked. Raises WorkerDeclaredDead.
+        """
         ...
 
     async def leave(self, worker: str) -> None:

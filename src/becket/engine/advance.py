@@ -15,12 +15,15 @@ from becket.contract.errors import Fenced, GitFailed, InvalidDocument, NotFound,
 from becket.contract.git import Git
 from becket.contract.loop import WORK
 from becket.contract.run import ENDED, Move
-from becket.contract.store import End
+from becket.contract.store import Claim, End
 from becket.engine.context import Surroundings
 from becket.engine.money import settle_left_open
 from becket.engine.walk import Walk
 
 log = logging.getLogger("becket.engine")
+
+LONGEST_PAUSE = 5.0
+"""Between two tries to write what a walk came to."""
 
 rescued = CrashPoint("advance.rescued", "what an ended run left is saved; its folder is still there")
 
@@ -41,13 +44,16 @@ class Engine:
         self._walks: dict[str, Walk] = {}
 
     async def advance(self, run_id: str, segment: int) -> Advanced:
-        """Claim the run and move it until it ends or waits. Raises only CancelledError and WorkerDeclaredDead."""
+        """Claim the run and move it until it ends or waits.
+
+        Raises CancelledError, WorkerDeclaredDead, and StoreUnavailable where the claim itself could not be made, or its
+        answer was lost. Whatever it raises, the claim is no longer at work: its lease runs out, if nobody is faster.
+        """
         claim = await self.house.store.claim(run_id, segment, self.house.worker, self.house.lease_ttl)
         if claim is None:
             return Advanced.stale
         try:
-            walk = self._walks[run_id] = Walk(self.house, claim)
-            await walk.to_the_end()
+            await self._walk(claim)
         except Fenced:
             return Advanced.fenced
         except (asyncio.CancelledError, WorkerDeclaredDead):
@@ -57,10 +63,15 @@ class Engine:
             await self._persist(partial(self.house.store.give_back, run_id, claim.run.epoch))
         except Exception as error:
             await self._persist(partial(self.house.store.end, run_id, claim.run.epoch, self._failure(error)))
-        finally:
-            self._walks.pop(run_id, None)
         await self.clear_folder(run_id)
         return Advanced.moved
+
+    async def _walk(self, claim: Claim) -> None:
+        walk = self._walks[claim.run.run_id] = Walk(self.house, claim)
+        try:
+            await walk.to_the_end()
+        finally:
+            del self._walks[claim.run.run_id]
 
     def interrupt(self, run_id: str) -> None:
         """A person asked to cancel a run that is at work here."""
@@ -68,8 +79,12 @@ class Engine:
             walk.interrupt()
 
     @property
-    def at_work(self) -> frozenset[str]:
-        return frozenset(self._walks)
+    def at_work(self) -> dict[str, int]:
+        """The runs that are being moved here and now, each with the epoch of its claim.
+
+        A claim that is only being given back is not among them: should that never get through, its lease must run out.
+        """
+        return {run_id: walk.epoch for run_id, walk in self._walks.items()}
 
     def _failure(self, error: Exception) -> End:
         """The runtime itself failed."""
@@ -78,18 +93,18 @@ class Engine:
         return End(move=Move.fail, reason=reason, detail={"error": said})
 
     async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Write it, however long the store takes to come back: as long as we beat, nobody else will."""
+        """Write it as soon as the store lets us, unless the claim's lease runs out first."""
         delay = 0.2
         while True:
             try:
                 await write()
                 return
-            except Fenced:
+            except (Fenced, NotFound):
                 return
             except Exception as error:
                 log.warning("%s; nothing is lost, trying again in %.1f s", error, delay)
                 await asyncio.sleep(delay)
-                delay = min(delay * 2, 30.0)
+                delay = min(delay * 2, LONGEST_PAUSE)
 
     async def clear_folder(self, run_id: str) -> None:
         """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts.

@@ -69,6 +69,11 @@ class Walk:
         self._at_work: asyncio.Task[object] | None = None
         self._interrupting = False
 
+    @property
+    def epoch(self) -> int:
+        """The claim that it walks under."""
+        return self._run.epoch
+
     def interrupt(self) -> None:
         """A person wants it cancelled: stop the action at work, then decide and notify. May be called often."""
         self._run = self._run.model_copy(update={"cancel_asked": True})

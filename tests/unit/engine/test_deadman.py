@@ -186,7 +186,7 @@ class Switch:
         for _ in range(int(seconds // step)):
             self.stage.clock.advance(step)
             if daemon:
-                await self.stage.store.beat("w", 30)
+                await self.stage.store.beat("w", 30, {})
             if scheduler is not None:
                 await scheduler.tick()
             await self.deadman.tick()
@@ -319,7 +319,7 @@ def test_a_fire_that_has_its_run_is_not_silent_whatever_the_cursor_says() -> Non
         await scheduler.tick()
         (after,) = await stage.store.cursors(PREFIX)
         await stage.store.fire(after, before, ())
-        await stage.store.beat("w", 30)
+        await stage.store.beat("w", 30, {})
         await switch.watch(600, daemon=True)
         assert switch.said == []
         await switch.own.close()

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from becket.adapters.dispatch.bell import Bell
-from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
+from becket.contract.errors import Fenced, StoreUnavailable, WorkerDeclaredDead
 from becket.contract.run import Status
 from becket.contract.store import RunFilter, Store, WorkerInfo
 
@@ -31,6 +31,11 @@ class Advances(Protocol):
     async def advance(self, run_id: str, segment: int) -> object: ...
 
     def interrupt(self, run_id: str) -> None: ...
+
+    @property
+    def at_work(self) -> Mapping[str, int]:
+        """What is being moved here and now: run and epoch of its claim."""
+        ...
 
 
 Chore = Callable[[], Awaitable[object]]
@@ -114,9 +119,7 @@ class Embedded:
         for chore in self._staff.chores:
             await self._quietly(chore)
         await store.requeue_lost()
-        if self._tasks:
-            for run_id in await store.cancel_asked(self._staff.worker.worker_id):
-                self._staff.engine.interrupt(run_id)
+        await self._compare_with_rows()
         free = self._staff.at_once - len(self._tasks)
         for run_id, segment in await store.startable(free) if free > 0 else ():
             if run_id not in self._tasks:
@@ -124,15 +127,28 @@ class Embedded:
                 self._tasks[run_id] = task
                 task.add_done_callback(self._ended)
 
+    async def _compare_with_rows(self) -> None:
+        """A claim of ours that no task has (its answer was lost, or the task died) is given back, not kept."""
+        store = self._staff.store
+        for claim in await store.at_work(self._staff.worker.worker_id):
+            if claim.run_id not in self._tasks:
+                log.error("nobody is at work on %s under claim %d; given back", claim.run_id, claim.epoch)
+                with contextlib.suppress(Fenced):
+                    await store.give_back(claim.run_id, claim.epoch)
+            elif claim.cancel_asked:
+                self._staff.engine.interrupt(claim.run_id)
+
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._tasks.pop(task.get_name(), None)
-        self._look.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            if isinstance(error, WorkerDeclaredDead):
-                self._failure = error
-                self.stop()
-            else:
-                log.error("advance of %s failed: %s", task.get_name(), error)
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            self._look.set()
+        elif isinstance(error, WorkerDeclaredDead):
+            self._failure = error
+            self.stop()
+        else:
+            log.error("advance of %s failed: %s", task.get_name(), error)
+            asyncio.get_running_loop().call_later(NET, self._look.set)  # what fails at once would fail in circles
 
     async def _sleep(self) -> None:
         """Until something is due, a bell rings, a run ends here, or the safety net looks.
@@ -153,12 +169,12 @@ class Embedded:
                 return
 
     async def _beat(self) -> None:
-        """Renew what this worker holds. A run that was taken away is stopped; a dead worker's process must exit."""
+        """Renew what is at work here. A run that was taken away is stopped; a dead worker's process must exit."""
         while self._failure is None:
             await asyncio.sleep(self._staff.ttl / 3)
             try:
                 await self._beat_if_late()
-            except StoreUnavailable as error:
+            except Exception as error:  # a heart that stopped at one fault would lose everything at work
                 log.warning("heartbeat: %s", error)
 
     async def _beat_if_late(self) -> None:
@@ -166,16 +182,22 @@ class Embedded:
         now = await staff.store.now()
         if self._beat_at is not None and 0 <= now - self._beat_at < staff.ttl / 4:
             return
+        at_work = staff.engine.at_work
         try:
-            beat = await staff.store.beat(staff.worker.worker_id, staff.ttl)
+            beat = await staff.store.beat(staff.worker.worker_id, staff.ttl, at_work)
         except WorkerDeclaredDead as error:
             self._failure = error
             self.stop()
             return
         self._beat_at = now
         for run_id in beat.lost:
-            if (task := self._tasks.get(run_id)) is not None:
-                task.cancel()
+            self._stop_lost(run_id, at_work[run_id])
+
+    def _stop_lost(self, run_id: str, epoch: int) -> None:
+        """By now the run may be at work here under another claim; and a task that is being stopped is left to it."""
+        task = self._tasks.get(run_id)
+        if task is not None and self._staff.engine.at_work.get(run_id) == epoch and not task.cancelling():
+            task.cancel()
 
     async def _reside(self, resident: Resident) -> None:
         delay = 1.0

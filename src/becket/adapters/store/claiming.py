@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from becket.adapters.store import raised
-from becket.adapters.store.ending import free_group
-from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
+from becket.adapters.store.ending import finish, free_group
+from becket.adapters.store.locked import LockedRun, fenced, find_and_lock, lock
 from becket.adapters.store.records import carried_of, steps_of
+from becket.adapters.store.rows import dumps
 from becket.adapters.store.sealing import SEALED_LATER
 from becket.adapters.store.tables import controls, leases, runs, specs, workers
 from becket.adapters.store.tx import Row, Tx
+from becket.contract.base import Json
 from becket.contract.events import COVERS, Kind
-from becket.contract.run import Move, Status
-from becket.contract.store import Claim
+from becket.contract.run import Move, Run, Status
+from becket.contract.store import AtWork, Claim
 
 _QUEUED = runs.c.status == sa.literal_column("'queued'")
 _RUNNING = runs.c.status == sa.literal_column("'running'")
@@ -67,7 +71,11 @@ _LOST = (
     .where(_RUNNING, sa.or_(runs.c.lease_until <= sa.bindparam("now"), runs.c.worker.in_(_DEAD_WORKERS)))
     .order_by(runs.c.number)
 )
-_HELD_BY = sa.select(runs.c.run_id).where(_RUNNING, runs.c.worker == sa.bindparam("worker")).order_by(runs.c.number)
+_AT_WORK = (
+    sa.select(runs.c.run_id, runs.c.epoch, runs.c.cancel_asked)
+    .where(_RUNNING, runs.c.worker == sa.bindparam("worker"))
+    .order_by(runs.c.number)
+)
 
 
 def claim(tx: Tx, run_id: str, segment: int, worker: str, ttl: float) -> Claim | None:
@@ -132,12 +140,12 @@ def _whole_claim(tx: Tx, run: LockedRun) -> Claim:
     )
 
 
-def requeue(run: LockedRun, why: str, *, tell: bool = True) -> None:
+def requeue(run: LockedRun, why: str) -> None:
     """Take a run from its worker: the next write under the old epoch is fenced. Saves the run."""
     worker = run["worker"]
     free_group(run)
     run.move(Move.requeue)
-    run.set(epoch=run["epoch"] + 1, segment=run["segment"] + 1, lost_by=worker if tell else None)
+    run.set(epoch=run["epoch"] + 1, segment=run["segment"] + 1)
     run.add(Kind.run_requeued, {"worker": worker, "why": why, "segment": run["segment"]})
     run.save()
 
@@ -151,25 +159,49 @@ def _requeue_if_lost(tx: Tx, run_id: str, dead: set[str]) -> bool:
     run = find_and_lock(tx, run_id)
     if run is None or run.status is not Status.running:
         return False
+    if (why := _lost(run, dead)) is not None:
+        requeue(run, why)
+    return why is not None
+
+
+def _lost(run: LockedRun, dead: Collection[str]) -> str | None:
+    """Why nobody can be at work on a running run, judged by the rows alone."""
     if run["worker"] in dead:
-        requeue(run, "its worker is dead")
-    elif run["lease_until"] is None or run["lease_until"] <= tx.now:
-        requeue(run, "its lease expired")
-    else:
-        return False
-    return True
+        return "its worker is dead"
+    if run["lease_until"] is None or run["lease_until"] <= run.tx.now:
+        return "its lease expired"
+    return None
 
 
 def give_back(tx: Tx, run_id: str, epoch: int) -> None:
     requeue(fenced(tx, run_id, epoch), "its worker could not go on")
 
 
-def requeue_held_by(tx: Tx, worker: str) -> None:
+def give_back_all(tx: Tx, worker: str) -> None:
     """A worker leaves in good order and gives back what it has."""
-    for run_id in tx.ids(_HELD_BY, worker=worker):
-        run = find_and_lock(tx, run_id)
+    for claimed in at_work(tx, worker):
+        run = find_and_lock(tx, claimed.run_id)
         if run is not None and run.status is Status.running and run["worker"] == worker:
-            requeue(run, "its worker stopped", tell=False)
+            requeue(run, "its worker stopped")
+
+
+def at_work(tx: Tx, worker: str) -> tuple[AtWork, ...]:
+    return tuple(AtWork.model_validate(dict(row._mapping)) for row in tx.all(_AT_WORK, worker=worker))
+
+
+def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:
+    run = lock(tx, run_id)
+    detail: dict[str, Json] = {"by": by, "note": reason}
+    if run.status is Status.running and (why := _lost(run, tx.ids(_DEAD_WORKERS))) is not None:
+        requeue(run, why)
+    if run.status in (Status.queued, Status.waiting):
+        run.add(Kind.cancel_asked, detail)
+        finish(run, Move.cancel, "cancelled", detail)
+    elif run.status is Status.running and not run["cancel_asked"]:
+        run.set(cancel_asked=True, detail=dumps(detail))
+        run.add(Kind.cancel_asked, detail)
+        run.save()
+    return run.record()
 
 
 def startable(tx: Tx, limit: int = 100) -> tuple[tuple[str, int], ...]:

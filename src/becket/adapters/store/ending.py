@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from becket.adapters.store.links import open_parents
-from becket.adapters.store.locked import LockedRun, fenced, find_and_lock, lock
+from becket.adapters.store.locked import LockedRun, fenced, find_and_lock
 from becket.adapters.store.rows import dumps, handoff_row, plain, run_of
 from becket.adapters.store.sealing import row_seal
 from becket.adapters.store.tables import approvals, handoffs, leases, runs
@@ -31,9 +31,6 @@ _QUEUED_OF_GROUP = (
     .where(runs.c.status == "queued", ~runs.c.held)
     .order_by(runs.c.number)
     .limit(100)
-)
-_CANCEL_ASKED = sa.select(runs.c.run_id).where(
-    runs.c.worker == sa.bindparam("worker"), runs.c.status == sa.literal_column("'running'"), runs.c.cancel_asked
 )
 _UNFOLLOWED = (
     sa.select(runs)
@@ -104,23 +101,6 @@ def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
     group = run["group_name"]
     queued = tx.ids(_QUEUED_OF_GROUP, group=group) if group is not None else []
     return (*queued, *(parent for parent in woken if parent not in queued))
-
-
-def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:
-    run = lock(tx, run_id)
-    detail: dict[str, Json] = {"by": by, "note": reason}
-    if run.status in (Status.queued, Status.waiting):
-        run.add(Kind.cancel_asked, detail)
-        finish(run, Move.cancel, "cancelled", detail)
-    elif run.status is Status.running and not run["cancel_asked"]:
-        run.set(cancel_asked=True, detail=dumps(detail))
-        run.add(Kind.cancel_asked, detail)
-        run.save()
-    return run.record()
-
-
-def cancel_asked(tx: Tx, worker: str) -> tuple[str, ...]:
-    return tuple(tx.ids(_CANCEL_ASKED, worker=worker))
 
 
 def unfollowed(tx: Tx, limit: int = 100) -> tuple[Run, ...]:

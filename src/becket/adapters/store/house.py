@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from becket.adapters.store.claiming import requeue_held_by
+from becket.adapters.store.claiming import give_back_all
 from becket.adapters.store.rows import dumps, loads, plain
 from becket.adapters.store.runs import start, start_mutexes
 from becket.adapters.store.tables import alerts, cursors, leases, runs, workers
 from becket.adapters.store.tx import Row, Tx
 from becket.contract.base import Json
 from becket.contract.errors import NotFound, WorkerDeclaredDead
-from becket.contract.run import NewRun, Started
+from becket.contract.run import NewRun, Started, Status
 from becket.contract.store import Alert, AlertState, Cursor, Heartbeat, WorkerInfo
-
-_RUNNING = runs.c.status == sa.literal_column("'running'")
 
 _DROP_WORKER = sa.delete(workers).where(workers.c.worker_id == sa.bindparam("this"))
 _ADD_WORKER = sa.insert(workers)
 _BURY_OTHERS = sa.update(workers).where(workers.c.worker_id != sa.bindparam("this")).values(dead=True)
 _BEAT = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this"), ~workers.c.dead)
-_OWN_RUNS = (
-    sa.select(runs.c.run_id)
-    .where(_RUNNING, runs.c.worker == sa.bindparam("worker"))
+_CLAIMED = (
+    sa.select(runs.c.run_id, runs.c.epoch, runs.c.status)
+    .where(runs.c.run_id.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(runs.c.number)
     .with_for_update()
 )
-_RENEW_RUNS = sa.update(runs).where(_RUNNING, runs.c.worker == sa.bindparam("this"))
-_RENEW_LEASES = sa.update(leases).where(leases.c.worker == sa.bindparam("this"))
-_LOST = sa.select(runs.c.run_id).where(runs.c.lost_by.is_not(None), runs.c.lost_by == sa.bindparam("worker"))
-_TOLD_LOST = sa.update(runs).where(runs.c.lost_by == sa.bindparam("this")).values(lost_by=None)
+_RENEW_RUN = sa.update(runs).where(runs.c.run_id == sa.bindparam("this_run"))
+_RENEW_LEASE = sa.update(leases).where(leases.c.run_id == sa.bindparam("this_run"))
 _WORKERS = sa.select(workers).order_by(workers.c.started_at, workers.c.worker_id)
 
 _CURSORS = sa.select(cursors)
@@ -55,23 +51,24 @@ def join(tx: Tx, worker: WorkerInfo, alone: bool) -> None:
         tx.run(_BURY_OTHERS, {"this": worker.worker_id})
 
 
-def beat(tx: Tx, worker: str, ttl: float) -> Heartbeat:
+def beat(tx: Tx, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:
     if not tx.run(_BEAT, {"this": worker, "beat_at": tx.now}):
         raise WorkerDeclaredDead(
             f"worker {worker} was declared dead and its runs were given to others; this process must stop"
         )
+    if not at_work:
+        return Heartbeat()
     # Locked in one order first: an UPDATE of many rows takes them in any.
-    if tx.ids(_OWN_RUNS, worker=worker):
-        tx.run(_RENEW_RUNS, {"this": worker, "lease_until": tx.now + ttl})
-        tx.run(_RENEW_LEASES, {"this": worker, "until": tx.now + ttl})
-    lost = tuple(tx.ids(_LOST, worker=worker))
-    if lost:
-        tx.run(_TOLD_LOST, {"this": worker})
-    return Heartbeat(lost=lost)
+    found = {row.run_id: row for row in tx.all(_CLAIMED, wanted=list(at_work))}
+    ours = [run_id for run_id, row in found.items() if row.epoch == at_work[run_id]]
+    kept = [run_id for run_id in ours if found[run_id].status == Status.running]
+    tx.run(_RENEW_RUN, [{"this_run": run_id, "lease_until": tx.now + ttl} for run_id in kept])
+    tx.run(_RENEW_LEASE, [{"this_run": run_id, "until": tx.now + ttl} for run_id in kept])
+    return Heartbeat(lost=tuple(sorted(at_work.keys() - set(ours))))
 
 
 def leave(tx: Tx, worker: str) -> None:
-    requeue_held_by(tx, worker)
+    give_back_all(tx, worker)
     tx.run(_DROP_WORKER, {"this": worker})
 
 

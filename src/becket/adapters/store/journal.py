@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from becket.adapters.store import (
     calls,
@@ -34,6 +34,7 @@ from becket.contract.store import (
     Alert,
     AlertState,
     ArtifactRef,
+    AtWork,
     Carried,
     Claim,
     Control,
@@ -94,10 +95,10 @@ class Journal:
         await self._db.write(claiming.give_back, run_id, epoch)
 
     async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
-        return await self._db.write(ending.ask_cancel, run_id, by, reason)
+        return await self._db.write(claiming.ask_cancel, run_id, by, reason)
 
-    async def cancel_asked(self, worker: str) -> tuple[str, ...]:
-        return await self._db.read(ending.cancel_asked, worker)
+    async def at_work(self, worker: str) -> tuple[AtWork, ...]:
+        return await self._db.read(claiming.at_work, worker)
 
     async def hold(self, run_id: str, by: str, on: bool) -> Run:
         return await self._db.write(runs.hold, run_id, by, on)
@@ -241,8 +242,8 @@ class Journal:
     async def join(self, worker: WorkerInfo, alone: bool) -> None:
         await self._db.write(house.join, worker, alone)
 
-    async def beat(self, worker: str, ttl: float) -> Heartbeat:
-        return await self._db.write(house.beat, worker, ttl)
+    async def beat(self, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:
+        return await self._db.write(house.beat, worker, ttl, at_work)
 
     async def leave(self, worker: str) -> None:
         await self._db.write(house.leave, worker)

@@ -132,7 +132,6 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         "wall_used": 0.0,
         "worker": None,
         "lease_until": None,
-        "lost_by": None,
         "started_by": plain(new.by),
         "created_at": tx.now,
         "updated_at": tx.now,

@@ -12,7 +12,7 @@ from becket.adapters.store.tables import VERSION, metadata, tell_postgres
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import StoreUnavailable
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every revision under `migrations`, oldest first."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -93,7 +93,10 @@ class SqliteDatabase:
 
     async def version_changed(self) -> bool:
         with self._lock:
-            seen, self._version = self._version, self._data_version()
+            try:
+                seen, self._version = self._version, self._data_version()
+            except sqlite3.OperationalError as error:
+                raise self._unavailable(error) from error
         return seen != self._version
 
     def _data_version(self) -> int:

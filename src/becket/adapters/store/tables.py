@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-VERSION = "0003"
+VERSION = "0004"
 """The newest revision under `migrations`; `create_all` of this module builds exactly that."""
 
 
@@ -90,7 +90,6 @@ runs = sa.Table(
     _time("wall_used"),
     _maybe_text("worker"),
     _maybe_time("lease_until"),
-    _maybe_text("lost_by"),
     _text("started_by"),
     _time("created_at"),
     _time("updated_at"),
@@ -111,7 +110,6 @@ _where("ix_runs_queued", runs, "number", where="status = 'queued'")
 _where("ix_runs_group", runs, "group_name", "number", where="ended_at IS NULL")
 _where("ix_runs_deadline", runs, "deadline_at", where="status = 'waiting'")
 _where("ix_runs_running", runs, "number", where="status = 'running'")
-_where("ix_runs_lost", runs, "lost_by", where="lost_by IS NOT NULL")
 _where("ix_runs_ended", runs, "ended_at", where="ended_at IS NOT NULL")
 _where("ix_runs_follow", runs, "follow_since", where="follow_since IS NOT NULL")
 
@@ -290,7 +288,6 @@ leases = sa.Table(
     _text("worker"),
     _time("until"),
     sa.Index("ix_leases_run", "run_id"),
-    sa.Index("ix_leases_worker", "worker"),
 )
 
 wakeups = sa.Table(

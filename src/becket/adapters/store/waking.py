@@ -20,6 +20,7 @@ from becket.contract.store import SignalEnd
 
 # Literal words, as in the partial indexes.
 WAITING = runs.c.status == sa.literal_column("'waiting'")
+_AT_WORK = runs.c.status == sa.literal_column("'running'")
 _UNDECIDED = approvals.c.state.in_([sa.literal_column("'asked'"), sa.literal_column("'approved'")])
 _OPEN_HANDOFF = handoffs.c.state == sa.literal_column("'open'")
 _RUN_IS_OPEN = sa.exists().where(runs.c.run_id == effects.c.run_id, runs.c.ended_at.is_(None))
@@ -64,6 +65,7 @@ _EXPIRE_HANDOFF = sa.update(handoffs).where(handoffs.c.handoff_id == sa.bindpara
 _NEXT_DUE = sa.select(
     sa.select(sa.func.min(wakeups.c.due)).scalar_subquery(),
     sa.select(sa.func.min(runs.c.deadline_at)).where(WAITING).scalar_subquery(),
+    sa.select(sa.func.min(runs.c.lease_until)).where(_AT_WORK).scalar_subquery(),
     sa.select(sa.func.min(cursors.c.due_at)).where(cursors.c.due_at.is_not(None)).scalar_subquery(),
     sa.select(sa.func.min(effects.c.next_at)).where(RETRYING).scalar_subquery(),
     sa.select(sa.func.min(effects.c.settle_at)).where(LEFT_BEHIND).scalar_subquery(),

@@ -105,7 +105,7 @@ class Play:
         return str(end)
 
     async def _beat(self) -> None:
-        await self.house.store.beat(WORKER, TTL)
+        await self.house.store.beat(WORKER, TTL, self.house.engine.at_work)
 
     def _plan_commit(self) -> None:
         if self._left > 0:
