@@ -34,7 +34,7 @@ RULES: dict[str, dict[str, str]] = {
         "unknown-loop": "An `after` trigger or a `run.start` names a loop that does not exist.",
         "unfilled-input": "A commit or schedule starts the loop, and cannot fill a required input.",
         "bad-default": "The default does not fit the type or the choices of its input.",
-        "self-feeding": "A run of the loop can start the next one without end. Add `unless` or `max_chain`.",
+        "self-feeding": "Runs can start one another without end: by `run.start`, events, ended runs or commits. Add `max_chain`, or `unless` to a trigger.",
     },
     "Steps": {
         "unknown-action": "There is no such action.",

@@ -121,12 +121,12 @@ def test_a_second_parent_that_finds_the_child_at_work_wakes_with_the_first(
 def test_a_run_that_asks_for_itself_is_told_so_and_does_not_wait_for_ever(world: World) -> None:
     """Directly, and by way of another: `outer` starts `inner`, and `inner` asks for the run of `outer`."""
     world.loop(
-        parent("itself", '{id: child, uses: run.start, with: {loop: itself, subject: "{subject}"}}').replace(
-            "max_iterations: 2", 'max_iterations: 2\nsubject: "the one"'
-        )
+        parent(
+            "itself", '{id: child, uses: run.start, with: {loop: itself, subject: "{subject}", max_chain: 3}}'
+        ).replace("max_iterations: 2", 'max_iterations: 2\nsubject: "the one"')
     )
     world.loop(parent("outer", '{id: child, uses: run.start, with: {loop: inner, subject: "in"}}'))
-    world.loop(parent("inner", '{id: child, uses: run.start, with: {loop: outer, subject: "out"}}'))
+    world.loop(parent("inner", '{id: child, uses: run.start, with: {loop: outer, subject: "out", max_chain: 3}}'))
 
     async def story() -> None:
         for loop_id, subject in (("itself", "the one"), ("outer", "out")):

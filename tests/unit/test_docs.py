@@ -17,7 +17,7 @@ import typer
 from becket.cli.front import typer_of
 from becket.cli.verbs import BY_NAME
 from becket.contract.action import Registry
-from becket.contract.spec import LoopSpec
+from becket.contract.loop import Loop
 from becket.spec.lint import lint_text
 from becket.spec.load import load_config, load_spec
 from becket.testing.world import World
@@ -97,10 +97,14 @@ def test_every_lint_rule_is_explained() -> None:
     assert len(explained) == len(set(explained))
 
 
+def _loop(block: Block) -> Loop:
+    return Loop(spec=load_spec(block.text, str(block)), text=block.text, digest=str(block), source=str(block))
+
+
 @pytest.mark.parametrize("block", LOOPS, ids=str)
 def test_every_loop_in_the_docs_lints_clean(block: Block, registry: Registry) -> None:
-    others = [load_spec(other.text, str(other)) for other in LOOPS if other.page == block.page and other != block]
-    unique: dict[str, LoopSpec] = {spec.loop_id: spec for spec in others}
+    others = [_loop(other) for other in LOOPS if other.page == block.page and other != block]
+    unique = {loop.spec.loop_id: loop for loop in others}
     spec, findings = lint_text(block.text, str(block), registry, tuple(unique.values()))
     assert findings == []
     assert spec is not None

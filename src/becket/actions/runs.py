@@ -9,6 +9,7 @@ from pydantic import Field
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.errors import ActionFailed
 from becket.contract.run import ENDED, Run, Status
 from becket.contract.spec import LoopId
 
@@ -19,13 +20,17 @@ NAMED = 1000
 
 
 class StartParams(Record):
-    """`each` starts one child per item (a list, or words in a text); `%` stands for it in subject and inputs."""
+    """`each` starts one child per item (a list, or words in a text); `%` stands for it in subject and inputs.
+
+    `max_chain` is needed where the child may come to start this loop again.
+    """
 
     loop: LoopId
     subject: str | None = None
     inputs: dict[str, Json] = Field(default_factory=dict)
     each: list[Json] | str | None = None
     again: bool = False
+    max_chain: int | None = Field(default=None, ge=1, le=100)
 
 
 class PostEventParams(Record):
@@ -36,10 +41,14 @@ class PostEventParams(Record):
 class EventPost(Protocol):
     """The way into the event triggers."""
 
-    async def post(self, name: str, data: dict[str, Json], event_id: str, chain: int = 0) -> object: ...
+    async def post(
+        self, name: str, data: dict[str, Json], event_id: str, chain: int = 0, cause: str | None = None
+    ) -> object: ...
 
 
 async def start(context: ActionContext, params: StartParams) -> Result:
+    if params.max_chain is not None and context.run.chain >= params.max_chain:
+        raise ActionFailed(_too_long(context.run, params), kind="chain_too_long")
     items = params.each.split() if isinstance(params.each, str) else params.each
     if items is None:
         runs = [await context.start_run(params.loop, params.subject, params.inputs, params.again)]
@@ -48,6 +57,13 @@ async def start(context: ActionContext, params: StartParams) -> Result:
     if not runs:
         return Result(outputs={"runs": []}, nothing_to_do="there was no item to start a run for")
     return Result(outputs={"runs": [run.run_id for run in runs]})
+
+
+def _too_long(run: Run, params: StartParams) -> str:
+    return (
+        f"{params.loop} was not started: it would be number {run.chain + 1} of a chain of starts, and max_chain is "
+        f"{params.max_chain}"
+    )
 
 
 async def _one(context: ActionContext, params: StartParams, item: Json) -> Run:
@@ -76,7 +92,7 @@ async def post_event(context: ActionContext, params: PostEventParams) -> Result:
     event_id = f"{run.run_id}:{run.iteration}:{context.phase}:{context.step_id}"
     if run.dry_run:
         return Result(nothing_to_do=f"dry run: would have posted {params.name}")
-    await context.port(EventPost).post(params.name, params.data, event_id, run.chain + 1)
+    await context.port(EventPost).post(params.name, params.data, event_id, run.chain + 1, run.run_id)
     return Result(outputs={"event": event_id})
 
 

@@ -197,7 +197,9 @@ class App:
 
     @cached_property
     def intake(self) -> Intake:
-        return Intake(self.store, self.loops, self.git, self.config.branch, self._kicked)
+        return Intake(
+            self.store, self.loops, self.git, self.config.branch, self._kicked, limits=lambda: self.config.starts
+        )
 
     @cached_property
     def triggers(self) -> Triggers:

@@ -10,6 +10,7 @@ from becket.contract.base import Duration, Json, KeyProblem, Record, Size
 from becket.contract.guard import ChangeClass
 from becket.contract.naming import endpoint_problem, is_below, is_host, is_model, is_variable
 from becket.contract.process import Network, SandboxKind
+from becket.contract.run import StartLimits
 from becket.contract.spec import Autonomy, Name, Text
 
 ReportFormat = Annotated[
@@ -275,6 +276,7 @@ class Config(Record):
     handoff_to: Name | None = None
     alarms: tuple[AlarmTarget, ...] = ()
     retention: Retention = Retention()
+    starts: StartLimits = StartLimits()
     effect_caps: dict[str, EffectCap] = Field(default_factory=dict)
     database: str | None = None  # a Postgres URL; without it, SQLite in the state folder
     chat: dict[str, Json] | None = None

@@ -58,6 +58,20 @@ class StoreUnavailable(BecketError):
     exit_code = 2
 
 
+class StartRefused(BecketError):
+    """A machine may not start this run. `too_deep`: its chain of causes is too long, now and later. Otherwise its loop
+    is started too often, and the same start may be tried again in a minute.
+    """
+
+    def __init__(self, message: str, *, too_deep: bool) -> None:
+        super().__init__(message)
+        self.too_deep = too_deep
+
+    @property
+    def kind(self) -> str:
+        return "chain_too_long" if self.too_deep else "started_too_often"
+
+
 class EffectRefused(BecketError):
     """The door did not let an effect out: autonomy, a missing approval, a cap, or a secret in the payload."""
 

@@ -79,6 +79,17 @@ class Subject(Record):
     fields: dict[str, Json] = Field(default_factory=dict)
 
 
+class StartLimits(Record):
+    """What holds for every start that no person and no schedule asked for, whatever the loops say.
+
+    `depth`: so many runs may lead to one another. `per_minute`: so often is one loop started; the children of one run
+    count as one start.
+    """
+
+    depth: int = Field(default=10, ge=1, le=100)
+    per_minute: int = Field(default=120, ge=1, le=10_000)
+
+
 class NewRun(Record):
     """A request to start a run, after intake resolved the spec and the templates.
 
@@ -101,7 +112,8 @@ class NewRun(Record):
     autonomy: Autonomy | None = None  # a person may ask for less
     parent: str | None = None
     retry_of: str | None = None
-    chain: int = 0
+    chain: int = 0  # starts that led to this one since a person or a schedule began
+    limits: StartLimits | None = None  # of a start by a machine
     deadline: float  # seconds from the start
     by: str = "becket"
 

@@ -175,6 +175,9 @@ class RunStore(Protocol):
         With on_busy `drop` and a queued, running or waiting run in the group: nothing is started. With
         `newest_waits`: other queued runs of the group that nobody claimed yet are cancelled as `superseded` in the
         same transaction.
+
+        With `limits`: a run whose chain is longer than `depth`, or whose loop was started `per_minute` times within the
+        last minute, is refused with StartRefused, and nothing at all is written. What answers is never refused.
         """
         ...
 

@@ -33,6 +33,7 @@ class Posted(Record):
     event_id: str
     data: dict[str, Json] = Field(default_factory=dict)
     chain: int = 0
+    cause: str | None = None  # the run that posted it
 
     @property
     def key(self) -> str:
@@ -53,6 +54,7 @@ class Posted(Record):
                     fields=fields,
                     origin_key=f"event:{loop_id}:{self.event_id}",
                     chain=self.chain,
+                    cause=self.cause,
                 )
                 yield Start(ask=ask, unless=trigger.unless, max_chain=trigger.max_chain)
 
@@ -85,6 +87,7 @@ class Ended(Record):
                     },
                     origin_key=f"after:{loop_id}:{self.run_id}",
                     chain=self.chain + 1,
+                    cause=self.run_id,
                 )  # fmt: skip
                 yield Start(ask=ask, max_chain=trigger.max_chain)
 
@@ -92,8 +95,8 @@ class Ended(Record):
 Cause = Posted | Ended
 
 
-def posted(name: str, data: Mapping[str, Json], event_id: str, chain: int) -> Posted:
-    return Posted(name=name, event_id=event_id, data=dict(_flattened(data)), chain=chain)
+def posted(name: str, data: Mapping[str, Json], event_id: str, chain: int, cause: str | None) -> Posted:
+    return Posted(name=name, event_id=event_id, data=dict(_flattened(data)), chain=chain, cause=cause)
 
 
 def ended(run: Run) -> Ended:

@@ -16,7 +16,7 @@ from becket.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.contract.condition import Conditions
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectAdapter, EffectCall, EffectState, Origin
-from becket.contract.errors import ActionFailed
+from becket.contract.errors import ActionFailed, StartRefused
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import UNHELD, Loops, Places, Policy
@@ -31,6 +31,7 @@ from becket.engine.children import Children
 from becket.engine.door import Door
 from becket.engine.excerpts import beginning_and_end, head, size_of, tail
 from becket.engine.intake import Ask, Intake
+from becket.engine.trouble import Trouble
 
 Port = TypeVar("Port")
 
@@ -292,21 +293,24 @@ class StepContext:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.
         turn = self.run.iteration if again else 0
         key = f"child:{self.run.run_id}:{turn}:{self.phase}:{self.step_id}:{loop}:{subject or ''}"
-        started = await self.house.intake.start(
-            Ask(
-                loop_id=loop,
-                trigger="run.start",
-                subject=subject,
-                inputs=dict(inputs),
-                origin_key=key,
-                unique_subject=not again,
-                dry_run=self.run.dry_run,
-                autonomy=self.run.autonomy,
-                parent=self.run.run_id,
-                chain=self.run.chain + 1,
-                by=f"run {self.run.run_id}",
-            )
+        ask = Ask(
+            loop_id=loop,
+            trigger="run.start",
+            subject=subject,
+            inputs=dict(inputs),
+            origin_key=key,
+            unique_subject=not again,
+            dry_run=self.run.dry_run,
+            autonomy=self.run.autonomy,
+            parent=self.run.run_id,
+            chain=self.run.chain + 1,
+            by=f"run {self.run.run_id}",
         )
+        try:
+            started = await self.house.intake.start(ask)
+        except StartRefused as refused:
+            await Trouble(self.house.store).refused(loop, "run.start", refused, self.run.run_id)
+            raise ActionFailed(str(refused), kind=refused.kind) from None
         if started.run is None:
             raise ActionFailed(f"{loop} was not started: {started.dropped}", kind="child_dropped")
         return started.run

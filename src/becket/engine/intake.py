@@ -11,13 +11,17 @@ from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
 from becket.contract.git import Git
 from becket.contract.loop import Loop, Loops
-from becket.contract.run import NewRun, Run, Started, Subject
+from becket.contract.run import NewRun, Run, Started, StartLimits, Subject
 from becket.contract.spec import Autonomy, InputSpec, InputType
 from becket.contract.store import Store
 from becket.contract.template import fields as template_fields
 from becket.contract.template import fill, read_back
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+BEGINNINGS = frozenset({"manual", "schedule"})
+"""Starts that begin a chain anew: a person and the clock are never held back."""
 
 
 class Ask(Record):
@@ -35,18 +39,28 @@ class Ask(Record):
     parent: str | None = None
     retry_of: str | None = None
     chain: int = 0
+    cause: str | None = None  # the run that led to it
     by: str = "becket"
 
 
 class Intake:
     """The only way a run begins."""
 
-    def __init__(self, store: Store, loops: Loops, git: Git, branch: str, kick: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        loops: Loops,
+        git: Git,
+        branch: str,
+        kick: Callable[[], None],
+        limits: Callable[[], StartLimits] = StartLimits,
+    ) -> None:
         self._store = store
         self._loops = loops
         self._git = git
         self._branch = branch
         self._kick = kick
+        self._limits = limits
 
     async def start(self, ask: Ask) -> Started:
         started = await self._store.start_run(await self.prepare(ask))
@@ -86,6 +100,7 @@ class Intake:
             parent=ask.parent,
             retry_of=ask.retry_of,
             chain=ask.chain,
+            limits=None if ask.trigger in BEGINNINGS else self._limits(),
             deadline=loop.spec.deadline,
             by=ask.by,
         )

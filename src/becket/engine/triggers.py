@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from becket.contract.base import Json, Record, digest_of
+from becket.contract.base import Json
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectState
-from becket.contract.errors import BecketError, NotFound
+from becket.contract.errors import BecketError, NotFound, StartRefused, StoreUnavailable
+from becket.contract.events import Kind, NewEvent
 from becket.contract.git import Git, RefMoved
 from becket.contract.loop import Loop, Loops
 from becket.contract.run import NewRun, Run, Started, Status
@@ -17,31 +19,23 @@ from becket.contract.spec import CommitTrigger
 from becket.contract.store import Cursor, RunFilter, Store
 from becket.engine.causes import Cause, Start, ended, posted, triggers_of
 from becket.engine.debounce import Debounce, Key, Sleep
+from becket.engine.held import Held, HeldStart
 from becket.engine.intake import Ask, Intake
-from becket.engine.trouble import Trouble, in_words, retry_after
+from becket.engine.trouble import REFUSED, Trouble, in_words
 from becket.engine.unread import Unread
 
 COMMIT = "commit:"
-HELD = "held:"
 ABSENT = ""
 """The cursor of a branch that was looked for and is not there: its first commit is a move, not a first sight."""
 
-KEEP_HELD = 7 * 86_400.0
 SWEEP_EVERY = 30.0
+QUIET = 600.0
+"""Seconds without another refused start after which the alert about them is over."""
 
 before_mark = CrashPoint("follow.before_mark", "what follows a run is started, the run still counts as unfollowed")
 after_mark = CrashPoint("follow.after_mark", "the run is marked as followed, nobody was told of what was started")
 
 _STAYED_IN = (EffectState.failed, EffectState.refused, EffectState.dry_run)
-
-
-class HeldStart(Record):
-    """A start that failed, kept in a cursor until it works."""
-
-    start: Start
-    since: float
-    next_at: float
-    failures: int = 1
 
 
 class Triggers:
@@ -75,6 +69,7 @@ class Triggers:
         self._swept_at: float | None = None
         self._trouble = Trouble(store)
         self._unread = Unread(store, loops, self._trouble)
+        self._held = Held(store, self._trouble)
         self._debounce = Debounce(self._handle_move, clock, sleep)
 
     def branches(self) -> tuple[str, ...]:
@@ -91,10 +86,12 @@ class Triggers:
             elif await self._is_news(key, moved.old, moved.new):
                 await self._debounce.push(key, moved.new, trigger.debounce, trigger.edge)
 
-    async def post(self, name: str, data: dict[str, Json], event_id: str, chain: int = 0) -> tuple[Started, ...]:
+    async def post(
+        self, name: str, data: dict[str, Json], event_id: str, chain: int = 0, cause: str | None = None
+    ) -> tuple[Started, ...]:
         """An event happened. Posting the same event_id again starts only what is still missing."""
         loops, broken = self._unread.look()
-        return await self._happened(posted(name, data, event_id, chain), loops, broken)
+        return await self._happened(posted(name, data, event_id, chain, cause), loops, broken)
 
     async def follow(self) -> tuple[Started, ...]:
         """Start what follows the runs that ended. Dry runs are followed by nothing."""
@@ -114,6 +111,7 @@ class Triggers:
         if self._swept_at is None or self._clock() - self._swept_at >= SWEEP_EVERY:
             self._swept_at = self._clock()
             await self.sweep()
+            await self._trouble.lapse(REFUSED, QUIET)
         return (*await self._retry_unread(), *await self._retry_held())
 
     async def sweep(self) -> None:
@@ -136,15 +134,13 @@ class Triggers:
         """Stop the timers. What they had collected is found again by the next `sweep`."""
         await self._debounce.close()
 
-    async def chain_of(self, sha: str) -> int:
-        """How many runs led to this commit: one more than the run that moved a branch to it, 0 for a person's."""
+    async def _mover(self, sha: str) -> Run | None:
+        """The run that moved a branch to this commit, or None for a person's."""
         mover = await self._moving(sha)
         if mover is None and (run_id := await self._store.recorded_by("moved", sha)) is not None:
-            try:
+            with contextlib.suppress(NotFound):
                 mover = await self._store.get_run(run_id)
-            except NotFound:
-                return 0
-        return 0 if mover is None else mover.chain + 1
+        return mover
 
     async def _moving(self, sha: str) -> Run | None:
         """A run at work whose intent was to move a branch to this commit: its record comes after the move is seen."""
@@ -181,27 +177,33 @@ class Triggers:
         cursor = await self._cursor(key)
         if trigger is None or cursor is None or cursor.value == sha:
             return
+        mover = await self._mover(sha)
+        ask = Ask(
+            loop_id=loop_id,
+            trigger="commit",
+            fields={"branch": branch, "sha": sha, "old": cursor.value},
+            origin_key=f"{COMMIT}{loop_id}:{branch}:{sha}",
+            chain=0 if mover is None else mover.chain + 1,
+            cause=None if mover is None else mover.run_id,
+        )
         try:
-            run = await self._admitted(
-                Start(
-                    ask=Ask(
-                        loop_id=loop_id,
-                        trigger="commit",
-                        fields={"branch": branch, "sha": sha, "old": cursor.value},
-                        origin_key=f"{COMMIT}{loop_id}:{branch}:{sha}",
-                        chain=await self.chain_of(sha),
-                    ),
-                    unless=trigger.unless,
-                    max_chain=trigger.max_chain,
-                )
-            )
+            run = await self._admitted(Start(ask=ask, unless=trigger.unless, max_chain=trigger.max_chain))
         except Exception as error:  # the cursor stays where it is, so that `sweep` tries again
             await self._trouble.not_started(loop_id, "commit", error, {"branch": branch, "sha": sha})
             return
-        runs = () if run is None else (run,)
-        for started in await self._store.fire(cursor, Cursor(name=cursor.name, value=sha), runs) or ():
+        for started in await self._move_cursor(cursor, sha, run, ask):
             self._on_started(started)
             await self._trouble.started(loop_id, "commit")
+
+    async def _move_cursor(self, cursor: Cursor, sha: str, run: NewRun | None, ask: Ask) -> Sequence[Started]:
+        moved = Cursor(name=cursor.name, value=sha)
+        try:
+            return await self._store.fire(cursor, moved, () if run is None else (run,)) or ()
+        except StartRefused as refused:
+            await self._tell_refused(ask, refused)
+            if refused.too_deep:  # otherwise the cursor stays, and `sweep` comes back for the newest commit
+                await self._store.fire(cursor, moved, ())
+            return ()
 
     async def _admitted(self, start: Start) -> NewRun | None:
         """The run to start, or None if the trigger's own words forbid it."""
@@ -240,11 +242,15 @@ class Triggers:
         try:
             run = await self._admitted(start)
         except Exception as error:  # one loop that cannot start must not keep the others from it
-            await self._hold(start, error)
+            await self._held.hold(start, error)
             return ()
         if run is None:
             return ()
-        return (await self._started(run, start.ask),)
+        try:
+            return (await self._started(run, start.ask),)
+        except StartRefused as refused:
+            await self._refused(start, refused)
+            return ()
 
     async def _started(self, run: NewRun, ask: Ask) -> Started:
         started = await self._store.start_run(run)
@@ -252,52 +258,42 @@ class Triggers:
         await self._trouble.started(ask.loop_id, ask.trigger)
         return started
 
-    async def _hold(self, start: Start, error: Exception) -> None:
-        ask, now = start.ask, await self._store.now()
-        held = HeldStart(start=start, since=now, next_at=now + retry_after(1))
-        name = f"{HELD}{digest_of(ask.origin_key)[:32]}"
-        await self._store.fire(None, Cursor(name=name, value=held.model_dump_json()), ())
-        await self._trouble.not_started(ask.loop_id, ask.trigger, error, {"of": ask.origin_key})
+    async def _refused(self, start: Start, refused: StartRefused) -> None:
+        """Too often: it is held and comes later. Too deep: it never comes, and the run that led to it says so."""
+        await self._tell_refused(start.ask, refused)
+        if not refused.too_deep:
+            await self._held.hold(start, refused)
+
+    async def _tell_refused(self, ask: Ask, refused: StartRefused) -> None:
+        await self._trouble.refused(ask.loop_id, ask.trigger, refused, ask.cause)
+        if refused.too_deep and ask.cause is not None:
+            with contextlib.suppress(NotFound):
+                note = NewEvent(kind=Kind.note, data={"text": str(refused)})
+                await self._store.append(ask.cause, None, (note,))
 
     async def _retry_held(self) -> tuple[Started, ...]:
-        now = await self._store.now()
         started: list[Started] = []
-        for cursor in await self._store.cursors(HELD):
-            held = HeldStart.model_validate_json(cursor.value)
-            if held.next_at <= now or held.since > now:  # a clock that went back must not delay it by the jump
-                started += await self._retry(cursor, held, now)
+        too_often: set[str] = set()
+        for held in await self._held.due():
+            if held.start.ask.loop_id not in too_often:
+                started += await self._retry(held, too_often)
         return tuple(started)
 
-    async def _retry(self, cursor: Cursor, held: HeldStart, now: float) -> tuple[Started, ...]:
-        ask = held.start.ask
+    async def _retry(self, held: HeldStart, too_often: set[str]) -> tuple[Started, ...]:
+        ask, started = held.start.ask, tuple[Started, ...]()
         try:
             run = await self._admitted(held.start)
+            started = () if run is None else (await self._started(run, ask),)
+        except StartRefused as refused:
+            await self._tell_refused(ask, refused)
+            if not refused.too_deep:
+                too_often.add(ask.loop_id)
+                await self._held.hold_on(held, refused)
+                return ()
+        except StoreUnavailable:
+            raise
         except Exception as error:
-            if now - held.since > KEEP_HELD:
-                await self._give_up(cursor, held, error)
-            else:
-                await self._trouble.not_started(ask.loop_id, ask.trigger, error, {"of": ask.origin_key})
-                await self._hold_on(cursor, held, now)
+            await self._held.hold_on(held, error)
             return ()
-        started = () if run is None else (await self._started(run, ask),)
-        await self._store.drop_cursors([cursor.name])
+        await self._held.drop(held)
         return started
-
-    async def _hold_on(self, cursor: Cursor, held: HeldStart, now: float) -> None:
-        failures = held.failures + 1
-        again = HeldStart(
-            start=held.start, since=min(held.since, now), next_at=now + retry_after(failures), failures=failures
-        )
-        await self._store.fire(cursor, Cursor(name=cursor.name, value=again.model_dump_json()), ())
-
-    async def _give_up(self, cursor: Cursor, held: HeldStart, error: Exception) -> None:
-        """Said before it is dropped: nothing disappears without a word (L44)."""
-        ask = held.start.ask
-        key = f"given_up:{ask.loop_id}"
-        text = (
-            f"{ask.loop_id} could not be started for {KEEP_HELD / 86_400:g} days ({ask.origin_key}) and is no longer "
-            f"tried: {in_words(error)}\nStart it with `becket run {ask.loop_id}` if it is still needed."
-        )
-        await self._trouble.over(key)  # an earlier one that was told must not keep this one quiet
-        await self._trouble.report(key, text, {"loop": ask.loop_id, "of": ask.origin_key, "fields": ask.fields})
-        await self._store.drop_cursors([cursor.name])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from becket.contract.base import Json
-from becket.contract.errors import BecketError
+from becket.contract.errors import BecketError, StartRefused
 from becket.contract.store import AlertState, HouseStore
+
+REFUSED = ("chain:", "pace:", "flood:")
+"""Keys of alerts about starts that were not let in; they end by nothing more of the kind."""
 
 FIRST_RETRY = 10.0
 LAST_RETRY = 300.0
@@ -39,6 +42,11 @@ class Trouble:
         )
         await self.report(f"start:{loop_id}:{source}", text, {"loop": loop_id, "trigger": source, **data})
 
+    async def refused(self, loop_id: str, source: str, refused: StartRefused, cause: str | None) -> None:
+        """A start that was not let in: too deep a chain, or too often. Each one counts in its alert."""
+        kind = "chain" if refused.too_deep else "pace"
+        await self.report(f"{kind}:{loop_id}", str(refused), {"loop": loop_id, "trigger": source, "cause": cause})
+
     async def started(self, loop_id: str, source: str) -> None:
         await self.over(f"start:{loop_id}:{source}")
 
@@ -48,6 +56,13 @@ class Trouble:
         if key in known and any(alert.key == key for alert in await self._store.alerts((AlertState.told,))):
             await self._store.close_alert(key)
             known.discard(key)
+
+    async def lapse(self, prefixes: tuple[str, ...], quiet: float) -> None:
+        """Close alerts that were told and had nothing to add for so long."""
+        before = await self._store.now() - quiet
+        for alert in await self._store.alerts((AlertState.told,)):
+            if alert.key.startswith(prefixes) and alert.last_at < before:
+                await self._store.close_alert(alert.key)
 
     async def _known(self) -> set[str]:
         if self._raised is None:

@@ -91,8 +91,7 @@ class LoopBook:
         others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
         key = (loop.digest, loop.source, *sorted(other.digest for other in others))
         if key not in self._proofs:
-            specs = tuple(other.spec for other in others)
-            self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, specs)[1])
+            self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, others)[1])
         return self._proofs[key]
 
     def _files(self) -> dict[Path, Found]:

@@ -15,6 +15,7 @@ from becket.contract.condition import (
     split_ref,
 )
 from becket.contract.errors import Finding
+from becket.contract.loop import Loop
 from becket.contract.spec import PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
 from becket.spec.document import Document, Path, Spot
 
@@ -91,7 +92,7 @@ class Case:
     document: Document
     spec: LoopSpec
     registry: Registry
-    others: Sequence[LoopSpec] | None
+    others: Sequence[Loop] | None
     actions: tuple[ActionStep, ...]
     verifiers: tuple[VerifierStep, ...]
     findings: tuple[Finding, ...] = ()

@@ -132,6 +132,7 @@ _CONFIG = {
         "people": "Who may decide what.",
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
+        "starts": "What holds for every start that no person and no schedule asked for.",
         "retention": "How long ended runs are kept.",
         "effect_caps": "How many effects of one name may leave within a time.",
         "database": "A Postgres URL; without it, SQLite in the state folder.",
@@ -259,6 +260,10 @@ _CONFIG = {
     "Retention": {
         "artifacts": "How long logs and other artifacts are kept.",
         "runs": "How long runs and their events are kept.",
+    },
+    "StartLimits": {
+        "depth": "So many runs may lead to one another without a person or a schedule in between.",
+        "per_minute": "So often may triggers and other runs start one loop; the children of one run count as one.",
     },
     "EffectCap": {
         "count": "At most so many.",

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from becket.contract.action import Registry
 from becket.contract.errors import Finding, InvalidDocument
+from becket.contract.loop import Loop
 from becket.contract.spec import LoopSpec
 from becket.spec.case import Case
 from becket.spec.document import Document, read
 from becket.spec.load import fit
 from becket.spec.problems import in_order
 from becket.spec.resolve import resolve
-from becket.spec.rules import conditions, steps, templates, triggers
+from becket.spec.rules import chains, conditions, steps, templates, triggers
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -20,7 +21,7 @@ RULES: tuple[Rule, ...] = (
     triggers.clocks,
     triggers.loops,
     triggers.inputs,
-    triggers.feeding,
+    chains.endless,
     templates.subjects,
     templates.steps,
     templates.quotes,
@@ -39,16 +40,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def lint(
-    document: Document, spec: LoopSpec, registry: Registry, others: Sequence[LoopSpec] | None = None
-) -> list[Finding]:
+def lint(document: Document, spec: LoopSpec, registry: Registry, others: Sequence[Loop] | None = None) -> list[Finding]:
     """What is wrong with a spec that loads, in the order of the file. `others` None: the other loops are not known."""
     case = resolve(document, spec, registry, others)
     return in_order([*case.findings, *(finding for rule in RULES for finding in rule(case))])
 
 
 def lint_text(
-    text: str | bytes, file: str, registry: Registry, others: Sequence[LoopSpec] | None = None
+    text: str | bytes, file: str, registry: Registry, others: Sequence[Loop] | None = None
 ) -> tuple[LoopSpec | None, list[Finding]]:
     """The spec, or None if it does not even load, and everything that is wrong with it."""
     try:

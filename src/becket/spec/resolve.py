@@ -12,6 +12,7 @@ from becket.contract.action import ActionDef, Registry
 from becket.contract.base import Json, Record
 from becket.contract.condition import ConditionGroup, split_ref
 from becket.contract.errors import Finding
+from becket.contract.loop import Loop
 from becket.contract.spec import ActionSpec, LoopSpec
 from becket.contract.template import TemplateError, fields, is_field
 from becket.spec.case import ActionStep, Case, Order, VerifierStep, action_specs, verifier_specs
@@ -21,7 +22,7 @@ from becket.spec.problems import finding_of, suggestion
 _RULES = {"unknown-key": "unknown-parameter", "missing-key": "missing-parameter", "missing-bound": "missing-parameter"}
 
 
-def resolve(document: Document, spec: LoopSpec, registry: Registry, others: Sequence[LoopSpec] | None) -> Case:
+def resolve(document: Document, spec: LoopSpec, registry: Registry, others: Sequence[Loop] | None) -> Case:
     """The case, with the findings about unknown actions, verifiers and parameters already in it."""
     resolver = _Resolver(document, registry)
     actions = tuple(resolver.action(path, order, action) for path, order, action in action_specs(spec))

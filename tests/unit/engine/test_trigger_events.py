@@ -11,8 +11,8 @@ from trigger_stage import OPEN, Killed, Scene, Stage, killed_at, play
 
 from becket.adapters.store import open_sqlite
 from becket.contract.run import Move
+from becket.engine.held import HELD, KEEP_HELD
 from becket.engine.intake import Ask, Intake
-from becket.engine.triggers import HELD, KEEP_HELD
 
 
 def on_event(stage: Stage, loop_id: str, match: dict[str, str] | None = None, **more: Any) -> None:

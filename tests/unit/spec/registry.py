@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from becket.contract.action import ActionContext, ActionDef, EffectInfo, Registry, Result, Verdict, VerifierDef
 from becket.contract.base import Duration, Json, Record
 from becket.contract.condition import ConditionGroup, Life
-from becket.contract.spec import Autonomy, EffectClass, LoopSpec
+from becket.contract.loop import Loop
+from becket.contract.spec import Autonomy, EffectClass
 from becket.spec.load import load_spec
 
 
@@ -54,6 +55,7 @@ class StartParams(Record):
     subject: str | None = None
     inputs: dict[str, Json] = Field(default_factory=dict)
     from_: str = Field(default="", alias="from")
+    max_chain: int | None = None
 
 
 class TextParams(Record):
@@ -187,8 +189,9 @@ phases:
 """
 
 
-def _other(name: str, trigger: str = "manual: {}", action: str = "") -> LoopSpec:
-    return load_spec(_OTHER.format(name=name, trigger="{" + trigger + "}", action=action), f"{name}.yaml")
+def _other(name: str, trigger: str = "manual: {}", action: str = "") -> Loop:
+    text = _OTHER.format(name=name, trigger="{" + trigger + "}", action=action)
+    return Loop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
 
 
 OTHERS = (

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
+from becket.adapters.store import pace
 from becket.adapters.store.ending import finish
 from becket.adapters.store.links import adopt, link
 from becket.adapters.store.locked import LockedRun, lock
@@ -53,6 +54,8 @@ def start_mutexes(new: NewRun) -> Iterable[str]:
         yield f"origin:{short_key(new.origin_key)}"
     if new.group is not None:
         yield f"group:{new.group}"
+    if new.limits is not None:
+        yield pace.mutex(new.loop_id)
 
 
 def start_run(tx: Tx, new: NewRun) -> Started:
@@ -69,6 +72,7 @@ def start(tx: Tx, new: NewRun) -> Started:
     if new.on_busy == "drop" and open_runs:
         busy = open_runs[0]
         return Started(run=None, created=False, dropped=f"{new.group} is busy: {busy.run_id} is {busy.status}")
+    pace.admit(tx, new)
     run = _insert(tx, new)
     waiting = [row.run_id for row in open_runs if row.status == "queued"] if new.on_busy == "newest_waits" else []
     superseded = [run_id for run_id in waiting if _supersede(tx, run_id, new.run_id)]

@@ -1,4 +1,4 @@
-"""Rules about starts: clocks that tick, loops that exist, inputs that can be filled, and nothing that feeds itself."""
+"""Rules about starts: clocks that tick, loops that exist, inputs that can be filled."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from becket.contract.action import Registry
 from becket.contract.base import Json
 from becket.contract.errors import Finding
-from becket.contract.spec import ActionSpec, EventTrigger, InputSpec, InputType, LoopSpec, Trigger
-from becket.contract.template import TemplateError, fields
-from becket.spec.case import Case, action_specs
+from becket.contract.spec import InputSpec, InputType
+from becket.spec.case import Case
 from becket.spec.problems import suggestion
+from becket.spec.rules.chains import child
 from becket.spec.rules.templates import WITHOUT_INPUTS
 
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
@@ -56,15 +55,15 @@ def loops(case: Case) -> Iterator[Finding]:
     """Loops that are named exist. Not checked where the other loops are not known."""
     if case.others is None:
         return
-    known = [case.spec.loop_id, *(other.loop_id for other in case.others)]
+    known = [case.spec.loop_id, *(other.spec.loop_id for other in case.others)]
     for number, trigger in enumerate(case.spec.trigger):
         if trigger.after is not None and trigger.after.loop not in known:
             spot = case.value("trigger", number, "after", "loop")
             yield _unknown_loop(case, spot, trigger.after.loop, known)
     for action in case.actions:
-        child = _child(action.spec)
-        if child is not None and child not in known:
-            yield _unknown_loop(case, case.value(*action.path, "with", "loop"), child, known)
+        named = child(action.spec)
+        if named is not None and named not in known:
+            yield _unknown_loop(case, case.value(*action.path, "with", "loop"), named, known)
 
 
 def _unknown_loop(case: Case, spot: tuple[int, int], name: str, known: Sequence[str]) -> Finding:
@@ -98,83 +97,4 @@ def _default_problem(spec: InputSpec, default: Json) -> str | None:
         None
         if fits.get(spec.type, not isinstance(default, dict | list))
         else f"{text[:60]!r} is not of type {spec.type}"
-    )
-
-
-def feeding(case: Case) -> Iterator[Finding]:
-    """No trigger can start its own loop again and again without an end."""
-    every = [case.spec, *(other for other in case.others or () if other.loop_id != case.spec.loop_id)]
-    caused = _causes(every, case.spec.loop_id)
-    downstream = [spec for spec in every if spec.loop_id in caused]
-    for number, trigger in enumerate(case.spec.trigger):
-        if trigger.after is not None:
-            again = trigger.after.loop if trigger.after.max_chain is None and trigger.after.loop in caused else None
-            what, fix = "leads to this loop again", "add `max_chain: 3`"
-        else:
-            again = _feeder(trigger, downstream, case.registry)
-            what = f"may post `{trigger.event.name}`" if trigger.event else "may move a branch"
-            fix = "add `unless: completed` or `max_chain: 3`"
-        if again is not None:
-            message = f"a run of this loop can start the next one without end: `{again}` {what}"
-            yield case.finding(case.key("trigger", number, trigger.kind), "self-feeding", message, fix)
-
-
-def _feeder(trigger: Trigger, downstream: Sequence[LoopSpec], registry: Registry) -> str | None:
-    """The loop that sets off an unguarded commit or event trigger."""
-    guarded = trigger.commit or trigger.event
-    if guarded is None or guarded.unless is not None or guarded.max_chain is not None:
-        return None
-    for spec in downstream:
-        if _posts(spec, trigger.event, registry) if trigger.event else _moves_branch(spec, registry):
-            return spec.loop_id
-    return None
-
-
-def _causes(every: Sequence[LoopSpec], start: str) -> frozenset[str]:
-    """The loops that a run of `start` can lead to without a bound on the chain, itself included."""
-    leads: dict[str, set[str]] = {}
-    for spec in every:
-        for trigger in spec.trigger:
-            if trigger.after is not None and trigger.after.max_chain is None:
-                leads.setdefault(trigger.after.loop, set()).add(spec.loop_id)
-        for _, _, action in action_specs(spec):
-            if (child := _child(action)) is not None:
-                leads.setdefault(spec.loop_id, set()).add(child)
-    reached, ahead = {start}, [start]
-    while ahead:
-        new = leads.get(ahead.pop(), set()) - reached
-        reached |= new
-        ahead += new
-    return frozenset(reached)
-
-
-def _child(action: ActionSpec) -> str | None:
-    """The loop that a `run.start` action names outright."""
-    return _plain(action.with_.get("loop")) if action.uses == "run.start" else None
-
-
-def _plain(value: Json) -> str | None:
-    """A text without fields, so that it is known now."""
-    try:
-        return value if isinstance(value, str) and not fields(value) else None
-    except TemplateError:
-        return None
-
-
-def _effects(action: ActionSpec, registry: Registry) -> tuple[str, ...]:
-    if action.effects is not None:
-        return (action.effects.name,)
-    definition = registry.actions.get(action.uses or "")
-    return definition.effects if definition else ()
-
-
-def _moves_branch(spec: LoopSpec, registry: Registry) -> bool:
-    """Any effect on git counts: what is pushed may come back by a fetch."""
-    return any(name.startswith("git.") for _, _, action in action_specs(spec) for name in _effects(action, registry))
-
-
-def _posts(spec: LoopSpec, event: EventTrigger, registry: Registry) -> bool:
-    return any(
-        "event.post" in _effects(action, registry) and _plain(action.with_.get("name")) in (None, event.name)
-        for _, _, action in action_specs(spec)
     )
