@@ -1,31 +1,39 @@
-"""`becket up`: one daemon and one watchdog, which start each other again. Stop means stopped, verified (L30)."""
+"""`becket up`: one daemon and one watchdog, which keep each other. Stop means stopped, verified (L30)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
-import select
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 
 from becket.app.compose import App
+from becket.app.keeper import RESTARTS, Keeper, forget_restarts, read_restarts, since_boot
+from becket.app.launch import Ended, end_holder, last_words, launch, log_to
+from becket.app.locks import Writer, start_is_over, started_by_becket
+from becket.app.pulse import Pulse
 from becket.app.serve import serve
-from becket.app.state import Lock, State, holder
+from becket.app.signs import (
+    DEAF_AFTER,
+    START_WITHIN,
+    TELL_AFTER,
+    Part,
+    daemon_of,
+    deaf_daemon,
+    held,
+    watchdog_of,
+    watched,
+)
+from becket.app.state import Lock, State, holder, silent_for
 from becket.contract.errors import BecketError, UsageError
 
 log = logging.getLogger("becket.daemon")
 
-LOOK_EVERY = 2.0
-START_WITHIN = 15.0
-STOP_WITHIN = 20.0
+UNKEPT = "watchdog_restarts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +41,15 @@ class Started:
     pid: int
     watchdog_pid: int | None
     already: bool
+    replaced: tuple[int, ...] = ()  # what was deaf and was ended for it
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The process ids that were stopped; None where nothing ran."""
+    """What was stopped; None where nothing ran."""
 
-    daemon: int | None
-    watchdog: int | None
+    daemon: Ended | None
+    watchdog: Ended | None
 
 
 def run_foreground(state: State) -> int:
@@ -48,28 +57,44 @@ def run_foreground(state: State) -> int:
     state.make()
     with Lock(state.daemon_lock) as lock:
         if not lock.acquire():
-            raise UsageError(f"a daemon runs already (pid {holder(state.daemon_lock)}); see `becket status`")
+            raise UsageError(_runs_already(state))
+        if not started_by_becket():
+            forget_restarts(daemon_of(state))
+        start_is_over()
         log_to(state, "daemon")
         state.wanted.touch()
         try:
-            asyncio.run(_daemon(App.open(state)))
+            asyncio.run(_daemon(App.open(state), lock))
         except BecketError as error:
             log.error("%s", error)
             raise
         return 0
 
 
-async def _daemon(app: App) -> None:
+def _runs_already(state: State) -> str:
+    daemon = held(state.daemon_lock)
+    if daemon is not None and daemon.deaf:
+        return f"{deaf_daemon(state, daemon)} `becket up --detach` sees to that."
+    return f"a daemon runs already (pid {holder(state.daemon_lock)}); see `becket status`"
+
+
+async def _daemon(app: App, lock: Lock) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, partial(_asked_to_stop, app.state, number, stop))
     log.info("daemon %d begins", os.getpid())
-    keeper = asyncio.create_task(_keep_watchdog(app.state, stop))
+    pulse = Pulse(lock)
+    keeper = Keeper(app.state, watchdog_of(app.state), app.state.wanted.exists, gives_up=False)
+    keeper.start()
+    telling = asyncio.create_task(_tell_of_watchdog(app))
     try:
-        while not stop.is_set() and not await serve(app, "daemon", stop=stop):
+        while not stop.is_set() and not await serve(app, "daemon", stop=stop, ready=pulse.begin):
+            pulse.begin()
             await asyncio.sleep(0.2)  # a `becket run` of another process is the engine for the moment
     finally:
-        keeper.cancel()
+        keeper.stop()
+        telling.cancel()
+        pulse.end()
         await app.store.close()
         log.info("daemon %d ends", os.getpid())
 
@@ -80,98 +105,104 @@ def _asked_to_stop(state: State, number: signal.Signals, stop: asyncio.Event) ->
     stop.set()
 
 
-async def _keep_watchdog(state: State, stop: asyncio.Event) -> None:
-    """The watchdog restarts the daemon; the daemon restarts the watchdog."""
-    while not stop.is_set():
-        if state.wanted.exists() and holder(state.watchdog_lock) is None:
-            spawn(state, "watchdog")
-            await asyncio.sleep(LOOK_EVERY)
-        await asyncio.sleep(LOOK_EVERY)
+async def _tell_of_watchdog(app: App, every: float = 30.0) -> None:
+    """A watchdog that does not stay cannot tell of itself."""
+    part, told = watchdog_of(app.state), True  # perhaps by the daemon before this one
+    while True:
+        await asyncio.sleep(every)
+        often = len(read_restarts(part.restarts).recent(since_boot())) >= RESTARTS
+        try:
+            if often and not told:
+                said = last_words(app.state, part.verb)
+                await app.store.raise_alert(UNKEPT, f"The watchdog does not stay; its log says: {said}", {})
+            elif told and not often:
+                await app.store.close_alert(UNKEPT)
+            told = often
+        except BecketError as error:
+            log.warning("%s: %s", UNKEPT, error)
 
 
-def start_detached(state: State) -> Started:
-    """Start both in the background and see them alive."""
+Say = Callable[[str], None]
+
+
+def start_detached(state: State, say: Say = lambda _: None) -> Started:
+    """Start both in the background and see them alive. What is deaf is replaced, and `say` told so."""
     state.make()
+    forget_restarts(daemon_of(state))
+    replaced = tuple(
+        ended.pid for part in (watchdog_of(state), daemon_of(state)) if (ended := _end_if_deaf(state, part, say))
+    )
     if (pid := holder(state.daemon_lock)) is not None:
-        return Started(pid, holder(state.watchdog_lock), already=True)
+        return Started(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
     App.open(state)  # a wrong configuration is told here, not in a log nobody reads
     state.wanted.touch()
-    child = spawn(state, "up")
-    pid = _within(START_WITHIN, lambda: holder(state.daemon_lock))
+    launch(state, daemon_of(state))
+    pid = _see(daemon_of(state))
     if pid is None:
         state.wanted.unlink(missing_ok=True)
-        raise BecketError(f"the daemon (pid {child}) did not start; its last words are in {state.logs / 'daemon.log'}")
-    return Started(pid, _within(START_WITHIN, lambda: holder(state.watchdog_lock)), already=False)
+        raise BecketError(_did_not_start(state))
+    return Started(pid, _see_watchdog(state, wanted=True), already=False, replaced=replaced)
 
 
-def stop(state: State) -> Stopped:
-    """Stop both, the watchdog first, and wait until they are gone."""
-    state.wanted.unlink(missing_ok=True)
-    watchdog = _end(state.watchdog_lock)
-    return Stopped(_end(state.daemon_lock), watchdog)
+def _did_not_start(state: State) -> str:
+    log_file, said = state.logs / "daemon.log", last_words(state, "up")
+    if (pid := holder(state.daemon_start)) is not None:
+        return f"the daemon (pid {pid}) is not up after {START_WITHIN:.0f} s; its last words are in {log_file}: {said}"
+    return f"the daemon did not start: {said} (more in {log_file} and {state.logs / 'up.out'})"
 
 
-def _end(lock: Path) -> int | None:
-    pid = holder(lock)
-    if pid is None:
+def _end_if_deaf(state: State, part: Part, say: Say) -> Ended | None:
+    """A deaf process is one whose event loop has stood still, by the same rule as the watchdog's."""
+    pid, silent = holder(part.lock), silent_for(part.lock)
+    if pid is None or silent is None or silent <= TELL_AFTER:
         return None
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return pid
-    try:
-        if holder(lock) == pid:  # else it ended meanwhile, and its number may be another's
-            _stop(process)
-    finally:
-        os.close(process)
+    name = "daemon" if part.verb == "up" else part.verb
+    say(
+        f"The {name} (pid {pid}) has given no sign of life for {silent:.0f} s; it is replaced if it does not come back."
+    )
+    if not watched(part, Writer(state.database), DEAF_AFTER):
+        return None
+    ended = end_holder(part.lock, pid)
+    if ended is not None and not ended.gone:
+        raise BecketError(_does_not_end(name, pid))
+    return ended
+
+
+def _does_not_end(name: str, pid: int) -> str:
+    return (
+        f"the {name} (pid {pid}) does not end, even by SIGKILL: it hangs in the kernel, most likely on a disk that "
+        "does not answer. Mend that, or restart the machine; then `becket up --detach`"
+    )
+
+
+def _see_watchdog(state: State, wanted: bool) -> int | None:
+    part = watchdog_of(state)
+    if wanted and holder(part.lock) is None:
+        launch(state, part)  # the daemon would do so too, in its own time
+    return _see(part) if wanted else holder(part.lock)
+
+
+def _see(part: Part) -> int | None:
+    """Its pid when it holds its lock; None as soon as its start ended, or took too long."""
+    end = time.monotonic() + START_WITHIN
+    while (pid := holder(part.lock)) is None and time.monotonic() < end:
+        if holder(part.start) is None and holder(part.lock) is None:
+            return None
+        time.sleep(0.05)
     return pid
 
 
-def _stop(process: int) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process, number)
-        if _ended(process):
-            return
+def stop(state: State) -> Stopped:
+    """Stop both, the watchdog first, and wait until they are gone; what was only being started, too."""
+    state.wanted.unlink(missing_ok=True)
+    watchdog = _end(state, watchdog_of(state))
+    return Stopped(_end(state, daemon_of(state)), watchdog)
 
 
-def _ended(process: int) -> bool:
-    """Is the process itself gone, and not only its lock?"""
-    return bool(select.select([process], [], [], STOP_WITHIN)[0])
-
-
-def spawn(state: State, verb: str) -> int:
-    """Start a verb of ours in a session of its own, its words in a log."""
-    state.logs.mkdir(exist_ok=True)
-    with (state.logs / f"{verb}.out").open("ab") as out:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "becket.cli", "-C", str(state.root), verb],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-    # Its parent may live long: reap it when it ends, whoever looks first.
-    _spawned.append(child)
-    _spawned[:] = [one for one in _spawned if one.poll() is None]
-    return child.pid
-
-
-_spawned: list[subprocess.Popen[bytes]] = []
-
-
-def log_to(state: State, name: str) -> None:
-    state.logs.mkdir(exist_ok=True)
-    handler = RotatingFileHandler(state.logs / f"{name}.log", maxBytes=5_000_000, backupCount=3)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("becket")
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-
-
-def _within(seconds: float, look):  # type: ignore[no-untyped-def]
-    """The first truthy answer within the time, or the last answer."""
-    end = time.monotonic() + seconds
-    while not (answer := look()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return answer
+def _end(state: State, part: Part) -> Ended | None:
+    start = end_holder(part.start)
+    ended = end_holder(part.lock) or start
+    forget_restarts(part)
+    if ended is not None and not ended.gone:
+        raise BecketError(_does_not_end("daemon" if part.verb == "up" else part.verb, ended.pid))
+    return ended

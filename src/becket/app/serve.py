@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.compose import App
+from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
+from becket.app.signs import engine_trouble
 from becket.app.state import Lock
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
@@ -31,23 +34,36 @@ recovered = CrashPoint("serve.recovered", "boot has swept children and folders; 
 locked = CrashPoint("serve.locked", "the engine lock is held; the worker has not joined")
 
 Until = Callable[[], Awaitable[bool]]
+Ready = Callable[[], None]
+"""Called when what an earlier engine left is in order, which may take its time."""
 
 
-async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.Event | None = None) -> bool:
+async def serve(
+    app: App, role: str, until: Until | None = None, stop: asyncio.Event | None = None, ready: Ready = lambda: None
+) -> bool:
     """Be the engine until `until` holds or `stop` is set. False at once if another process is it."""
     with Lock(app.state.engine_lock) as lock:
         if not lock.acquire():
             return False
         locked()
-        bell = Bell(app.state.bell)
+        bell, pulse = Bell(app.state.bell), Pulse(lock)
+
+        def alive() -> None:
+            pulse.begin()
+            ready()
+
         try:
-            await _serve(app, role, until, stop, bell)
+            with told_when_stopped(role):
+                await _serve(app, role, until, stop, bell, alive)
         finally:
+            pulse.end()
             bell.close()
     return True
 
 
-async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
+async def _serve(
+    app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, ready: Ready
+) -> None:
     daemon = role == "daemon"
     chores: list[Chore] = [app.watch_config, Reports(app).look, app.triggers.follow, Deliveries(app).look]
     residents: list[Resident] = []
@@ -61,7 +77,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
         await app.scheduler.sync()
     staff = Staff(
         engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
-        residents=residents, recover=partial(recover, app), alone=app.config.database is None,
+        residents=residents, recover=partial(_recover, app, ready), alone=app.config.database is None,
     )  # fmt: skip
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick
@@ -92,7 +108,8 @@ async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
 
 
 async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> None:
-    """See to it that `done` comes true: by the running engine, or by becoming it."""
+    """See to it that `done` comes true: by the running engine, or by becoming it. A deaf engine is told of, once."""
+    told = ""
     while not await done():
         if stop is not None and stop.is_set():
             return
@@ -103,6 +120,15 @@ async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> Non
         ring(app.state.bell)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(_poll(app, done), TAKE_OVER_AFTER)
+        told = told or _tell_trouble(app)
+
+
+def _tell_trouble(app: App) -> str:
+    """The lock is held by whoever does not hear, so nobody can take over; the person who waits must know."""
+    trouble = engine_trouble(app.state)
+    if trouble:
+        print(trouble, file=sys.stderr, flush=True)
+    return trouble
 
 
 async def _poll(app: App, done: Until) -> None:
@@ -114,6 +140,11 @@ async def settled(app: App, run_id: str) -> bool:
     """Has the run ended, or does it wait for somebody?"""
     run = await app.store.get_run(run_id)
     return run.status in ENDED or run.status is Status.waiting or run.held
+
+
+async def _recover(app: App, ready: Ready) -> None:
+    await recover(app)
+    ready()
 
 
 async def recover(app: App) -> None:

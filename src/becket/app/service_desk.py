@@ -8,9 +8,10 @@ from pathlib import Path
 
 from becket.adapters.service import NobodyListens, ask
 from becket.app.compose import read_config
-from becket.app.daemon import START_WITHIN, spawn
+from becket.app.launch import last_words, launch
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.shop import service_log
+from becket.app.signs import START_WITHIN, watchdog_of
 from becket.app.state import State, holder
 from becket.contract.base import Json, new_id
 from becket.contract.errors import BecketError, NotFound
@@ -60,14 +61,13 @@ def _carried(state: State, message: dict[str, Json]) -> dict[str, Json]:
 def ensure_watchdog(state: State) -> None:
     """One that answers. It stays as long as a service is wanted, with or without the daemon."""
     state.make().services_wanted.touch()
-    until = time.monotonic() + START_WITHIN
-    spawned = holder(state.watchdog_lock) is not None
+    part, until = watchdog_of(state), time.monotonic() + START_WITHIN
+    launch(state, part)
     while not _answers(state):
-        if not spawned:
-            spawn(state, "watchdog")
-            spawned = True
-        if time.monotonic() > until:
-            raise BecketError(f"the watchdog did not start; its last words are in {state.logs / 'watchdog.log'}")
+        gone = holder(part.start) is None and holder(part.lock) is None
+        if gone or time.monotonic() > until:
+            said = last_words(state, part.verb)
+            raise BecketError(f"the watchdog did not start: {said} (more in {state.logs / 'watchdog.log'})")
         time.sleep(_LOOK_EVERY)
         state.services_wanted.touch()
 

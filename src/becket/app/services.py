@@ -30,6 +30,8 @@ log = logging.getLogger("becket.services")
 LINGER = 15.0
 """A watchdog that was started for services waits so long for the first request."""
 JOIN_WITHIN = 15.0
+HANGS_AFTER = 120.0
+"""Its book waits for others for up to ten seconds at a time."""
 
 
 class Supervisor:
@@ -112,6 +114,7 @@ class ServiceThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._ready = threading.Event()
+        self._beat_at = time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
@@ -123,6 +126,20 @@ class ServiceThread:
                 self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(JOIN_WITHIN)
 
+    @property
+    def ended(self) -> bool:
+        """By a fault of ours: it is not told to."""
+        return not self._thread.is_alive() and (self._stop is None or not self._stop.is_set())
+
+    def silent_for(self) -> float:
+        """Since its loop last went round."""
+        return time.monotonic() - self._beat_at
+
+    async def _beat(self) -> None:
+        while True:
+            self._beat_at = time.monotonic()
+            await asyncio.sleep(1.0)
+
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
@@ -133,6 +150,7 @@ class ServiceThread:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        beat = asyncio.create_task(self._beat())
         self._ready.set()
         while not self._stop.is_set():
             try:
@@ -142,6 +160,33 @@ class ServiceThread:
                 log.exception("services; tried again in %g s", 5.0)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), 5.0)
+        beat.cancel()
+
+
+class Services:
+    """The thread as the watchdog sees it. One that died is begun anew; one that hangs can only be told of."""
+
+    def __init__(self, state: State, hangs_after: float = HANGS_AFTER) -> None:
+        self._state = state
+        self._hangs_after = hangs_after
+        self._thread: ServiceThread | None = None
+
+    def start(self) -> None:
+        self._thread = ServiceThread(self._state)
+        self._thread.start()
+
+    def look(self) -> None:
+        """Called at every tick."""
+        if self._thread is not None and self._thread.ended:
+            log.error("the supervisor of services died; it begins anew and adopts what runs")
+            self.start()
+
+    def well(self) -> bool:
+        return self._thread is None or self._thread.ended or self._thread.silent_for() < self._hangs_after
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._thread.stop()
 
 
 async def raise_incidents(state: State, own: Store) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -69,6 +70,24 @@ class State:
         return self.folder / "watchdog.lock"
 
     @property
+    def daemon_start(self) -> Path:
+        """Locked in the name of a daemon that is being started, until it holds its own lock."""
+        return self.folder / "daemon.start"
+
+    @property
+    def watchdog_start(self) -> Path:
+        return self.folder / "watchdog.start"
+
+    @property
+    def daemon_restarts(self) -> Path:
+        """When the daemon was started again, and whether the watchdog gave up; `becket up` removes it."""
+        return self.folder / "daemon.restarts"
+
+    @property
+    def watchdog_restarts(self) -> Path:
+        return self.folder / "watchdog.restarts"
+
+    @property
     def watchdog_database(self) -> Path:
         return self.folder / "watchdog.db"
 
@@ -121,11 +140,15 @@ def find_state(start: Path | None = None) -> State:
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of fcntl(2): type, whence, start, length, pid
 
 
-def _ask_kernel(file: int, command: int, length: int) -> tuple[int, int]:
-    """An exclusive lock on so many bytes from the first one on: the kernel's answer as (type, length)."""
-    answer = fcntl.fcntl(file, command, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, length, 0))
-    kind, _, _, found, _ = _FLOCK.unpack(answer)
-    return kind, found
+_SIGN = 1 << 32
+"""Where on a lock its owner shows when it was last alive: beyond every process id."""
+
+
+def ask_kernel(file: int, command: int, length: int, start: int = 0) -> tuple[int, int, int]:
+    """An exclusive lock on so many bytes from `start` on: the kernel's answer as (type, length, pid)."""
+    answer = fcntl.fcntl(file, command, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0))
+    kind, _, _, found, pid = _FLOCK.unpack(answer)
+    return kind, found, pid
 
 
 class Lock:
@@ -133,6 +156,9 @@ class Lock:
 
     It covers as many bytes as the owner's process id says. Any two overlap in the first byte, so there is one owner;
     and whoever asks the kernel about the lock learns who that is, in the same breath and without taking it.
+
+    The owner's last sign of life is kept the same way, as the length of a second range. It is shown without a write to
+    any disk, which may be what hangs; it is gone with its owner; and anybody sees it without the owner's help.
     """
 
     def __init__(self, path: Path) -> None:
@@ -142,7 +168,7 @@ class Lock:
     def acquire(self) -> bool:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _ask_kernel(file, fcntl.F_OFD_SETLK, os.getpid())
+            ask_kernel(file, fcntl.F_OFD_SETLK, os.getpid())
         except (BlockingIOError, PermissionError):
             os.close(file)
             return False
@@ -151,6 +177,11 @@ class Lock:
         os.pwrite(file, str(os.getpid()).encode(), 0)
         self._file = file
         return True
+
+    def show_life(self) -> None:
+        """Called by the owner's event loop as it goes round."""
+        if self._file is not None:
+            ask_kernel(self._file, fcntl.F_OFD_SETLK, time.monotonic_ns() // 1_000_000, _SIGN)
 
     def release(self) -> None:
         if self._file is not None:
@@ -167,12 +198,28 @@ class Lock:
 
 def holder(path: Path) -> int | None:
     """The pid that holds the lock now, or None. Only looks: it is in nobody's way."""
+    return _length(path, 0)
+
+
+def last_sign(path: Path) -> float | None:
+    """When the lock's owner last showed life, by the monotonic clock; None if it never did, or there is no owner."""
+    shown = _length(path, _SIGN)
+    return None if shown is None else shown / 1000
+
+
+def silent_for(path: Path) -> float | None:
+    """Seconds since the last sign of life; the time for which the machine was suspended does not count."""
+    sign = last_sign(path)
+    return None if sign is None else max(time.monotonic() - sign, 0.0)
+
+
+def _length(path: Path, start: int) -> int | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        kind, length = _ask_kernel(file, fcntl.F_OFD_GETLK, 1)
+        kind, length, _ = ask_kernel(file, fcntl.F_OFD_GETLK, 1, start)
     finally:
         os.close(file)
     return None if kind == fcntl.F_UNLCK else length

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
+from becket.app.signs import deaf_for, side_engine_trouble
 from becket.app.state import State, holder
 from becket.contract.errors import StoreUnavailable
 from becket.contract.trust import trust_of
@@ -145,6 +146,9 @@ class Snapshot:
     watchdog: int | None
     wanted: bool  # the daemon is supposed to be up
     now: float
+    starting: int | None = None  # a daemon that is on its way up
+    daemon_deaf: float = 0.0  # seconds without a sign of life, where they are too many
+    watchdog_deaf: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     running: tuple[RunNow, ...] = ()
     queued: tuple[RunNow, ...] = ()
@@ -191,9 +195,12 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         watchdog=holder(state.watchdog_lock),
         wanted=state.wanted.exists(),
         now=now,
+        starting=holder(state.daemon_start),
+        daemon_deaf=deaf_for(state.daemon_lock),
+        watchdog_deaf=deaf_for(state.watchdog_lock),
         services=read_services(state),
         trust=trust_of(settings),
-        trouble=trouble,
+        trouble=trouble or side_engine_trouble(state),
     )
 
 

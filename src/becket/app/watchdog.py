@@ -1,4 +1,4 @@
-"""The second process: tells a person when the first one, a schedule or a loop is silent (L43), and restarts the first.
+"""The second process: tells a person when the first one, a schedule or a loop is silent (L43), and keeps the first.
 
 It has a small store of its own, so that alarms work when the journal does not; its messages pass the same door.
 """
@@ -6,33 +6,48 @@ It has a small store of its own, so that alarms work when the journal does not; 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import sys
-from dataclasses import dataclass, field
+import time
 from pathlib import Path
 
 from becket.adapters.notify import FileNotice
 from becket.adapters.store import open_sqlite
+from becket.app import watchdog_words as words
 from becket.app.compose import App
-from becket.app.daemon import log_to, spawn
-from becket.app.services import ServiceThread, about_service, raise_incidents
-from becket.app.state import Lock, State, holder
+from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
+from becket.app.launch import log_to
+from becket.app.locks import start_is_over
+from becket.app.pulse import Pulse
+from becket.app.services import Services, about_service, raise_incidents
+from becket.app.signs import (
+    DEAF_AFTER,
+    LOOK_EVERY,
+    Sight,
+    Silence,
+    command_of,
+    daemon_of,
+    deaf_engine,
+    held,
+    other_writer,
+    traced,
+)
+from becket.app.state import Lock, State, holder, last_sign
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import BecketError, EffectFailed, EffectRefused
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState, Store
-from becket.engine.deadman import DeadMan, SignsOfLife, signs_of_life
+from becket.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
 from becket.engine.door import Door, Patience
 
 log = logging.getLogger("becket.watchdog")
 
-LOOK_EVERY = float(os.environ.get("BECKET_WATCHDOG_EVERY", "2"))
-RESTARTS = 5
-"""So many restarts of the daemon within `RESTART_WINDOW`; then a person must look (L28)."""
-RESTART_WINDOW = 600.0
+THREAD_PATIENCE = 60.0
+"""To end a deaf daemon takes its keeper a while."""
 ALARM_FILE = "alarms.jsonl"
 LONGEST_PAUSE = 300.0
 
@@ -42,76 +57,122 @@ def run_watchdog(state: State) -> int:
     with Lock(state.make().watchdog_lock) as lock:
         if not lock.acquire():
             return 0  # another one watches
+        start_is_over()
         log_to(state, "watchdog")
         log.info("watchdog %d begins", os.getpid())
-        asyncio.run(_watch(state))
+        asyncio.run(_watch(state, lock))
         log.info("watchdog %d ends", os.getpid())
     return 0
 
 
-async def _watch(state: State) -> None:
+async def _watch(state: State, lock: Lock) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     own = open_sqlite(state.watchdog_database)
-    watchdog = Watchdog(state, own)
-    services = ServiceThread(state)
+    keeper = Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
+    services = Services(state)
+    watchdog = Watchdog(state, own, keeper, services)
+    switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain)
+    keeper.start()
     services.start()
-    switch = DeadMan(watchdog.read, own, watchdog.tell)
+    pulse = Pulse(lock, watchdog.well)
+    pulse.begin()
     try:
         while not stop.is_set() and (state.wanted.exists() or state.services_wanted.exists()):
-            try:
-                await raise_incidents(state, own)
-                await switch.tick()
-                await watchdog.tell_alerts()
-            except Exception:
-                log.exception("tick")
-            await watchdog.restart_daemon()
-            try:
+            await _tick(watchdog, switch)
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), LOOK_EVERY)
-            except TimeoutError:
-                continue
     finally:
+        pulse.end()
+        keeper.stop()
         await asyncio.to_thread(services.stop)
         await own.close()
         await watchdog.close()
 
 
-@dataclass
-class Restarts:
-    """How often the daemon was started again, so that a daemon that always dies is left to a person."""
-
-    at: list[float] = field(default_factory=list)
-
-    def allowed(self, now: float) -> bool:
-        self.at = [one for one in self.at if now - one < RESTART_WINDOW]
-        return len(self.at) < RESTARTS and (not self.at or now - self.at[-1] >= 2.0 ** len(self.at))
-
-    def note(self, now: float) -> None:
-        self.at.append(now)
+async def _tick(watchdog: Watchdog, switch: DeadMan) -> None:
+    try:
+        watchdog.services.look()
+        await raise_incidents(watchdog.state, watchdog.own)
+        await switch.tick()
+        await watchdog.tell_alerts()
+    except Exception:
+        log.exception("tick")
 
 
 class Watchdog:
-    """Reads the journal, tells people, restarts the daemon."""
+    """Reads the journal and tells people. What it needs no journal for, it is certain of."""
 
-    def __init__(self, state: State, own: Store) -> None:
-        self._state = state
-        self._own = own
+    def __init__(
+        self, state: State, own: Store, keeper: Keeper | None = None, services: Services | None = None
+    ) -> None:
+        self.state = state
+        self.own = own
+        self.keeper = keeper or Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
+        self.services = services or Services(state)
         self._app: App | None = None
-        self._restarts = Restarts()
+        self._engine = Silence(2 * LOOK_EVERY)
         self._tried: dict[str, tuple[int, float]] = {}
 
     @property
     def app(self) -> App:
         """Opened when first needed: a broken configuration must not keep the watchdog from watching."""
         if self._app is None:
-            self._app = App.open(self._state, sys.stderr)
+            self._app = App.open(self.state, sys.stderr)
         return self._app
 
     async def read(self) -> SignsOfLife:
         view = await signs_of_life(self.app.store, self.app.loops)
-        gone = holder(self._state.daemon_lock) is None
-        return view.model_copy(update={"daemon_gone": gone, "daemon_expected": self._state.wanted.exists()})
+        daemon = holder(self.state.daemon_lock)
+        return view.model_copy(
+            update={
+                "daemon_gone": daemon is None,
+                "daemon_expected": self.state.wanted.exists(),
+                "daemon_why": self._why(daemon),
+            }
+        )
+
+    def _why(self, daemon: int | None) -> str:
+        """What is known of a daemon that does not work."""
+        engine = holder(self.state.engine_lock)
+        if daemon is not None and engine not in (None, daemon):
+            return f"pid {engine} (`{command_of(engine or 0)}`) is the engine; the daemon works as soon as that ends."
+        if daemon is not None:
+            return other_writer(self.state, daemon)
+        ended = self.keeper.trouble.ended
+        return f"The watchdog found it deaf ({ended}) and starts it again." if ended else ""
+
+    def well(self) -> bool:
+        """No thread of this process hangs; one that does is mended by the daemon, which replaces the process."""
+        return self.services.well() and self.keeper.alive(DEAF_AFTER + THREAD_PATIENCE)
+
+    def certain(self) -> tuple[Alarm, ...]:
+        """What is wrong whatever the journal says."""
+        found = (self._gave_up(), self._stuck(), self._engine_deaf(), self._services_hang())
+        return tuple(alarm for alarm in found if alarm is not None)
+
+    def _gave_up(self) -> Alarm | None:
+        restarts = read_restarts(self.state.daemon_restarts)
+        if not restarts.given_up or not self.state.wanted.exists() or holder(self.state.daemon_lock) is not None:
+            return None
+        return words.gave_up(RESTARTS, RESTART_WINDOW, restarts.why, self.state.logs)
+
+    def _stuck(self) -> Alarm | None:
+        pid = self.keeper.trouble.stuck
+        return None if pid is None else words.stuck(pid)
+
+    def _engine_deaf(self) -> Alarm | None:
+        """An engine that is not the daemon is a person's, and never ended by us."""
+        engine = held(self.state.engine_lock)
+        if engine is None or engine.pid == holder(self.state.daemon_lock):
+            return None
+        sight = Sight(engine.pid, last_sign(self.state.engine_lock), excused=traced(engine.pid))
+        silent = self._engine.of(sight, time.monotonic())
+        return words.engine_deaf(deaf_engine(engine)) if silent > DEAF_AFTER else None
+
+    def _services_hang(self) -> Alarm | None:
+        return None if self.services.well() else words.services_hang()
 
     async def tell(self, alert: Alert) -> bool:
         """Deliver an alarm everywhere it should go; delivered means that every target has it."""
@@ -120,14 +181,14 @@ class Watchdog:
 
     async def tell_alerts(self) -> None:
         """Incidents of services, and the journal's own alerts (a loop that could not be started), go the same way."""
-        for alert in await self._own.alerts((AlertState.open,)):
+        for alert in await self.own.alerts((AlertState.open,)):
             if about_service(alert):
-                await self._tell_from(self._own, alert)
+                await self._tell_from(self.own, alert)
         for alert in await self.app.store.alerts((AlertState.open,)):
             await self._tell_from(self.app.store, alert)
 
     async def _tell_from(self, store: Store, alert: Alert) -> None:
-        now = await self._own.now()
+        now = await self.own.now()
         tries, at = self._tried.get(alert.key, (0, 0.0))
         if now >= at:
             delivered = await self.tell(alert)
@@ -136,7 +197,7 @@ class Watchdog:
 
     def _calls(self, alert: Alert) -> list[EffectCall]:
         payload = {"alarm": alert.key, "text": alert.text, "data": alert.data}
-        calls = [EffectCall(name="notify.file", target=str(alarm_file(self._state)), payload=payload)]
+        calls = [EffectCall(name="notify.file", target=str(alarm_file(self.state)), payload=payload)]
         for target in self._targets():
             name, where = ("http.post", target.url) if target.url else ("notify.file", str(self._file(target)))
             calls.append(EffectCall(name=name, target=where or "", payload=payload))
@@ -150,12 +211,12 @@ class Watchdog:
             return ()
 
     def _file(self, target: AlarmTarget) -> Path:
-        return self._state.root / (target.file or "")
+        return self.state.root / (target.file or "")
 
     async def _send(self, alert: Alert, call: EffectCall) -> bool:
         """Keyed by the alarm, the incident and the round: a repeated tick is no second message, a failed one is."""
         source = f"alarm:{alert.key}"
-        rounds = [one for one in await self._own.effects(source) if one.call.target == call.target]
+        rounds = [one for one in await self.own.effects(source) if one.call.target == call.target]
         failed = sum(one.state in (EffectState.failed, EffectState.refused, EffectState.unknown) for one in rounds)
         origin = Origin(run_id=source, iteration=failed, phase=f"{alert.first_at:.3f}", action_id="tell")
         try:
@@ -167,17 +228,9 @@ class Watchdog:
 
     def _door(self) -> Door:
         """Over our own store, and the only door that may write the configured alarm files."""
-        folders = [self._state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
+        folders = [self.state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
         adapters = {**self.app.effects, "notify.file": FileNotice(folders)}
-        return Door(self._own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
-
-    async def restart_daemon(self) -> None:
-        if not self._state.wanted.exists() or holder(self._state.daemon_lock) is not None:
-            return
-        now = await self._own.now()
-        if self._restarts.allowed(now):
-            self._restarts.note(now)
-            log.warning("the daemon is gone; started again as pid %d", spawn(self._state, "up"))
+        return Door(self.own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def close(self) -> None:
         if self._app is not None:

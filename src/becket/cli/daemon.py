@@ -29,10 +29,16 @@ def up(
         note(words.UP_FOREGROUND.format(pid=os.getpid()))
         end(daemon.run_foreground(state))
         return
-    started = daemon.start_detached(state)
+    started = daemon.start_detached(state, note)
     if as_json:
-        emit({"pid": started.pid, "watchdog": started.watchdog_pid, "already": started.already})
-    elif started.already:
+        emit(
+            {"pid": started.pid, "watchdog": started.watchdog_pid, "already": started.already,
+             "replaced": list(started.replaced)}
+        )  # fmt: skip
+        return
+    if started.replaced:
+        say(words.UP_REPLACED.format(pids=" and ".join(map(str, started.replaced))))
+    if started.already and not started.replaced:
         say(words.UP_ALREADY.format(pid=started.pid))
     elif started.watchdog_pid is None:
         say(words.UP_UNWATCHED.format(pid=started.pid, log=state.logs / "watchdog.log"))
@@ -47,10 +53,15 @@ def down(as_json: AsJson = False) -> None:
 
     stopped = daemon.stop(find_state())
     if as_json:
-        emit({"daemon": stopped.daemon, "watchdog": stopped.watchdog})
+        emit(
+            {"daemon": stopped.daemon and stopped.daemon.pid, "watchdog": stopped.watchdog and stopped.watchdog.pid,
+             "killed": [one.pid for one in (stopped.daemon, stopped.watchdog) if one and one.killed]}
+        )  # fmt: skip
         return
     parts = {"daemon": stopped.daemon, "watchdog": stopped.watchdog}
-    what = ", ".join(f"{name} (pid {pid})" for name, pid in parts.items() if pid is not None)
+    what = ", ".join(
+        f"{name} (pid {one.pid}{words.DOWN_KILLED if one.killed else ''})" for name, one in parts.items() if one
+    )
     say(words.DOWN_DONE.format(what=what) if what else words.DOWN_NOTHING)
 
 

@@ -59,8 +59,7 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield f"{paint.dim('repository')}  {now.root}"
     yield f"{paint.dim('daemon')}      {daemon_words(now, paint)}"
     if now.daemon is not None or now.watchdog is not None:
-        up = paint.green(words.STATUS_UP.format(pid=now.watchdog)) if now.watchdog else paint.red(words.STATUS_DOWN)
-        yield f"{paint.dim('watchdog')}    {up}"
+        yield f"{paint.dim('watchdog')}    {watchdog_words(now, paint)}"
     if now.autonomy is not None:
         allowed = now.autonomy.allowed
         cap = f" (becket.yaml says {now.autonomy.configured}; {now.autonomy.because})" if now.autonomy.because else ""
@@ -84,9 +83,28 @@ def spent_words(spent: SpentNow) -> str:
     return words.STATUS_SPENT.format(calls=f"{calls}{at_work}", used=used)
 
 
+def watchdog_words(now: Snapshot, paint: Paint) -> str:
+    if now.watchdog is None:
+        return paint.red(words.STATUS_DOWN)
+    if now.watchdog_deaf:
+        kept = now.daemon is not None and not now.daemon_deaf
+        return paint.red(_deaf(now.watchdog, now.watchdog_deaf, "daemon" if kept else ""))
+    return paint.green(words.STATUS_UP.format(pid=now.watchdog))
+
+
+def _deaf(pid: int, silent: float, keeper: str) -> str:
+    following = words.DEAF_KEPT.format(other=keeper) if keeper else words.DEAF_ALONE
+    return words.STATUS_DEAF.format(pid=pid, silent=took(silent), next=following)
+
+
 def daemon_words(now: Snapshot, paint: Paint) -> str:
+    if now.daemon is not None and now.daemon_deaf:
+        kept = now.watchdog is not None and not now.watchdog_deaf
+        return paint.red(_deaf(now.daemon, now.daemon_deaf, "watchdog" if kept else ""))
     if now.daemon is not None:
         return paint.green(words.STATUS_UP.format(pid=now.daemon))
+    if now.starting is not None:
+        return paint.yellow(words.STATUS_STARTING.format(pid=now.starting))
     if now.wanted:
         return paint.red(words.STATUS_LOST)
     if now.engine is not None:

@@ -40,6 +40,14 @@ class Case(StrEnum):
     schedule_silent = "schedule_silent"
     loop_failing = "loop_failing"
     blind = "blind"  # the journal itself cannot be read
+    gave_up = "gave_up"  # the daemon is not started again any more
+    stuck = "stuck"  # the daemon can neither work nor end
+    engine_deaf = "engine_deaf"  # a person's process holds the engine and does not move
+    services_hang = "services_hang"
+
+
+CERTAIN = frozenset({Case.stuck, Case.engine_deaf, Case.services_hang})
+"""Known from the operating system alone: not raised means over."""
 
 
 class Alarm(Record):
@@ -90,6 +98,7 @@ class SignsOfLife(Record):
     schedules: tuple[ScheduleSign, ...]
     loops: tuple[LoopSign, ...]
     daemon_gone: bool = False  # the operating system says so: its lock is free
+    daemon_why: str = ""  # what else is known of a daemon that does not work, as a sentence
     watching_since: float = 0.0  # silence from before this cannot be judged: a boot, a suspended machine
 
 
@@ -112,7 +121,7 @@ def ending(view: SignsOfLife, now: float, key: str) -> Ending:
     """Only a sign of life makes well: neither patience after a boot nor a dead daemon's silence is one."""
     case, _, about = key.partition(":")
     without_patience = {alarm.key for alarm in judge(view.model_copy(update={"watching_since": 0.0}), now)}
-    about_daemon = case in (Case.daemon_dead, Case.schedule_silent)
+    about_daemon = case in (Case.daemon_dead, Case.schedule_silent, Case.gave_up)
     known = {
         Case.schedule_silent: {sign.name.removeprefix(PREFIX) for sign in view.schedules},
         Case.loop_failing: {sign.loop_id for sign in view.loops},
@@ -122,6 +131,12 @@ def ending(view: SignsOfLife, now: float, key: str) -> Ending:
     if key in without_patience or (about_daemon and Case.daemon_dead in without_patience):
         return Ending.unsure
     return Ending.well
+
+
+_ADVICE = (
+    "The watchdog starts it again; if it does not come back, type `becket up --detach`. `becket doctor` and the "
+    "daemon's log say why it stopped."
+)
 
 
 def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
@@ -137,7 +152,7 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
         case=Case.daemon_dead,
         text=(
             f"Becket's daemon does not work: {seen}. No trigger and no schedule starts anything until it is back. "
-            "Start it with `becket up`; `becket doctor` and the daemon's log say why it stopped."
+            f"{view.daemon_why or _ADVICE}"
         ),
         well="Becket's daemon is well again.",
         data={"last_beat": last, "workers": [worker.worker_id for worker in daemons]},
@@ -286,12 +301,14 @@ class DeadMan:
         tell: Tell,
         clock: Callable[[], float] = time.time,
         tell_within: float = TELL_WITHIN,
+        certain: Callable[[], tuple[Alarm, ...]] = lambda: (),
     ) -> None:
         self._read = read
         self._own = own
         self._tell = tell
         self._clock = clock
         self._tell_within = tell_within
+        self._certain = certain
         self._watch = _Watch()
         self._failed: dict[str, _Failed] = {}
 
@@ -300,9 +317,9 @@ class DeadMan:
         try:
             self._watch.look(now)
             view, alarms = await self._judged(now)
+            alarms |= {alarm.key: alarm for alarm in self._certain()}
             await self._raise(alarms)
-            if view is not None:
-                await self._withdraw(view, alarms, now)
+            await self._withdraw(view, alarms, now)
             await self._tell_open(now)
         finally:
             self._watch.looked_at = self._clock()
@@ -327,11 +344,13 @@ class DeadMan:
                     await self._own.close_alert(WELL + key)
                 await self._own.raise_alert(key, alarm.text, {**alarm.data, "well": alarm.well})
 
-    async def _withdraw(self, view: SignsOfLife, alarms: dict[str, Alarm], now: float) -> None:
+    async def _withdraw(self, view: SignsOfLife | None, alarms: dict[str, Alarm], now: float) -> None:
         for alert in await self._own.alerts((AlertState.told,)):
             if not _is_alarm(alert.key) or alert.key in alarms:
                 continue
-            how = ending(view, now, alert.key)
+            how = Ending.unsure if view is None else ending(view, now, alert.key)
+            if Case(alert.key.partition(":")[0]) in CERTAIN:
+                how = Ending.well
             if how is Ending.well:
                 await self._own.raise_alert(WELL + alert.key, str(alert.data["well"]), {"of": alert.key})
             if how is not Ending.unsure:

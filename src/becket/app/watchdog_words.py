@@ -1,0 +1,53 @@
+"""What the watchdog says of processes. Each says what is so and the one command to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from becket.engine.deadman import Alarm, Case
+
+LONGEST_WORDS = 160
+
+
+def gave_up(times: int, window: float, why: str, logs: Path) -> Alarm:
+    said = f" Its last words: {_short(why)}" if why else ""
+    return Alarm(
+        case=Case.gave_up,
+        text=(
+            f"The watchdog gave up: the daemon was started again {times} times within {window / 60:.0f} minutes and "
+            f"did not stay. Mend the cause (see {logs / 'daemon.log'}), then type `becket up --detach`.{said}"
+        ),
+        well="Becket's daemon stays up again; the watchdog looks after it.",
+        data={"restarts": times, "why": why},
+    )
+
+
+def stuck(pid: int) -> Alarm:
+    return Alarm(
+        case=Case.stuck,
+        text=(
+            f"Becket's daemon (pid {pid}) is deaf and does not end, even by SIGKILL: it hangs in the kernel, most "
+            "likely on a disk that does not answer. Mend that, or restart the machine; then it is started again."
+        ),
+        well="Becket's daemon that did not end is gone.",
+        data={"pid": pid},
+    )
+
+
+def engine_deaf(text: str) -> Alarm:
+    return Alarm(case=Case.engine_deaf, text=text, well="Nobody deaf holds the engine any more.")
+
+
+def services_hang() -> Alarm:
+    return Alarm(
+        case=Case.services_hang,
+        text=(
+            "The watchdog's part that looks after services hangs: services go on, but nobody restarts them. The daemon "
+            "replaces the watchdog; if it is not up, type `becket down`, then `becket up --detach`."
+        ),
+        well="Somebody looks after the services again.",
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_WORDS else text[: LONGEST_WORDS - 3] + "..."
