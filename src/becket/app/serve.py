@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.adapters.store.damage import damaged
+from becket.app.backups import keep_backup
 from becket.app.compose import App
 from becket.app.report.write import Reports
 from becket.app.state import Lock
+from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
@@ -25,6 +30,11 @@ TAKE_OVER_AFTER = 2.0
 """A client whose run nobody touches for this long tries to become the engine."""
 
 RETENTION_EVERY = 3600.0
+BACKUP_LOOK = 600.0
+GROUND_EVERY = 1.0
+INTEGRITY_EVERY = 60.0
+"""A journal that was written to is checked at most this often: 0.1 s for 100 MB, in a thread."""
+
 SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
@@ -39,15 +49,17 @@ async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.E
         if not lock.acquire():
             return False
         locked()
+        if wrong := await app.store.faults():
+            raise damaged(app.state.database, wrong[0])
         bell = Bell(app.state.bell)
         try:
-            await _serve(app, role, until, stop, bell)
+            await _serve(app, role, until, stop, bell, lock)
         finally:
             bell.close()
     return True
 
 
-async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell) -> None:
+async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, lock: Lock) -> None:
     daemon = role == "daemon"
     chores: list[Chore] = [app.watch_config, Reports(app).look, app.triggers.follow, Deliveries(app).look]
     residents: list[Resident] = []
@@ -56,9 +68,11 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
             app.triggers.tick,
             app.scheduler.tick,
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
+            Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
         residents += [partial(watch_branches, app), partial(follow_remote, app)]
         await app.scheduler.sync()
+        await tell_unrecorded(app)
     staff = Staff(
         engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
         residents=residents, recover=partial(recover, app), alone=app.config.database is None,
@@ -66,6 +80,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick
     stopper = asyncio.create_task(_stop_when(stop, dispatcher)) if stop is not None else None
+    keeper = asyncio.create_task(_keep(app, lock, dispatcher))
 
     async def finished() -> bool:
         # Others may count on this process by now: it leaves only when nothing is at work.
@@ -76,6 +91,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
     finally:
         if stopper is not None:
             stopper.cancel()
+        keeper.cancel()
         await app.triggers.close()
         app.kick = lambda: None
 
@@ -89,6 +105,29 @@ async def follow_remote(app: App) -> None:
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
     await stop.wait()
     dispatcher.stop()
+
+
+async def _keep(app: App, lock: Lock, dispatcher: Embedded) -> None:
+    """Look at the ground: is this the only engine, and is its journal whole after somebody wrote to the file?"""
+    looked = time.time()
+    while True:
+        await asyncio.sleep(GROUND_EVERY)
+        wrong = "" if lock.stands() else _LOCK_GONE
+        if not wrong and _changed(app.state.database) > looked and time.time() - looked > INTEGRITY_EVERY:
+            looked = time.time()
+            wrong = next(iter(await app.store.faults()), "")
+        if wrong:
+            dispatcher.fail(damaged(app.state.database, wrong))
+            return
+
+
+_LOCK_GONE = "the lock of this engine was removed or replaced, so that another one could start beside it"
+
+
+def _changed(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
 
 
 async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> None:
@@ -171,13 +210,14 @@ async def retain(app: App) -> None:
 
 async def _forget_work(app: App) -> None:
     """Candidates of runs that are forgotten, crossings of runs that are over, and set-ups that nobody uses."""
-    candidates = app.git.candidates()
+    candidates, restored = app.git.candidates(), await restored_lately(app)
     for name in await candidates.kept():
         kind, run_id = name.split("/")[:2]
         try:
             over = (await app.store.get_run(run_id)).status in ENDED
         except NotFound:
-            await candidates.forget(name)
+            if not restored:  # else its run may be one that the restored journal never heard of
+                await candidates.forget(name)
             continue
         if kind == "crossing" and over:
             await candidates.forget(name)

@@ -58,6 +58,12 @@ class StoreUnavailable(BecketError):
     exit_code = 2
 
 
+class StoreDamaged(StoreUnavailable):
+    """The journal is not the one it was: damaged, gone, replaced, or an older copy. Nothing was written over it, and
+    waiting does not help; a process that works on it ends before its next effect.
+    """
+
+
 class EffectRefused(BecketError):
     """The door did not let an effect out: autonomy, a missing approval, a cap, or a secret in the payload."""
 

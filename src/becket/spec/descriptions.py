@@ -132,7 +132,7 @@ _CONFIG = {
         "people": "Who may decide what.",
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
-        "retention": "How long ended runs are kept.",
+        "retention": "How long ended runs, and how many backups of the journal, are kept.",
         "effect_caps": "How many effects of one name may leave within a time.",
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",
