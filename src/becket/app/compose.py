@@ -93,11 +93,9 @@ class App:
     def open(cls, state: State, console: TextIO = sys.stdout) -> App:
         """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
         settings = read_settings(state, None)
-        url = settings.config.database
-        store = open_postgres(url) if url else open_sqlite(state.make().database, mark=state.journal_mark)
-        app = cls(state, store, console)
+        app = cls(state, open_store(state, settings.config), console)
         app._settings = settings
-        app._journal = None if url else identity(state.database)
+        app._journal = None if settings.config.database else identity(state.database)
         return app
 
     @property
@@ -346,6 +344,13 @@ class _Lazily(dict[type, object]):
 def sandbox_here() -> Holds:
     """What the best sandbox of this machine keeps apart."""
     return choose("auto").holds()
+
+
+def open_store(state: State, config: Config) -> Store:
+    """The journal. Raises UsageError or StoreUnavailable with what to do."""
+    if config.database:
+        return open_postgres(config.database)
+    return open_sqlite(state.make().database, mark=state.journal_mark)
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."

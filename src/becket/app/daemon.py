@@ -52,19 +52,19 @@ def run_foreground(state: State) -> int:
         log_to(state, "daemon")
         state.wanted.touch()
         try:
-            asyncio.run(_daemon(App.open(state)))
+            asyncio.run(_daemon(App.open(state), lock))
         except BecketError as error:
             log.error("%s", error)
             raise
         return 0
 
 
-async def _daemon(app: App) -> None:
+async def _daemon(app: App, lock: Lock) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, partial(_asked_to_stop, app.state, number, stop))
     log.info("daemon %d begins", os.getpid())
-    keeper = asyncio.create_task(_keep_watchdog(app.state, stop))
+    keeper = asyncio.create_task(_keep_watchdog(app.state, lock, stop))
     try:
         while not stop.is_set() and not await serve(app, "daemon", stop=stop):
             await asyncio.sleep(0.2)  # a `becket run` of another process is the engine for the moment
@@ -80,9 +80,15 @@ def _asked_to_stop(state: State, number: signal.Signals, stop: asyncio.Event) ->
     stop.set()
 
 
-async def _keep_watchdog(state: State, stop: asyncio.Event) -> None:
+async def _keep_watchdog(state: State, lock: Lock, stop: asyncio.Event) -> None:
     """The watchdog restarts the daemon; the daemon restarts the watchdog."""
     while not stop.is_set():
+        if not lock.stands():
+            log.error(
+                "%s was removed or replaced, so that another daemon could start; this one ends", state.daemon_lock
+            )
+            stop.set()
+            return
         if state.wanted.exists() and holder(state.watchdog_lock) is None:
             spawn(state, "watchdog")
             await asyncio.sleep(LOOK_EVERY)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
-from becket.adapters.store.damage import damaged
 from becket.app.backups import keep_backup
 from becket.app.compose import App
+from becket.app.ground import check_journal, keep_ground
 from becket.app.report.write import Reports
 from becket.app.state import Lock
 from becket.app.unrecorded import restored_lately, tell_unrecorded
@@ -31,10 +29,6 @@ TAKE_OVER_AFTER = 2.0
 
 RETENTION_EVERY = 3600.0
 BACKUP_LOOK = 600.0
-GROUND_EVERY = 1.0
-INTEGRITY_EVERY = 60.0
-"""A journal that was written to is checked at most this often: 0.1 s for 100 MB, in a thread."""
-
 SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
@@ -49,8 +43,7 @@ async def serve(app: App, role: str, until: Until | None = None, stop: asyncio.E
         if not lock.acquire():
             return False
         locked()
-        if wrong := await app.store.faults():
-            raise damaged(app.state.database, wrong[0])
+        await check_journal(app)
         bell = Bell(app.state.bell)
         try:
             await _serve(app, role, until, stop, bell, lock)
@@ -80,7 +73,7 @@ async def _serve(app: App, role: str, until: Until | None, stop: asyncio.Event |
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick
     stopper = asyncio.create_task(_stop_when(stop, dispatcher)) if stop is not None else None
-    keeper = asyncio.create_task(_keep(app, lock, dispatcher))
+    keeper = asyncio.create_task(keep_ground(app, lock, dispatcher.fail))
 
     async def finished() -> bool:
         # Others may count on this process by now: it leaves only when nothing is at work.
@@ -105,29 +98,6 @@ async def follow_remote(app: App) -> None:
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
     await stop.wait()
     dispatcher.stop()
-
-
-async def _keep(app: App, lock: Lock, dispatcher: Embedded) -> None:
-    """Look at the ground: is this the only engine, and is its journal whole after somebody wrote to the file?"""
-    looked = time.time()
-    while True:
-        await asyncio.sleep(GROUND_EVERY)
-        wrong = "" if lock.stands() else _LOCK_GONE
-        if not wrong and _changed(app.state.database) > looked and time.time() - looked > INTEGRITY_EVERY:
-            looked = time.time()
-            wrong = next(iter(await app.store.faults()), "")
-        if wrong:
-            dispatcher.fail(damaged(app.state.database, wrong))
-            return
-
-
-_LOCK_GONE = "the lock of this engine was removed or replaced, so that another one could start beside it"
-
-
-def _changed(path: Path) -> float:
-    with contextlib.suppress(OSError):
-        return path.stat().st_mtime
-    return 0.0
 
 
 async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> None:

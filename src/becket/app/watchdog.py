@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from becket.adapters.notify import FileNotice
-from becket.adapters.store import open_sqlite
-from becket.app.compose import App
+from becket.app.compose import App, open_store
 from becket.app.daemon import log_to, spawn
+from becket.app.rebuilt import open_own
 from becket.app.services import ServiceThread, about_service, raise_incidents
 from becket.app.state import Lock, State, holder
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import BecketError, EffectFailed, EffectRefused
+from becket.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState, Store
 from becket.engine.deadman import DeadMan, SignsOfLife, signs_of_life
@@ -53,7 +53,7 @@ async def _watch(state: State) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    own = open_sqlite(state.watchdog_database)
+    own = await open_own(state.watchdog_database)
     watchdog = Watchdog(state, own)
     services = ServiceThread(state)
     services.start()
@@ -98,18 +98,30 @@ class Watchdog:
         self._state = state
         self._own = own
         self._app: App | None = None
+        self._journal: Store | None = None
         self._restarts = Restarts()
         self._tried: dict[str, tuple[int, float]] = {}
 
     @property
     def app(self) -> App:
-        """Opened when first needed: a broken configuration must not keep the watchdog from watching."""
+        """Over our own store, so that alarms go out whatever is the matter with the journal."""
         if self._app is None:
-            self._app = App.open(self._state, sys.stderr)
+            self._app = App(self._state, self._own, sys.stderr)
         return self._app
 
+    @property
+    def journal(self) -> Store:
+        """Opened when first needed: a broken configuration must not keep the watchdog from watching."""
+        if self._journal is None:
+            self._journal = open_store(self._state, self.app.config)
+        return self._journal
+
     async def read(self) -> SignsOfLife:
-        view = await signs_of_life(self.app.store, self.app.loops)
+        try:
+            view = await signs_of_life(self.journal, self.app.loops)
+        except StoreDamaged:
+            await self.close()  # there may be a restored one the next time
+            raise
         gone = holder(self._state.daemon_lock) is None
         return view.model_copy(update={"daemon_gone": gone, "daemon_expected": self._state.wanted.exists()})
 
@@ -123,8 +135,8 @@ class Watchdog:
         for alert in await self._own.alerts((AlertState.open,)):
             if about_service(alert):
                 await self._tell_from(self._own, alert)
-        for alert in await self.app.store.alerts((AlertState.open,)):
-            await self._tell_from(self.app.store, alert)
+        for alert in await self.journal.alerts((AlertState.open,)):
+            await self._tell_from(self.journal, alert)
 
     async def _tell_from(self, store: Store, alert: Alert) -> None:
         now = await self._own.now()
@@ -180,8 +192,9 @@ class Watchdog:
             log.warning("the daemon is gone; started again as pid %d", spawn(self._state, "up"))
 
     async def close(self) -> None:
-        if self._app is not None:
-            await self._app.store.close()
+        if self._journal is not None:
+            journal, self._journal = self._journal, None
+            await journal.close()
 
 
 def alarm_file(state: State) -> Path:
