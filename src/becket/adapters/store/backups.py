@@ -18,8 +18,8 @@ from becket.adapters.store.damage import companions, faults, read_only
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import StoreDamaged, StoreUnavailable
 
-_NAME = re.compile(r"(\d{8}T\d{6}Z)-([a-z]+)-([0-9a-f]{16})\.db")
-_STAMP = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"(\d{8}T\d{6})\.(\d{3})Z-([a-z]+)-([0-9a-f]{16})\.db")
+_STAMP = "%Y%m%dT%H%M%S"
 BACKUPS = "backups"
 """The folder beside the journal."""
 KEEP = 7
@@ -60,9 +60,17 @@ def _files(folder: Path) -> list[Path]:
 def _named(path: Path) -> Backup | None:
     if (match := _NAME.fullmatch(path.name)) is None:
         return None
-    stamp, why, digest = match.groups()
-    at = calendar.timegm(time.strptime(stamp, _STAMP))
+    stamp, milliseconds, why, digest = match.groups()
+    try:
+        at = calendar.timegm(time.strptime(stamp, _STAMP)) + int(milliseconds) / 1000
+    except ValueError:
+        return None
     return Backup(path, at, why, path.stat().st_size, digest)
+
+
+def _stamp() -> str:
+    now = time.time()
+    return f"{time.strftime(_STAMP, time.gmtime(now))}.{int(now * 1000) % 1000:03d}Z"
 
 
 def problem(backup: Backup) -> str:
@@ -86,7 +94,7 @@ def make_backup(journal: Path, folder: Path, why: str, keep: int) -> Backup:
         _copy(journal, fresh)
         if wrong := faults(fresh, whole=True):
             raise StoreDamaged(f"{journal} is damaged, and no backup was made of it: {wrong[0]}")
-        name = f"{time.strftime(_STAMP, time.gmtime())}-{why}-{_digest(fresh)}.db"
+        name = f"{_stamp()}-{why}-{_digest(fresh)}.db"
         copied()
         fresh.replace(folder / name)
     finally:
@@ -150,9 +158,7 @@ def put_aside(journal: Path, aside: Path) -> None:
 
 def free_name(folder: Path, stem: str) -> Path:
     """A name in the folder that nobody has."""
-    return next(
-        path for path in _numbered(folder, f"{stem}-{time.strftime(_STAMP, time.gmtime())}") if not path.exists()
-    )
+    return next(path for path in _numbered(folder, f"{stem}-{_stamp()}") if not path.exists())
 
 
 def _numbered(folder: Path, stem: str) -> Iterator[Path]:

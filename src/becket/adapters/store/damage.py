@@ -28,6 +28,8 @@ def damaged(path: Path | None, what: str) -> StoreDamaged:
 
 def is_damage(error: BaseException) -> bool:
     """Does SQLite say that the file itself is bad, rather than busy, full or out of reach?"""
+    if isinstance(error, ValueError):  # what it says is no text: a name, or SQLite's own message about a schema
+        return True
     said = getattr(error, "orig", None) or error
     code = getattr(said, "sqlite_errorcode", None)
     if code is None:  # raised by the driver itself
@@ -85,11 +87,12 @@ def faults(path: Path, *, whole: bool, most: int = 10) -> tuple[str, ...]:
     check = "integrity_check" if whole else "quick_check"
     try:
         with closing(read_only(path)) as raw:
-            look_at_tables(raw, path)
+            if not look_at_tables(raw, path):
+                return ("it holds nothing",)
             return tuple(_told(raw, check, most))
     except StoreDamaged as error:
         return (str(error),)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, ValueError) as error:
         if is_damage(error):
             return (str(error),)
         raise

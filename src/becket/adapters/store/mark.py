@@ -8,11 +8,14 @@ after the commit: the file is never ahead of a journal that is whole. Standard l
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from becket.contract.crash import CrashPoint
+
+log = logging.getLogger("becket.store")
 
 before_mark = CrashPoint("mark.before", "the journal has counted; the mark beside it has not heard of it")
 
@@ -39,13 +42,17 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def write_mark(path: Path, mark: Mark) -> None:
+    """What it tells of is committed: where it cannot be written (a full disk) it stays behind, which harms nobody."""
     before_mark()
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with fresh.open("w", encoding="utf-8") as file:
-        json.dump(asdict(mark), file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(asdict(mark), file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        log.warning("%s cannot be written: %s", path, error)
 
 
 def objection(mark: Mark | None, journal: Mark | None) -> str:

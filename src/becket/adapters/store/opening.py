@@ -45,7 +45,7 @@ def _opened(path: Path | None, clock: Clock, mark: Path | None = None) -> Store:
         database.recognise()
         _prepare(database.connection, path if mark is not None else None)
         database.adopt()
-    except (sa.exc.DatabaseError, sqlite3.Error) as error:
+    except (sa.exc.DatabaseError, sqlite3.Error, ValueError) as error:
         database.dispose()
         said = str(getattr(error, "orig", None) or error)
         raise (damaged(path, said) if is_damage(error) else unavailable(path, error)) from error

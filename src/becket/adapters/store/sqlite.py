@@ -212,7 +212,7 @@ def _connect(path: Path | None, mark: Path | None) -> sqlite3.Connection:
     except StoreDamaged:
         raw.close()
         raise
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError) as error:
         raw.close()
         raise (damaged(path, str(error)) if is_damage(error) else unavailable(path, error)) from error
     return raw
