@@ -20,19 +20,22 @@ WIDE = os.environ.get("BECKET_MATRIX") == "wide"
 """Every point in every story that passes it takes an hour; by default each is taken in one story."""
 
 ELSEWHERE = (
+    "backup",
     "candidate",
     "fix",
     "gate",
     "history",
     "holdout",
+    "mark",
     "promote",
     "proof",
     "release",
+    "restore",
     "schema",
     "service",
     "setup",
 )
-"""Rooms with a matrix of their own: the heal loop's, the services' and the journal's migrations."""
+"""Rooms with a matrix of their own: the heal loop's, the services', the journal's migrations and its backups."""
 POINTS = sorted(point for point in every_point() if not point.startswith(tuple(f"{room}." for room in ELSEWHERE)))
 DOOR = [point for point in POINTS if point.startswith("door.")]
 BOOT = ["serve.locked", "serve.recovered", "store.join.after_commit", "store.requeue_lost.after_commit"]

@@ -32,7 +32,7 @@ from becket.app.agents import ConfiguredAgents, unheld
 from becket.app.plugins import built_in_loops, load_registry
 from becket.app.project import CommittedProjects
 from becket.app.sandboxes import Sandboxes
-from becket.app.state import State
+from becket.app.state import State, identity
 from becket.contract.action import Registry
 from becket.contract.agent import Agents
 from becket.contract.base import new_id
@@ -87,15 +87,15 @@ class App:
         self._console = console
         self._settings: Settings | None = None
         self._told_trouble: str | None = None
+        self._journal: tuple[int, int] | None = None
 
     @classmethod
     def open(cls, state: State, console: TextIO = sys.stdout) -> App:
         """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
         settings = read_settings(state, None)
-        url = settings.config.database
-        store = open_postgres(url) if url else open_sqlite(state.make().database)
-        app = cls(state, store, console)
+        app = cls(state, open_store(state, settings.config), console)
         app._settings = settings
+        app._journal = None if settings.config.database else identity(state.database)
         return app
 
     @property
@@ -178,7 +178,13 @@ class App:
     @cached_property
     def promotions(self) -> IntentFile:
         """What a killed promotion left is in here; `recover` puts it in order at every start."""
-        return IntentFile(self.state.make().folder / "promotion")
+        return IntentFile(self.state.make().folder / "promotion", self._ground)
+
+    def _ground(self) -> str:
+        """Asked right before a branch moves: a promotion is never made that the journal could not record."""
+        if self._journal is None or identity(self.state.database) == self._journal:
+            return ""
+        return f"the journal {self.state.database} was removed or replaced; see `becket store check`"
 
     @cached_property
     def registry(self) -> Registry:
@@ -340,6 +346,13 @@ class _Lazily(dict[type, object]):
 def sandbox_here() -> Holds:
     """What the best sandbox of this machine keeps apart."""
     return choose("auto").holds()
+
+
+def open_store(state: State, config: Config) -> Store:
+    """The journal. Raises UsageError or StoreUnavailable with what to do."""
+    if config.database:
+        return open_postgres(config.database)
+    return open_sqlite(state.make().database, mark=state.journal_mark)
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."

@@ -19,6 +19,7 @@ from becket.app.pulse import Pulse
 from becket.app.serve import serve
 from becket.app.signs import (
     DEAF_AFTER,
+    LOOK_EVERY,
     START_WITHIN,
     TELL_AFTER,
     Part,
@@ -86,14 +87,15 @@ async def _daemon(app: App, lock: Lock) -> None:
     pulse = Pulse(lock)
     keeper = Keeper(app.state, watchdog_of(app.state), app.state.wanted.exists, gives_up=False)
     keeper.start()
-    telling = asyncio.create_task(_tell_of_watchdog(app))
+    beside = [asyncio.create_task(_tell_of_watchdog(app)), asyncio.create_task(_keep_lock(app.state, lock, stop))]
     try:
         while not stop.is_set() and not await serve(app, "daemon", stop=stop, ready=pulse.begin):
             pulse.begin()
             await asyncio.sleep(0.2)  # a `becket run` of another process is the engine for the moment
     finally:
         keeper.stop()
-        telling.cancel()
+        for task in beside:
+            task.cancel()
         pulse.end()
         await app.store.close()
         log.info("daemon %d ends", os.getpid())
@@ -102,6 +104,14 @@ async def _daemon(app: App, lock: Lock) -> None:
 def _asked_to_stop(state: State, number: signal.Signals, stop: asyncio.Event) -> None:
     if number == signal.SIGINT:  # a person at the terminal: both are to end
         state.wanted.unlink(missing_ok=True)
+    stop.set()
+
+
+async def _keep_lock(state: State, lock: Lock, stop: asyncio.Event) -> None:
+    """A lock whose file was removed or replaced keeps nobody out."""
+    while lock.stands():
+        await asyncio.sleep(LOOK_EVERY)
+    log.error("%s was removed or replaced, so that another daemon could start; this one ends", state.daemon_lock)
     stop.set()
 
 

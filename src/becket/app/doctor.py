@@ -17,6 +17,8 @@ from becket.adapters.git.repository import MIN_VERSION
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
 from becket.adapters.store import open_memory
+from becket.adapters.store.backups import backups, problem
+from becket.adapters.store.damage import damaged
 from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
@@ -62,6 +64,7 @@ def facts(folder: Path) -> DoctorFacts:
         load_config=_load,
         sandboxes=tuple(_sandbox(offer) for offer in available()),
         open_store=partial(_open_store, state),
+        last_backup=partial(_last_backup, state),
         now=time.time,
         locks=_locks(state),
         alive=process_alive,
@@ -131,17 +134,24 @@ def _old_git_locks(state: State) -> Iterator[LockFact]:
 
 
 def _open_store(state: State | None) -> StoreFacts | None:
-    if state is None or (not state.database.exists() and not read_config(state).database):
+    if state is None or not (state.database.exists() or state.journal_mark.exists() or read_config(state).database):
         return None
 
     async def ask(found: State) -> StoreFacts:
         app = App.open(found)
         try:
+            if wrong := await app.store.faults():
+                raise damaged(found.database, wrong[0])
             return StoreFacts(await app.store.now(), await app.store.workers())
         finally:
             await app.store.close()
 
     return asyncio.run(ask(state))
+
+
+def _last_backup(state: State | None) -> str | None:
+    kept = backups(state.backups) if state is not None else ()
+    return next((one.name for one in kept if not problem(one)), None)
 
 
 def _inotify(state: State | None) -> InotifyFacts:

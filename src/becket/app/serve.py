@@ -11,11 +11,14 @@ from functools import partial
 
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.app.backups import keep_backup
 from becket.app.compose import App
+from becket.app.ground import check_journal, keep_ground
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
 from becket.app.signs import engine_trouble
 from becket.app.state import Lock
+from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
@@ -28,6 +31,7 @@ TAKE_OVER_AFTER = 2.0
 """A client whose run nobody touches for this long tries to become the engine."""
 
 RETENTION_EVERY = 3600.0
+BACKUP_LOOK = 600.0
 SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
@@ -46,6 +50,7 @@ async def serve(
         if not lock.acquire():
             return False
         locked()
+        await check_journal(app)
         bell, pulse = Bell(app.state.bell), Pulse(lock)
 
         def alive() -> None:
@@ -54,7 +59,7 @@ async def serve(
 
         try:
             with told_when_stopped(role):
-                await _serve(app, role, until, stop, bell, alive)
+                await _serve(app, role, until, stop, bell, lock, alive)
         finally:
             pulse.end()
             bell.close()
@@ -62,7 +67,7 @@ async def serve(
 
 
 async def _serve(
-    app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, ready: Ready
+    app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, lock: Lock, ready: Ready
 ) -> None:
     daemon = role == "daemon"
     chores: list[Chore] = [app.watch_config, Reports(app).look, app.triggers.follow, Deliveries(app).look]
@@ -72,9 +77,11 @@ async def _serve(
             app.triggers.tick,
             app.scheduler.tick,
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
+            Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
         residents += [partial(watch_branches, app), partial(follow_remote, app)]
         await app.scheduler.sync()
+        await tell_unrecorded(app)
     staff = Staff(
         engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
         residents=residents, recover=partial(_recover, app, ready), alone=app.config.database is None,
@@ -82,6 +89,7 @@ async def _serve(
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick
     stopper = asyncio.create_task(_stop_when(stop, dispatcher)) if stop is not None else None
+    keeper = asyncio.create_task(keep_ground(app, lock, dispatcher.fail))
 
     async def finished() -> bool:
         # Others may count on this process by now: it leaves only when nothing is at work.
@@ -92,6 +100,7 @@ async def _serve(
     finally:
         if stopper is not None:
             stopper.cancel()
+        keeper.cancel()
         await app.triggers.close()
         app.kick = lambda: None
 
@@ -202,13 +211,14 @@ async def retain(app: App) -> None:
 
 async def _forget_work(app: App) -> None:
     """Candidates of runs that are forgotten, crossings of runs that are over, and set-ups that nobody uses."""
-    candidates = app.git.candidates()
+    candidates, restored = app.git.candidates(), await restored_lately(app)
     for name in await candidates.kept():
         kind, run_id = name.split("/")[:2]
         try:
             over = (await app.store.get_run(run_id)).status in ENDED
         except NotFound:
-            await candidates.forget(name)
+            if not restored:  # else its run may be one that the restored journal never heard of
+                await candidates.forget(name)
             continue
         if kind == "crossing" and over:
             await candidates.forget(name)

@@ -17,11 +17,12 @@ from pydantic import ValidationError
 
 from becket.adapters.service import SqliteBook, listening_socket
 from becket.adapters.service.line import LONGEST
+from becket.app.rebuilt import open_book
 from becket.app.releasing import Releaser
 from becket.app.shop import Shop
 from becket.app.state import State
 from becket.contract.base import Json
-from becket.contract.errors import BecketError
+from becket.contract.errors import BecketError, StoreDamaged
 from becket.contract.service import Incident, Request
 from becket.contract.store import Alert, AlertState, Store
 
@@ -154,7 +155,7 @@ class ServiceThread:
         self._ready.set()
         while not self._stop.is_set():
             try:
-                with contextlib.closing(SqliteBook(self._state.services_database)) as book:
+                with contextlib.closing(open_book(self._state)) as book:
                     await Supervisor(Shop(self._state, book)).serve(self._stop)
             except Exception:
                 log.exception("services; tried again in %g s", 5.0)
@@ -193,7 +194,10 @@ async def raise_incidents(state: State, own: Store) -> None:
     """Make alerts of what the supervisor wrote down. Called at every tick of the watchdog."""
     if not state.services_database.exists():
         return
-    book = SqliteBook(state.services_database)
+    try:
+        book = SqliteBook(state.services_database)
+    except StoreDamaged:
+        return  # the supervisor sees to it
     try:
         for number, incident in book.untold():
             await _raise(own, incident)
@@ -210,4 +214,4 @@ async def _raise(own: Store, incident: Incident) -> None:
 
 
 def about_service(alert: Alert) -> bool:
-    return alert.key.startswith("service:")
+    return alert.key.startswith(("service:", "record:"))

@@ -38,6 +38,15 @@ class State:
         return self.folder / "becket.db"
 
     @property
+    def journal_mark(self) -> Path:
+        """Tells of the journal when it is gone; beside the folder, so that it outlives that as well."""
+        return self.common / "becket-journal.json"
+
+    @property
+    def backups(self) -> Path:
+        return self.folder / "backups"  # the store itself puts one there before it changes tables
+
+    @property
     def artifacts(self) -> Path:
         return self.folder / "artifacts"
 
@@ -114,7 +123,10 @@ class State:
         return self.folder / "wanted"
 
     def make(self) -> State:
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"the state folder {self.folder} cannot be made ({error.strerror})") from None
         return self
 
 
@@ -183,6 +195,13 @@ class Lock:
         if self._file is not None:
             ask_kernel(self._file, fcntl.F_OFD_SETLK, time.monotonic_ns() // 1_000_000, _SIGN)
 
+    def stands(self) -> bool:
+        """Is the file that is locked still the one at the path? Another process would lock the new one as well."""
+        try:
+            return self._file is not None and os.path.samestat(os.fstat(self._file), self._path.stat())
+        except OSError:
+            return False
+
     def release(self) -> None:
         if self._file is not None:
             os.ftruncate(self._file, 0)
@@ -194,6 +213,15 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Tells a file from another one at the same path; None if there is none."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 def holder(path: Path) -> int | None:

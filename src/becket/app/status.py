@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+from becket.adapters.store.damage import damaged, is_damage, look_at_tables, look_before_opening, own_mark
+from becket.adapters.store.mark import objection, read_mark
 from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, side_engine_trouble
@@ -172,12 +174,20 @@ def take(state: State, now: float | None = None) -> Snapshot:
 
         return take_from_store(state)
     base = outline(state, settings, time.time() if now is None else now, trouble)
+    look_before_opening(state.database, state.journal_mark)
     if not state.database.exists():
         return with_alarms(base, state)
+    kept = read_mark(state.journal_mark)
     try:
         with closing(_connect(state.database)) as conn:
+            if look_at_tables(conn, state.database) and (wrong := objection(kept, own_mark(conn))):
+                raise damaged(state.database, wrong)
             return with_alarms(_read(conn, base), state)
+    except ValueError as error:
+        raise damaged(state.database, f"a row cannot be read ({error})") from error
     except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(state.database, str(error)) from error
         raise StoreUnavailable(
             f"the journal {state.database} cannot be read: {error}; is it a Becket database of this version? "
             "See `becket doctor`"
@@ -292,7 +302,7 @@ def with_alarms(base: Snapshot, state: State) -> Snapshot:
     try:
         with closing(_connect(state.watchdog_database)) as conn:
             return replace(base, alerts=(*base.alerts, *_alerts(conn, "watchdog")))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError) as error:
         return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
 
 

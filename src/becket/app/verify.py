@@ -22,7 +22,7 @@ from becket.app.replay import Replay, as_it_stands
 from becket.contract.calls import AgentCall
 from becket.contract.condition import Condition
 from becket.contract.effect import Effect, EffectState
-from becket.contract.errors import NotFound, UsageError
+from becket.contract.errors import NotFound, StoreDamaged, UsageError
 from becket.contract.events import Event, event_digest, row_name
 from becket.contract.handoff import Approval, Handoff
 from becket.contract.receipt import StoredReceipt
@@ -84,13 +84,13 @@ async def verified(app: App, run_id: str, rerun: bool, head: str | None = None) 
     """Everything that can be checked without believing the tables that are being checked."""
     try:
         rows = await _read(app, run_id)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, StoreDamaged) as error:
         return Verified(run_id, "", (Checked(False, "run", f"its row cannot be read: {_short(error)}"),))
     steps = {row_name("step", step.iteration, step.phase.value, step.id): step for step in rows.steps}
     told = Replay(rows.events, steps)
     checks = [
         *rows.broken,
-        _chain(rows.run, rows.events),
+        check_chain(rows.run, rows.events),
         *(Checked(False, "events", problem) for problem in told.problems),
         _status(rows.run, told),
         _run(rows, told),
@@ -125,7 +125,7 @@ async def _read(app: App, run_id: str) -> _Rows:
 
 async def _read_once(app: App, run: Run) -> _Rows:
     store, rows = app.store, _Rows(run)
-    rows.events = await _readable(rows, "events", _all_events(app, run.run_id), ())
+    rows.events = await _readable(rows, "events", all_events(app, run.run_id), ())
     rows.steps = await _readable(rows, "steps", store.steps(run.run_id), ())
     rows.conditions = await _readable(rows, "conditions", store.conditions(run.run_id), ())
     rows.receipts = await _readable(rows, "receipts", store.receipts(run.run_id), ())
@@ -141,7 +141,7 @@ async def _read_once(app: App, run: Run) -> _Rows:
 async def _readable(rows: _Rows, what: str, read: Awaitable[T], otherwise: T) -> T:
     try:
         return await read
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, StoreDamaged) as error:
         rows.broken.append(Checked(False, what, f"a row cannot be read: {_short(error)}"))
         return otherwise
 
@@ -150,14 +150,14 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-async def _all_events(app: App, run_id: str) -> tuple[Event, ...]:
+async def all_events(app: App, run_id: str) -> tuple[Event, ...]:
     found: list[Event] = []
     while page := await app.store.events(run_id, after=found[-1].seq if found else 0, limit=PAGE):
         found += page
     return tuple(found)
 
 
-def _chain(run: Run, events: tuple[Event, ...]) -> Checked:
+def check_chain(run: Run, events: tuple[Event, ...]) -> Checked:
     previous = ""
     for number, event in enumerate(events, 1):
         digest = event_digest(event.run_id, event.seq, event.at, event.kind.value, event.data, event.previous)
@@ -325,7 +325,7 @@ async def _proofs(app: App, rows: _Rows) -> list[Checked]:
     async def elsewhere(run_id: str) -> tuple[StoredReceipt, ...] | None:
         try:
             return await app.store.receipts((await app.store.get_run(run_id)).run_id)
-        except (NotFound, ValueError, TypeError):
+        except (NotFound, ValueError, TypeError, StoreDamaged):
             return None
 
     found = await check_proofs(rows.receipts, rows.steps, elsewhere)

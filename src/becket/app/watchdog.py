@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 from becket.adapters.notify import FileNotice
-from becket.adapters.store import open_sqlite
 from becket.app import watchdog_words as words
-from becket.app.compose import App
+from becket.app.compose import App, open_store
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
 from becket.app.launch import log_to
 from becket.app.locks import start_is_over
 from becket.app.pulse import Pulse
+from becket.app.rebuilt import open_own
 from becket.app.services import Services, about_service, raise_incidents
 from becket.app.signs import (
     DEAF_AFTER,
@@ -38,7 +38,7 @@ from becket.app.signs import (
 from becket.app.state import Lock, State, holder, last_sign
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import BecketError, EffectFailed, EffectRefused
+from becket.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState, Store
 from becket.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
@@ -69,7 +69,7 @@ async def _watch(state: State, lock: Lock) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    own = open_sqlite(state.watchdog_database)
+    own = await open_own(state.watchdog_database)
     keeper = Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
     services = Services(state)
     watchdog = Watchdog(state, own, keeper, services)
@@ -112,18 +112,30 @@ class Watchdog:
         self.keeper = keeper or Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
         self.services = services or Services(state)
         self._app: App | None = None
+        self._journal: Store | None = None
         self._engine = Silence(2 * LOOK_EVERY)
         self._tried: dict[str, tuple[int, float]] = {}
 
     @property
     def app(self) -> App:
-        """Opened when first needed: a broken configuration must not keep the watchdog from watching."""
+        """Over our own store, so that alarms go out whatever is the matter with the journal."""
         if self._app is None:
-            self._app = App.open(self.state, sys.stderr)
+            self._app = App(self.state, self.own, sys.stderr)
         return self._app
 
+    @property
+    def journal(self) -> Store:
+        """Opened when first needed: a broken configuration must not keep the watchdog from watching."""
+        if self._journal is None:
+            self._journal = open_store(self.state, self.app.config)
+        return self._journal
+
     async def read(self) -> SignsOfLife:
-        view = await signs_of_life(self.app.store, self.app.loops)
+        try:
+            view = await signs_of_life(self.journal, self.app.loops)
+        except StoreDamaged:
+            await self.close()  # there may be a restored one the next time
+            raise
         daemon = holder(self.state.daemon_lock)
         return view.model_copy(
             update={
@@ -184,8 +196,8 @@ class Watchdog:
         for alert in await self.own.alerts((AlertState.open,)):
             if about_service(alert):
                 await self._tell_from(self.own, alert)
-        for alert in await self.app.store.alerts((AlertState.open,)):
-            await self._tell_from(self.app.store, alert)
+        for alert in await self.journal.alerts((AlertState.open,)):
+            await self._tell_from(self.journal, alert)
 
     async def _tell_from(self, store: Store, alert: Alert) -> None:
         now = await self.own.now()
@@ -233,8 +245,9 @@ class Watchdog:
         return Door(self.own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def close(self) -> None:
-        if self._app is not None:
-            await self._app.store.close()
+        if self._journal is not None:
+            journal, self._journal = self._journal, None
+            await journal.close()
 
 
 def alarm_file(state: State) -> Path:

@@ -371,3 +371,22 @@ BENCH_NOT_CONTAINED = (
     "No sandbox holds files, processes and network here, so what the agents did outside their checkouts was not "
     "judged. Install bubblewrap, then run it again."
 )
+
+
+# The journal
+
+STORE_WHOLE = "{where} is whole ({count})"
+STORE_DAMAGED = """{where} cannot be trusted: {bad} of {count} failed
+  becket store restore   bring back the last good backup
+  becket store accept    go on with what is there, knowingly"""
+STORE_NO_BACKUP = "no backup yet; the daemon makes one a day, `becket store backup` makes one now"
+STORE_BACKUP = "last backup {name} ({when})"
+BACKUP_MADE = "{path}, {size} bytes, checked"
+RESTORED = "the journal is that of {when} ({name})"
+RESTORED_ASIDE = "the one before is kept in {aside}"
+RESTORED_LOST = "{count} that it had and this one does not: {runs}"
+UNRECORDED = "this journal knows nothing of {what}; look at them, then `becket store accept`"
+RESTORED_NEXT = "becket up -d"
+ACCEPTED = "the journal counts as it is"
+ACCEPTED_ANEW = "a new journal begins"
+ACCEPTED_UNRECORDED = "it knows nothing of {what}"

@@ -242,10 +242,14 @@ class AlarmTarget(Record):
 
 
 class Retention(Record):
-    """How long ended runs keep their artifacts and events. Open runs and handoffs keep theirs for ever."""
+    """How long ended runs keep their artifacts and events. Open runs and handoffs keep theirs for ever.
+
+    `backups` is how many copies of the journal are kept; the daemon makes one a day.
+    """
 
     artifacts: Duration = 30 * 86400.0
     runs: Duration = 365 * 86400.0
+    backups: int = Field(default=7, ge=1, le=1000)
 
 
 class EffectCap(Record):

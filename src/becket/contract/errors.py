@@ -58,6 +58,12 @@ class StoreUnavailable(BecketError):
     exit_code = 2
 
 
+class StoreDamaged(StoreUnavailable):
+    """The journal is not the one it was: damaged, gone, replaced, or an older copy. Nothing was written over it, and
+    waiting does not help; a process that works on it ends before its next effect.
+    """
+
+
 class StartRefused(BecketError):
     """A machine may not start this run. `too_deep`: its chain of causes is too long, now and later. Otherwise its loop
     is started too often, and the same start may be tried again in a minute.

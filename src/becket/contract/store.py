@@ -523,6 +523,13 @@ class HouseStore(Protocol):
         """Has another process written since the last call? The safety net behind the doorbell."""
         ...
 
+    async def faults(self, whole: bool = False) -> tuple[str, ...]:
+        """What the database finds wrong with its own files; empty is good. `whole` looks at the indexes too.
+
+        Called when an engine starts and after the file was written to from elsewhere; about 0.1 s for 100 MB.
+        """
+        ...
+
     async def close(self) -> None: ...
 
 

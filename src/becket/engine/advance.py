@@ -11,7 +11,15 @@ from functools import partial
 
 from becket.contract.agent import Agents
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import Fenced, GitFailed, InvalidDocument, NotFound, StoreUnavailable, WorkerDeclaredDead
+from becket.contract.errors import (
+    Fenced,
+    GitFailed,
+    InvalidDocument,
+    NotFound,
+    StoreDamaged,
+    StoreUnavailable,
+    WorkerDeclaredDead,
+)
 from becket.contract.git import Git
 from becket.contract.loop import WORK
 from becket.contract.run import ENDED, Move
@@ -101,6 +109,8 @@ class Engine:
                 return
             except (Fenced, NotFound):
                 return
+            except StoreDamaged:
+                raise
             except Exception as error:
                 log.warning("%s; nothing is lost, trying again in %.1f s", error, delay)
                 await asyncio.sleep(delay)

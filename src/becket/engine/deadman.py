@@ -16,6 +16,7 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.contract.base import Json, Record
+from becket.contract.errors import StoreDamaged
 from becket.contract.handoff import HandoffState
 from becket.contract.loop import Loops
 from becket.contract.run import Run, Status
@@ -331,7 +332,8 @@ class DeadMan:
             view = await self._read()
         except Exception as error:
             alarm = _blind(error)
-            return None, {alarm.key: alarm} if self._watch.blind_for(now) > BEATS_MISSED * TTL else {}
+            for_long = self._watch.blind_for(now) > BEATS_MISSED * TTL
+            return None, {alarm.key: alarm} if for_long or isinstance(error, StoreDamaged) else {}
         self._watch.blind_since = None
         seen = view.model_copy(update={"watching_since": max(view.watching_since, self._watch.since)})
         return seen, {alarm.key: alarm for alarm in judge(seen, now)}

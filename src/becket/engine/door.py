@@ -280,6 +280,7 @@ class Door:
     async def _attempt(self, row: Effect, turn: _Turn, in_doubt: bool) -> Effect:
         """One attempt, from the permit to the row that says how it ended."""
         assert turn.adapter is not None
+        await self._store.now()  # raises if the journal that holds the intent is not there any more
         _before_perform()
         try:
             result = await self._perform(row, turn.adapter)

@@ -36,7 +36,7 @@ from becket.contract.calls import (
 )
 from becket.contract.config import BudgetConfig, Budgets, PeriodBudgets
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import ActionFailed, StoreUnavailable
+from becket.contract.errors import ActionFailed, StoreDamaged, StoreUnavailable
 from becket.contract.run import Run
 from becket.contract.spec import Budget, Phase
 from becket.contract.store import SpendLimit, Store
@@ -153,6 +153,8 @@ async def _settle(store: Store, call_id: str, ended: CallEnd, amounts: dict[str,
     while True:
         try:
             return await store.end_call(call_id, ended, amounts)
+        except StoreDamaged:
+            raise
         except StoreUnavailable as error:
             if time.monotonic() > until:
                 raise  # the booking stands; whoever does the step again settles it by the call's files

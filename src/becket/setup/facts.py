@@ -115,6 +115,7 @@ class DoctorFacts:
 
     sandboxes: tuple[SandboxFact, ...]  # best first: the order in which `auto` takes them
     open_store: Callable[[], StoreFacts | None]  # must not create one; None: none yet. Raises StoreUnavailable
+    last_backup: Callable[[], str | None] = lambda: None  # the newest backup of the journal that is whole
     now: Callable[[], float]
     locks: tuple[LockFact, ...] = ()
     alive: Callable[[LockFact], bool]

@@ -133,7 +133,7 @@ _CONFIG = {
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
         "starts": "What holds for every start that no person and no schedule asked for.",
-        "retention": "How long ended runs are kept.",
+        "retention": "How long ended runs, and how many backups of the journal, are kept.",
         "effect_caps": "How many effects of one name may leave within a time.",
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from becket.adapters.dispatch.bell import Bell
-from becket.contract.errors import Fenced, StoreUnavailable, WorkerDeclaredDead
+from becket.contract.errors import BecketError, Fenced, StoreDamaged, StoreUnavailable, WorkerDeclaredDead
 from becket.contract.run import Status
 from becket.contract.store import RunFilter, Store, WorkerInfo
 
@@ -80,6 +80,11 @@ class Embedded:
         self._stopping.set()
         self._look.set()
 
+    def fail(self, error: BecketError) -> None:
+        """End at once, writing nothing more; `serve` raises the error."""
+        self._failure = error
+        self.stop()
+
     async def serve(self, until: Callable[[], Awaitable[bool]] | None = None) -> None:
         """Work until `stop`, or until `until` says so (asked after every look)."""
         staff = self._staff
@@ -97,6 +102,9 @@ class Embedded:
                     if until is not None and await until():
                         break
                     await self._sleep()
+                except StoreDamaged as error:
+                    self._failure = error  # waiting does not mend it, and nothing may leave that it does not record
+                    break
                 except StoreUnavailable as error:
                     log.error("%s; looking again in %g s", error, NET)
                     await asyncio.sleep(NET)
@@ -213,9 +221,8 @@ class Embedded:
     async def _quietly(self, chore: Chore) -> None:
         try:
             await chore()
-        except WorkerDeclaredDead as error:
-            self._failure = error
-            self.stop()
+        except (WorkerDeclaredDead, StoreDamaged) as error:
+            self.fail(error)
         except Exception as error:
             log.error("%s: %s", getattr(chore, "__qualname__", chore), error)
 

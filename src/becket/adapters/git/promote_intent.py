@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,16 +19,20 @@ _POLL = 0.01
 
 
 class IntentFile:
-    """Keeps the intent in a folder of the state. Opens nothing before it is asked to."""
+    """Keeps the intent in a folder of the state. Opens nothing before it is asked to.
 
-    def __init__(self, folder: Path) -> None:
+    `ground` says why nothing may be promoted now; it is asked at every write, the last thing before the branch moves.
+    """
+
+    def __init__(self, folder: Path, ground: Callable[[], str] = lambda: "") -> None:
         self._folder = folder
         self._file = folder / "promote.json"
         self._lock = folder / "promote.lock"
+        self._ground = ground
 
     @contextlib.asynccontextmanager
     async def hold(self, patience: float) -> AsyncIterator[int]:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(exist_ok=True)
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             await self._locked(descriptor, time.monotonic() + patience)
@@ -48,6 +52,8 @@ class IntentFile:
                 await asyncio.sleep(_POLL)
 
     def write(self, intent: PromoteIntent) -> None:
+        if trouble := self._ground():
+            raise GitFailed(f"nothing is promoted: {trouble}")
         fresh = self._file.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             file.write(intent.model_dump_json(indent=1))

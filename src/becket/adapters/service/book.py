@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from becket.contract.base import Record
-from becket.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.contract.errors import NotFound, StoreDamaged, StoreUnavailable, UsageError
 from becket.contract.service import Incident, Release, Request, Service
 
 T = TypeVar("T", bound=Record)
@@ -37,15 +37,27 @@ class SqliteBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        if path.is_dir():
+            raise StoreDamaged(f"{path} is damaged: it is a folder")
         try:
             self._conn = sqlite3.connect(path, timeout=10.0, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"{path} cannot be read: {error}; is it Becket's own, of this version?") from error
+        try:
             self._conn.execute("PRAGMA journal_mode = WAL")
             self._conn.execute("PRAGMA synchronous = FULL")
             self._prepare()
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:
+            self._conn.close()
             raise StoreUnavailable(f"{path} cannot be read: {error}; is it Becket's own, of this version?") from error
+        except sqlite3.DatabaseError as error:
+            self._conn.close()
+            raise StoreDamaged(f"{path} is damaged: {error}") from error
 
     def _prepare(self) -> None:
+        wrong = self._conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if wrong != "ok":
+            raise sqlite3.DatabaseError(wrong)
         found = self._conn.execute("PRAGMA user_version").fetchone()[0]
         if found > VERSION:
             raise StoreUnavailable(f"{self._path} is of a newer Becket (version {found}); update this one")
@@ -123,17 +135,23 @@ class SqliteBook:
 
     def untold(self) -> list[tuple[int, Incident]]:
         rows = self._conn.execute("SELECT number, body FROM incidents WHERE told = 0 ORDER BY number").fetchall()
-        return [(number, Incident.model_validate_json(body)) for number, body in rows]
+        return [(number, self._read(Incident, body)) for number, body in rows]
 
     def told(self, number: int) -> None:
         self._conn.execute("UPDATE incidents SET told = 1 WHERE number = ?", (number,))
 
     def _one(self, kind: type[T], query: str, *values: str) -> T | None:
         row = self._conn.execute(query, values).fetchone()
-        return kind.model_validate_json(row[0]) if row else None
+        return self._read(kind, row[0]) if row else None
 
     def _all(self, kind: type[T], query: str, *values: str) -> tuple[T, ...]:
-        return tuple(kind.model_validate_json(row[0]) for row in self._conn.execute(query, values).fetchall())
+        return tuple(self._read(kind, row[0]) for row in self._conn.execute(query, values).fetchall())
+
+    def _read(self, kind: type[T], body: str) -> T:
+        try:
+            return kind.model_validate_json(body)
+        except ValueError as error:
+            raise StoreDamaged(f"{self._path} is damaged: a row cannot be read ({error})") from error
 
 
 def _asked(request: Request) -> tuple[str, ...]:

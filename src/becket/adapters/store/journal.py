@@ -299,5 +299,8 @@ class Journal:
     async def version_changed(self) -> bool:
         return await self._db.version_changed()
 
+    async def faults(self, whole: bool = False) -> tuple[str, ...]:
+        return await self._db.faults(whole)
+
     async def close(self) -> None:
         await self._db.close()

@@ -8,17 +8,22 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from becket.adapters.store.backups import BACKUPS, KEEP, make_backup
+from becket.adapters.store.damage import damaged, is_damage
 from becket.adapters.store.journal import Journal
-from becket.adapters.store.schema import bring_up_to_date
+from becket.adapters.store.schema import bring_up_to_date, version_of
 from becket.adapters.store.sqlite import SqliteDatabase, unavailable
 from becket.adapters.store.tables import VERSION
 from becket.adapters.store.tx import Clock
 from becket.contract.store import Store
 
 
-def open_sqlite(path: str | Path, clock: Clock | None = None) -> Store:
-    """The journal in one file; made if it is not there. `clock` replaces the computer's."""
-    return _opened(Path(path), clock or time.time)
+def open_sqlite(path: str | Path, clock: Clock | None = None, mark: Path | None = None) -> Store:
+    """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's.
+
+    Raises StoreDamaged for a file that is not the journal it should be; nothing is written over it.
+    """
+    return _opened(Path(path), clock or time.time, mark)
 
 
 def open_memory(clock: Clock | None = None) -> Store:
@@ -34,22 +39,28 @@ def open_postgres(url: str, clock: Clock | None = None) -> Store:
     return Journal(PostgresDatabase(url, clock))
 
 
-def _opened(path: Path | None, clock: Clock) -> Store:
-    database = SqliteDatabase(path, clock)
+def _opened(path: Path | None, clock: Clock, mark: Path | None = None) -> Store:
+    database = SqliteDatabase(path, clock, mark)
     try:
-        _prepare(database.connection)
-    except (sa.exc.DatabaseError, sqlite3.Error) as error:
+        database.recognise()
+        _prepare(database.connection, path if mark is not None else None)
+        database.adopt()
+    except (sa.exc.DatabaseError, sqlite3.Error, ValueError) as error:
         database.dispose()
-        raise unavailable(path, error) from error
+        said = str(getattr(error, "orig", None) or error)
+        raise (damaged(path, said) if is_damage(error) else unavailable(path, error)) from error
     except BaseException:
         database.dispose()
         raise
     return Journal(database)
 
 
-def _prepare(conn: sa.Connection) -> None:
+def _prepare(conn: sa.Connection, kept: Path | None) -> None:
+    """`kept` is a journal of which there is to be a backup before its tables are changed."""
     if _is_current(conn):
         return
+    if kept is not None and version_of(conn) is not None:
+        make_backup(kept, kept.parent / BACKUPS, "migration", KEEP)
     conn.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         bring_up_to_date(conn)

@@ -73,6 +73,9 @@ class PostgresDatabase:
         """There is no cheap way to know, and the queries behind it are cheap."""
         return True
 
+    async def faults(self, whole: bool) -> tuple[str, ...]:
+        return ()
+
     async def close(self) -> None:
         await self._engine.dispose()
 

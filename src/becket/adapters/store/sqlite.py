@@ -5,25 +5,41 @@ Nothing here awaits: a transaction never spans a switch to another task, so one 
 
 from __future__ import annotations
 
+import asyncio
 import os
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
 from becket.adapters.store import points
+from becket.adapters.store.damage import (
+    OpenedFiles,
+    damaged,
+    faults,
+    is_damage,
+    look_at_tables,
+    look_before_opening,
+    own_mark,
+)
+from becket.adapters.store.mark import UNREADABLE, Mark, objection, read_mark, write_mark
 from becket.adapters.store.prepared import prepare
 from becket.adapters.store.tx import Clock, Params, Tx
-from becket.contract.errors import StoreUnavailable
+from becket.contract.errors import StoreDamaged, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_SECONDS = 5.0
+
+MARKED = frozenset({"start_run", "fire", "intend", "decide_approval", "set_control"})
+"""What must not be forgotten by going back to an older copy: each counts in the journal and in the mark beside it."""
 
 
 class SqliteTx(Tx):
@@ -50,53 +66,113 @@ class SqliteTx(Tx):
 
 
 class SqliteDatabase:
-    """One file, or memory if `path` is None."""
+    """One file, or memory if `path` is None. With a `mark`, an older copy and a missing file are told from a new one.
 
-    def __init__(self, path: Path | None, clock: Clock) -> None:
+    Before every transaction it is asked whether the files are still those that were opened. Once they are not, nothing
+    is read or written any more.
+    """
+
+    def __init__(self, path: Path | None, clock: Clock, mark: Path | None = None) -> None:
         self._path = path
+        self._mark = mark
         self._clock = clock
-        self._raw = _connect(path)
+        self._raw = _connect(path, mark)
         engine = sa.create_engine("sqlite://", creator=lambda: self._raw, poolclass=sa.StaticPool)
         self._conn = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._lock = threading.RLock()
         self._version = self._data_version()
+        self._files = OpenedFiles(path) if path is not None else None
+        self._count = 0
+        self._damage: StoreDamaged | None = None
 
     @property
     def connection(self) -> sa.Connection:
         return self._conn
 
+    def recognise(self) -> None:
+        """Before anything is written: raises StoreDamaged if the journal is not the one that the mark tells of."""
+        if self._path is None or self._mark is None:
+            return
+        kept = read_mark(self._mark)  # first: it is never ahead of the journal, which others may be writing
+        found = own_mark(self._raw) if look_at_tables(self._raw, self._path) else None
+        if said := objection(kept, found):
+            raise damaged(self._path, said)
+
+    def adopt(self) -> None:
+        """Once it has its tables: a journal without a name gets one, and the mark says so."""
+        if self._path is None or self._mark is None:
+            return
+        found = own_mark(self._raw)
+        if not found.journal:
+            found = self._named()
+        if read_mark(self._mark) in (None, UNREADABLE):
+            write_mark(self._mark, found)
+        self._count = found.count
+
+    def _named(self) -> Mark:
+        self._raw.execute("BEGIN IMMEDIATE")
+        if not own_mark(self._raw).journal:  # else another process was first
+            self._raw.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")
+        self._raw.execute("COMMIT")
+        return own_mark(self._raw)
+
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock:
-            try:
-                return work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
-            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
-                raise self._unavailable(error) from error
+        with self._lock, self._advised():
+            self._stand()
+            return work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
 
     async def write(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock:
+        name = work.__name__
+        with self._lock, self._advised():
+            self._stand()
+            self._raw.execute("BEGIN IMMEDIATE")
             try:
-                self._raw.execute("BEGIN IMMEDIATE")
-                try:
-                    result = work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
-                    points.before_commit(work.__name__)
-                    self._raw.execute("COMMIT")
-                except BaseException:
-                    self._raw.rollback()
-                    raise
-            except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
-                raise self._unavailable(error) from error
-        points.after_commit(work.__name__)
+                result = work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
+                marked = self._counted() if name in MARKED and self._mark is not None else None
+                points.before_commit(name)
+                self._raw.execute("COMMIT")
+            except BaseException:
+                self._raw.rollback()
+                raise
+            if marked is not None and self._mark is not None:
+                self._count = marked.count
+                write_mark(self._mark, marked)
+        points.after_commit(name)
         return result
 
-    def _unavailable(self, error: Exception) -> StoreUnavailable:
-        return unavailable(self._path, error)
+    def _counted(self) -> Mark:
+        last = own_mark(self._raw)
+        self._raw.execute(f"PRAGMA user_version = {last.count + 1}")
+        return Mark(last.journal, last.count + 1)
+
+    def _stand(self) -> None:
+        """The ground under a transaction: the files that were opened, at the paths where everybody looks for them."""
+        if self._damage is None and self._files is not None and (said := self._files.trouble(self._count)):
+            self._damage = damaged(self._path, said)
+        if self._damage is not None:
+            raise self._damage
+
+    @contextmanager
+    def _advised(self) -> Iterator[None]:
+        try:
+            yield
+        except (sa.exc.DatabaseError, sqlite3.DatabaseError) as error:
+            if is_damage(error):
+                self._damage = damaged(self._path, str(getattr(error, "orig", None) or error))
+                raise self._damage from error
+            if isinstance(error, sa.exc.OperationalError | sqlite3.OperationalError):
+                raise unavailable(self._path, error) from error
+            raise
+        except ValueError as error:
+            raise damaged(self._path, f"a row cannot be read ({' '.join(str(error).split())[:200]})") from error
+
+    async def faults(self, whole: bool) -> tuple[str, ...]:
+        return () if self._path is None else await asyncio.to_thread(faults, self._path, whole=whole)
 
     async def version_changed(self) -> bool:
-        with self._lock:
-            try:
-                seen, self._version = self._version, self._data_version()
-            except sqlite3.OperationalError as error:
-                raise self._unavailable(error) from error
+        with self._lock, self._advised():
+            self._stand()
+            seen, self._version = self._version, self._data_version()
         return seen != self._version
 
     def _data_version(self) -> int:
@@ -120,22 +196,35 @@ def unavailable(path: Path | None, error: Exception) -> StoreUnavailable:
     )
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
+def _connect(path: Path | None, mark: Path | None) -> sqlite3.Connection:
     if path is None:
         return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    look_before_opening(path, mark)
     try:
-        # The journal holds what agents and tests said: it is for its owner alone, and so are WAL and index beside it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        _make_private(path)
         raw = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise unavailable(path, error) from error
     try:
+        look_at_tables(raw, path)
         _use_wal(raw)
         raw.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error as error:
+    except StoreDamaged:
         raw.close()
-        raise unavailable(path, error) from error
+        raise
+    except (sqlite3.Error, ValueError) as error:
+        raw.close()
+        raise (damaged(path, str(error)) if is_damage(error) else unavailable(path, error)) from error
     return raw
+
+
+def _make_private(path: Path) -> None:
+    """The journal holds what agents and tests said: it is for its owner alone, and so are WAL and index beside it.
+
+    One that is there is not opened here: closing it again would take SQLite's locks from this whole process.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _use_wal(raw: sqlite3.Connection) -> None:

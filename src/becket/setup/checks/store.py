@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from becket.contract.base import show_duration
-from becket.contract.errors import InvalidDocument, StoreUnavailable
+from becket.contract.errors import InvalidDocument, StoreDamaged, StoreUnavailable
 from becket.contract.store import WorkerInfo
 from becket.setup import words
 from becket.setup.facts import Diagnosis, Exam, Level, StoreFacts
@@ -21,7 +21,11 @@ def database(exam: Exam) -> Iterator[Diagnosis]:
         found, InvalidDocument
     ):  # becket.yaml says where the database is; what is wrong with it is told there
         return
-    if isinstance(found, StoreUnavailable):
+    if isinstance(found, StoreDamaged):
+        mend = words.DATABASE_RESTORE if exam.facts.last_backup() else words.DATABASE_ACCEPT
+        yield Diagnosis(name="database", level=Level.error, what=str(found), mend=mend)
+        yield _backup(exam)
+    elif isinstance(found, StoreUnavailable):
         newer = "newer" in str(found).lower()
         mend = words.DATABASE_NEWER_MEND if newer else words.DATABASE_MEND
         yield Diagnosis(name="database", level=Level.error, what=words.DATABASE_DOWN.format(why=found), mend=mend)
@@ -30,6 +34,14 @@ def database(exam: Exam) -> Iterator[Diagnosis]:
     else:
         what = words.DATABASE_OK if found else words.DATABASE_NEW
         yield Diagnosis(name="database", level=Level.ok, what=what)
+        if exam.facts.last_backup():
+            yield _backup(exam)
+
+
+def _backup(exam: Exam) -> Diagnosis:
+    last = exam.facts.last_backup()
+    what = words.BACKUP_LAST.format(name=last) if last else words.BACKUP_NONE
+    return Diagnosis(name="backup", level=Level.ok if last else Level.warn, what=what)
 
 
 def daemons(exam: Exam) -> Iterator[Diagnosis]:

@@ -1,0 +1,141 @@
+"""What is wrong with a journal's file, and when it is not the file any more that was opened. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from becket.adapters.store.mark import Mark, objection, read_mark
+from becket.contract.errors import StoreDamaged
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+OWN_TABLES = frozenset({"alembic_version", "runs", "events"})
+"""A file with tables but without these is no journal."""
+
+ADVICE = (
+    "Nothing was written over it. `becket store check` says what is wrong, `becket store restore` brings back the last "
+    "good backup, and `becket store accept` goes on with what is there"
+)
+
+
+def damaged(path: Path | None, what: str) -> StoreDamaged:
+    return StoreDamaged(f"the journal {path or 'in memory'} cannot be trusted: {what}. {ADVICE}")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Does SQLite say that the file itself is bad, rather than busy, full or out of reach?"""
+    if isinstance(error, ValueError):  # what it says is no text: a name, or SQLite's own message about a schema
+        return True
+    said = getattr(error, "orig", None) or error
+    code = getattr(said, "sqlite_errorcode", None)
+    if code is None:  # raised by the driver itself
+        return "Could not decode to UTF-8" in str(said)
+    return code & 0xFF in _DAMAGE or str(said).startswith(("no such table", "no such column", "malformed"))
+
+
+def companions(path: Path) -> tuple[Path, Path]:
+    """The files that SQLite keeps beside an open journal; the first one may hold its newest commits."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def look_before_opening(path: Path, mark: Path | None) -> None:
+    """SQLite takes an empty file for a new database and throws its WAL away: this has to be asked before."""
+    if path.is_dir():
+        raise damaged(path, "it is a folder")
+    if _size(path):
+        return
+    if said := objection(read_mark(mark), None) if mark is not None else "":
+        raise damaged(path, said)
+    if _size(companions(path)[0]):
+        raise damaged(path, "it is gone or empty, and the commits beside it belong to a journal that was here")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def look_at_tables(raw: sqlite3.Connection, path: Path | None) -> bool:
+    """True if the journal has its tables, False if it is new. Reads only; raises StoreDamaged for a foreign file."""
+    names = {str(row[0]) for row in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if names and not names >= OWN_TABLES:
+        raise damaged(path, f"it is no journal: it holds the tables {', '.join(sorted(names)[:5])}")
+    return bool(names)
+
+
+def own_mark(raw: sqlite3.Connection) -> Mark:
+    """What a journal says of itself."""
+    name, count = (int(raw.execute(f"PRAGMA {what}").fetchone()[0]) for what in ("application_id", "user_version"))
+    return Mark(name, count)
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(os.fspath(path))}?mode=ro", uri=True, timeout=5.0)
+
+
+def faults(path: Path, *, whole: bool, most: int = 10) -> tuple[str, ...]:
+    """What SQLite finds wrong with a file, by a connection of its own: what another one remembers may hide it.
+
+    `whole` also compares every index with its table.
+    """
+    check = "integrity_check" if whole else "quick_check"
+    try:
+        with closing(read_only(path)) as raw:
+            if not look_at_tables(raw, path):
+                return ("it holds nothing",)
+            return tuple(_told(raw, check, most))
+    except StoreDamaged as error:
+        return (str(error),)
+    except (sqlite3.DatabaseError, ValueError) as error:
+        if is_damage(error):
+            return (str(error),)
+        raise
+
+
+def _told(raw: sqlite3.Connection, check: str, most: int) -> Iterator[str]:
+    for (said,) in raw.execute(f"PRAGMA {check}({most})"):
+        if said != "ok":
+            yield " ".join(str(said).split())
+
+
+class OpenedFiles:
+    """The files of an open journal as they were. A stat of each before every transaction is a few microseconds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[Path, tuple[int, int]] = {}
+        self._size, self._changed = 0, 0
+
+    def trouble(self, count: int) -> str:
+        """What became of them, or "". `count` is what the journal last counted here: it never goes back."""
+        for path in (self._path, *companions(self._path)):
+            try:
+                seen = path.stat()
+            except OSError:
+                if path in self._known or path == self._path:
+                    return f"{path.name} was removed while it was open, or the folder it lies in"
+                continue
+            known, which = self._known.get(path), (seen.st_dev, seen.st_ino)
+            if known is not None and known != which:
+                return f"{path.name} was replaced while it was open"
+            self._known[path] = which
+            if path == self._path and (said := self._written_to(seen, known is None, count)):
+                return said
+        return ""
+
+    def _written_to(self, seen: os.stat_result, new: bool, count: int) -> str:
+        """By a checkpoint of ours or of another process, most likely. One that only grew is asked for its count."""
+        before, self._size, self._changed = (self._size, self._changed), seen.st_size, seen.st_mtime_ns
+        if new or before == (self._size, self._changed):
+            return ""
+        if self._size < before[0] and (said := faults(self._path, whole=False, most=1)):
+            return f"it was cut off while it was open: {said[0]}"
+        with closing(read_only(self._path)) as raw:
+            now = own_mark(raw).count
+        return f"an older copy was put over it while it was open ({now} instead of {count})" if now < count else ""

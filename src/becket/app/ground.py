@@ -1,0 +1,45 @@
+"""The ground an engine stands on: its journal is whole, and nobody else can be the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from becket.adapters.store.damage import damaged
+from becket.app.compose import App
+from becket.app.state import Lock
+from becket.contract.errors import BecketError
+
+LOOK_EVERY = 1.0
+INTEGRITY_EVERY = 60.0
+"""A journal that was written to is checked at most this often: 0.1 s for 100 MB, in a thread."""
+
+_LOCK_GONE = "the lock of this engine was removed or replaced, so that another one could start beside it"
+
+
+async def check_journal(app: App) -> None:
+    """Before an engine begins. Raises StoreDamaged."""
+    if wrong := await app.store.faults():
+        raise damaged(app.state.database, wrong[0])
+
+
+async def keep_ground(app: App, lock: Lock, fail: Callable[[BecketError], None]) -> None:
+    """Looks as long as the engine works. Every transaction looks at the journal's files for itself."""
+    looked = time.time()
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        wrong = "" if lock.stands() else _LOCK_GONE
+        if not wrong and _changed(app.state.database) > looked and time.time() - looked > INTEGRITY_EVERY:
+            looked = time.time()
+            wrong = next(iter(await app.store.faults()), "")
+        if wrong:
+            return fail(damaged(app.state.database, wrong))
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,224 @@
+"""`becket store`: is the journal whole, copy it, bring a copy back, or go on knowingly with what is there."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from becket.adapters.store.backups import (
+    Backup,
+    backups,
+    free_name,
+    make_backup,
+    problem,
+    put_aside,
+    put_in_place,
+)
+from becket.adapters.store.damage import faults, own_mark, read_only
+from becket.adapters.store.mark import Mark, objection, read_mark, write_mark
+from becket.app.compose import App, read_config
+from becket.app.state import Lock, State, holder
+from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
+from becket.app.verify import Checked, all_events, check_chain
+from becket.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.contract.store import RunFilter
+
+__all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCheck:
+    where: str
+    checks: tuple[Checked, ...]
+    backups: tuple[Backup, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(item.ok for item in self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    backup: Backup
+    aside: Path | None  # where the old journal is kept
+    lost_runs: tuple[str, ...]  # as far as the old journal could still be read
+    unrecorded: Unrecorded
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    anew: bool  # the journal is a new and empty one
+    aside: Path | None
+    unrecorded: Unrecorded
+
+
+async def check(state: State) -> StoreCheck:
+    """Everything that can be asked of the journal. Changes nothing, on SQLite not even the version of its tables."""
+    if read_config(state).database:
+        app = App.open(state)
+        try:
+            return StoreCheck(
+                "Postgres", (Checked(True, "file", "Postgres sees to its own"), *await _contents(app)), ()
+            )
+        finally:
+            await app.store.close()
+    found = [_file(state)]
+    if found[-1].ok and state.database.exists():
+        found += [_integrity(state.database), _mark(state)]
+        if all(item.ok for item in found):
+            found += await _opened(state)
+    return StoreCheck(str(state.database), tuple(found), backups(state.backups))
+
+
+def _file(state: State) -> Checked:
+    path = state.database
+    if path.is_dir():
+        return Checked(False, "file", "it is a folder")
+    if path.exists() and path.stat().st_size:
+        return Checked(True, "file", f"{path.stat().st_size} bytes")
+    gone = objection(read_mark(state.journal_mark), None)
+    return Checked(not gone, "file", gone or "there is no journal yet; the first run makes it")
+
+
+def _integrity(path: Path) -> Checked:
+    try:
+        wrong = faults(path, whole=True)
+    except sqlite3.Error as error:
+        wrong = (str(error),)
+    return Checked(not wrong, "integrity", "; ".join(wrong[:3]) or "pages, rows and indexes fit together")
+
+
+def _mark(state: State) -> Checked:
+    """The mark is read first: it is never ahead of a journal that is being written."""
+    kept = read_mark(state.journal_mark)
+    wrong = objection(kept, _own(state.database))
+    return Checked(not wrong, "identity", wrong or "it is the journal that was here")
+
+
+def _own(path: Path) -> Mark | None:
+    try:
+        with closing(read_only(path)) as raw:
+            return own_mark(raw)
+    except sqlite3.Error:
+        return None
+
+
+async def _opened(state: State) -> list[Checked]:
+    try:
+        app = App.open(state)
+    except StoreUnavailable as error:
+        return [Checked(False, "opening", str(error))]
+    try:
+        return await _contents(app)
+    except StoreUnavailable as error:
+        return [Checked(False, "rows", str(error))]
+    finally:
+        await app.store.close()
+
+
+async def _contents(app: App) -> list[Checked]:
+    runs = await app.store.list_runs(RunFilter(limit=None))
+    chains = {run.run_id: check_chain(run, await all_events(app, run.run_id)) for run in runs}
+    bad = [Checked(False, f"chain of {run_id}", one.detail) for run_id, one in chains.items() if not one.ok]
+    found = await unrecorded(app)
+    told = f"the journal knows nothing of {found}; `becket store accept` says that you have seen it"
+    return [
+        *(bad or [Checked(True, "chains", f"{len(runs)} runs, each in one unbroken chain")]),
+        Checked(not found, "git", told if found else "every promotion that git tells of is on record"),
+    ]
+
+
+def backup(state: State) -> Backup:
+    _on_sqlite(state, "pg_dump")
+    if not state.database.exists():
+        raise NotFound(f"there is no journal at {state.database} to copy; the first run makes it")
+    if not (found := _mark(state)).ok:
+        raise UsageError(f"no backup was made of {state.database}: {found.detail}; see `becket store check`")
+    return make_backup(state.database, state.backups, "asked", read_config(state).retention.backups)
+
+
+async def restore(state: State, name: str | None) -> Restored:
+    """Put a backup in the journal's place; the old one is kept aside. Refused while an engine runs."""
+    _on_sqlite(state, "pg_restore")
+    with _alone(state):
+        chosen = _chosen(state, name)
+        aside = free_name(state.make().folder, "damaged")
+        put_in_place(chosen.path, state.database, aside)
+        if (mark := _own(state.database)) is not None:
+            write_mark(state.journal_mark, mark)
+        found, known = await _told(state, accepted=False)
+    return Restored(chosen, aside if aside.exists() else None, _lost(aside / state.database.name, known), found)
+
+
+def _chosen(state: State, name: str | None) -> Backup:
+    """The one that is named, or the newest one that is whole."""
+    all_ = backups(state.backups)
+    named = [one for one in all_ if name is None or one.name.startswith(name)]
+    if not named:
+        shown = ", ".join(one.name for one in all_[:5]) or "none"
+        raise NotFound(f"there is no backup {name or ''!r} in {state.backups}; there: {shown}".replace(" ''", ""))
+    troubles = []
+    for one in named:
+        if not (trouble := problem(one)):
+            return one
+        troubles.append(f"{one.name}: {trouble}")
+    raise UsageError(f"no backup is whole, and nothing was changed. {'; '.join(troubles)}")
+
+
+async def accept(state: State) -> Accepted:
+    """Go on with the journal as it is; one that is gone or damaged is kept aside, and a new one begun."""
+    _on_sqlite(state, "your database's own tools")
+    with _alone(state):
+        whole = _file(state).ok and state.database.exists() and _integrity(state.database).ok
+        own = _own(state.database) if whole else None
+        aside = free_name(state.make().folder, "damaged")
+        if own is not None and own.journal:
+            write_mark(state.journal_mark, own)
+        else:
+            if not whole:
+                put_aside(state.database, aside)
+            state.journal_mark.unlink(missing_ok=True)
+        found, _ = await _told(state, accepted=True)
+    return Accepted(not whole, aside if aside.exists() else None, found)
+
+
+async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str]]:
+    """What git tells of and this journal does not; and the runs that it knows."""
+    app = App.open(state)
+    try:
+        if not accepted:
+            await note_restored(app, accepted=False)
+        found = await unrecorded(app)
+        if accepted:
+            await note_restored(app, accepted=True)
+        return found, frozenset(run.run_id for run in await app.store.list_runs(RunFilter(limit=None)))
+    finally:
+        await app.store.close()
+
+
+def _lost(old: Path, known: frozenset[str]) -> tuple[str, ...]:
+    try:
+        with closing(read_only(old)) as raw:
+            return tuple(str(row[0]) for row in raw.execute("SELECT run_id FROM runs") if row[0] not in known)
+    except sqlite3.Error:
+        return ()
+
+
+def _on_sqlite(state: State, instead: str) -> None:
+    if read_config(state).database:
+        raise UsageError(
+            f"the journal is on Postgres, which has its own ways: use {instead}; `becket store check` works"
+        )
+
+
+@contextmanager
+def _alone(state: State) -> Iterator[None]:
+    """Nobody is the engine, and nobody becomes it meanwhile."""
+    with ExitStack() as held:
+        for path in (state.make().daemon_lock, state.engine_lock):
+            if not held.enter_context(Lock(path)).acquire():
+                raise UsageError(f"process {holder(path)} works with the journal; `becket down` first, then try again")
+        yield
