@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -13,14 +12,14 @@ from becket.contract.action import Registry
 from becket.contract.base import Json
 from becket.contract.errors import Finding
 from becket.contract.spec import ActionSpec, EventTrigger, InputSpec, InputType, LoopSpec, Trigger
-from becket.contract.template import TemplateError, fields
+from becket.contract.template import plain_text
 from becket.spec.case import Case, action_specs
 from becket.spec.problems import suggestion
 from becket.spec.rules.templates import WITHOUT_INPUTS
 
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_BOOLEANS = frozenset({"true", "false", "yes", "no", "1", "0"})
+_KINDS = {InputType.integer: int, InputType.number: int | float, InputType.boolean: bool}
+"""What a default is in the file; the others are texts."""
 
 
 def clocks(case: Case) -> Iterator[Finding]:
@@ -85,20 +84,14 @@ def inputs(case: Case) -> Iterator[Finding]:
 
 
 def _default_problem(spec: InputSpec, default: Json) -> str | None:
-    text = str(default)
-    if spec.choices and text not in spec.choices:
-        return f"{text[:60]!r} is not one of {', '.join(spec.choices)}"
-    fits = {
-        InputType.integer: re.fullmatch(r"[-+]?[0-9]{1,18}", text) is not None,
-        InputType.number: isinstance(default, int | float) and not isinstance(default, bool),
-        InputType.boolean: text.lower() in _BOOLEANS,
-        InputType.sha: _SHA.fullmatch(text) is not None,
-    }
-    return (
-        None
-        if fits.get(spec.type, not isinstance(default, dict | list))
-        else f"{text[:60]!r} is not of type {spec.type}"
-    )
+    kind = _KINDS.get(spec.type, str)
+    if isinstance(default, bool) is not (kind is bool) or not isinstance(default, kind):
+        return f"{str(default)[:60]!r} is not of type {spec.type}"
+    try:
+        spec.read(default)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def feeding(case: Case) -> Iterator[Finding]:
@@ -150,15 +143,7 @@ def _causes(every: Sequence[LoopSpec], start: str) -> frozenset[str]:
 
 def _child(action: ActionSpec) -> str | None:
     """The loop that a `run.start` action names outright."""
-    return _plain(action.with_.get("loop")) if action.uses == "run.start" else None
-
-
-def _plain(value: Json) -> str | None:
-    """A text without fields, so that it is known now."""
-    try:
-        return value if isinstance(value, str) and not fields(value) else None
-    except TemplateError:
-        return None
+    return plain_text(action.with_.get("loop")) if action.uses == "run.start" else None
 
 
 def _effects(action: ActionSpec, registry: Registry) -> tuple[str, ...]:
@@ -175,6 +160,6 @@ def _moves_branch(spec: LoopSpec, registry: Registry) -> bool:
 
 def _posts(spec: LoopSpec, event: EventTrigger, registry: Registry) -> bool:
     return any(
-        "event.post" in _effects(action, registry) and _plain(action.with_.get("name")) in (None, event.name)
+        "event.post" in _effects(action, registry) and plain_text(action.with_.get("name")) in (None, event.name)
         for _, _, action in action_specs(spec)
     )
