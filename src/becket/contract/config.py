@@ -263,7 +263,7 @@ class SandboxConfig(Record):
 
 class PersonConfig(Record):
     role: Role = "member"
-    os_user: Text | None = None
+    os_user: str | None = None
 
 
 class AlarmTarget(Record):
@@ -361,7 +361,7 @@ class Config(Record):
             ("services", "port", {name: service.port for name, service in self.services.items()}),
             ("people", "os_user", {name: person.os_user for name, person in self.people.items()}),
         ):
-            mine = {name: value for name, value in named.items() if value is not None}
+            mine = {name: value for name, value in named.items() if value}
             if (number := _second(list(mine.values()))) is not None:
                 names = list(mine)
                 other = names[list(mine.values()).index(mine[names[number]])]
