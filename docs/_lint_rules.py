@@ -6,9 +6,11 @@ RULES: dict[str, dict[str, str]] = {
     "File": {
         "unreadable": "The entry cannot be read: a link to nowhere, a folder, or a file without permission.",
         "duplicate-loop": "Another file says the same `loop_id`. The first one by name counts, this one is not used.",
+        "built-in-loop": "A loop of that name comes with Becket, and only `replaces_built_in: true` stands in for it.",
         "too-large": "The file is larger than a spec can sensibly be.",
-        "not-utf8": "The file is not UTF-8.",
+        "not-utf8": "The file is not UTF-8. The finding says which byte.",
         "bad-yaml": "The text is not YAML, or holds a character that is not allowed.",
+        "bad-character": "A text holds a NUL or half of a surrogate pair, which no program can be given.",
         "empty-document": "The file says nothing.",
         "many-documents": "There is more than one document in the file.",
         "tab": "A tab stands where spaces belong.",
@@ -34,11 +36,15 @@ RULES: dict[str, dict[str, str]] = {
         "unknown-loop": "An `after` trigger or a `run.start` names a loop that does not exist.",
         "unfilled-input": "A commit or schedule starts the loop, and cannot fill a required input.",
         "bad-default": "The default does not fit the type or the choices of its input.",
-        "self-feeding": "Runs can start one another without end: by `run.start`, events, ended runs or commits. Add `max_chain`, or `unless` to a trigger.",
+        "self-feeding": "Runs can start one another without end: by `run.start`, events, ended runs or commits. "
+        "Add `max_chain`, or `unless` to a trigger.",
     },
     "Steps": {
         "unknown-action": "There is no such action.",
         "unknown-verifier": "There is no such verifier.",
+        "unknown-gate": "becket.yaml has no gate of this name.",
+        "unknown-agent": "becket.yaml has no agent of this name.",
+        "unknown-service": "becket.yaml has no service of this name.",
         "unknown-parameter": "The action or verifier has no such parameter.",
         "missing-parameter": "A required parameter is missing.",
         "bad-parameter": "The value does not fit the parameter.",
@@ -63,6 +69,7 @@ RULES: dict[str, dict[str, str]] = {
         "unraisable-handoff": "No step raises this handoff condition.",
         "unraisable-wait": "No step raises this wait condition.",
         "contradiction": "A condition would end a run in two ways, or the stop conditions cannot hold together.",
+        "unknown-signal": "Nothing sends the signal that the wait names: `approval`, `child` and `clock` wake a run.",
         "wait-without-ask": "The loop waits for an approval and never asks for one.",
     },
     "Templates and outputs": {

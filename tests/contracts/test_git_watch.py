@@ -18,7 +18,6 @@ from becket.adapters.git.program import Place
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.repository import GitRepository, discover
 from becket.adapters.git.watch import FolderEvents, notifier, watch
-from becket.contract.errors import GitFailed
 from becket.contract.git import RefMoved
 
 PATIENCE, POLL = 60.0, 300.0  # far apart: what arrives was brought by an event
@@ -304,9 +303,18 @@ def test_a_ref_that_cannot_be_read_is_not_told_as_deleted(home: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_name_that_cannot_be_a_branch_is_refused(home: Path) -> None:
-    with pytest.raises(GitFailed, match=r"\.\."):
-        discover(home).watch(["../../etc"])
+@pytest.mark.parametrize("bad", ["../../etc", "a..b", "x y", "-f\0", "broken", "not/there/yet"])
+def test_a_branch_that_cannot_be_read_hides_no_move_of_another(home: Path, bad: str) -> None:
+    """L44: one loop's slip must not stop the commits of every loop."""
+    (home / ".git/refs/heads/broken").write_text("no hash\n")
+
+    async def story() -> None:
+        async with watching(discover(home), [bad, "main"], poll=0.1) as watched:
+            await watched.until(await at_shell(home, "rev-parse", "main"))
+            moved = await asyncio.to_thread(commit, home, {"next": "1"})
+            assert (await watched.until(moved))[-1].branch == "main"
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "cancelled twice", "closed", "dropped"])

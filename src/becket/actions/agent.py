@@ -10,6 +10,7 @@ from becket.actions.fix import readable
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.agent import RETRYABLE
 from becket.contract.base import Duration, Json, Record
+from becket.contract.config import AgentName
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.loop import Places
@@ -18,7 +19,7 @@ from becket.contract.loop import Places
 class WorkParams(Record):
     """Without `time`: the agent's own limit."""
 
-    agent: str
+    agent: AgentName
     brief: str
     time: Duration | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Duration, Record, digest_of
 from becket.contract.condition import Condition, ConditionGroup, Life
+from becket.contract.config import Role
 from becket.contract.errors import ActionFailed
 from becket.contract.handoff import EXPIRED, Approval, ApprovalState
 from becket.contract.spec import Name
@@ -22,7 +23,7 @@ class AskParams(Record):
     question: str
     details: str = ""
     about: str
-    role: str = "approver"
+    role: Role = "approver"
     expires: Duration = 7 * 86400.0
     of: Name = "approval"
     keep: Life = Life.iteration  # `run`: the condition stays raised, whatever the step asks about later

@@ -17,7 +17,7 @@ from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
 from becket.contract.base import Duration, Json, Record
 from becket.contract.candidate import Candidates, Made
-from becket.contract.config import Config, SetupConfig
+from becket.contract.config import AgentName, Config, SetupConfig
 from becket.contract.errors import ActionFailed, GitFailed
 from becket.contract.git import Git, Workspace
 from becket.contract.loop import WORK
@@ -41,7 +41,7 @@ class FixParams(Record):
     brief: str
     base: str
     subject: str
-    agent: str = ""
+    agent: AgentName = ""
     attempts: int | None = Field(default=None, ge=1, le=8)
     time: Duration | None = None
     tell_crashes: bool = False

@@ -12,7 +12,7 @@ from becket.actions.gates.tree import open_tree
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Duration, Json, Record
 from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import Config, GateStep
+from becket.contract.config import Config, GateName, GateStep
 from becket.contract.errors import ActionFailed
 from becket.contract.gate import GateColor, GateVerdict, RedClass
 from becket.contract.project import Projects
@@ -33,7 +33,7 @@ class GateParams(Record):
     """`of` says what the commit `at` is in this loop; the becket.yaml of the commit `by` defines the gate."""
 
     of: Name = "base"
-    gate: Name = "fast"
+    gate: GateName = "fast"
     at: str
     by: str
     place: Literal["resident", "fresh"] = "fresh"

@@ -7,13 +7,14 @@ from becket.contract.base import Record
 from becket.contract.effect import EffectCall
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git
+from becket.contract.naming import BranchName
 from becket.verifiers.git import refs_shown
 
 
 class BaseParams(Record):
     """With `follow`, a later iteration is about the branch as it stands then: main moves while a run works (L2)."""
 
-    branch: str | None = None
+    branch: BranchName | None = None
     follow: bool = False
 
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from becket.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.contract.base import Json, Record
 from becket.contract.effect import EffectCall
+from becket.contract.naming import HttpUrl
 from becket.contract.spec import Phase
 
 
@@ -21,7 +22,7 @@ class FileParams(Record):
 
 
 class PostParams(Record):
-    url: str
+    url: HttpUrl
     body: dict[str, Json] = Field(default_factory=dict)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from becket.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.contract.base import Duration, Json, Record
 from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.config import ServiceConfig
+from becket.contract.config import ServiceConfig, ServiceName
 from becket.contract.effect import EffectCall
 from becket.contract.errors import ActionFailed, EffectFailed
 from becket.contract.git import Git
@@ -30,7 +30,7 @@ class ReleaseParams(Record):
 
     sha: str
     proof: str
-    service: str = ""
+    service: ServiceName = ""
     within: Duration = 3600.0
 
 

@@ -192,10 +192,7 @@ class App:
 
     @cached_property
     def loops(self) -> LoopBook:
-        return LoopBook(self.state.loops, built_in_loops(), self.registry, self._has)
-
-    def _has(self, section: str) -> bool:
-        return bool(getattr(self.config, section))
+        return LoopBook(self.state.loops, built_in_loops(), self.registry, lambda: self.config)
 
     @cached_property
     def door(self) -> Door:
@@ -384,10 +381,10 @@ def read_config(state: State) -> Config:
 
 def _load(state: State) -> Config:
     try:
-        text = state.config.read_text(encoding="utf-8")
+        text = state.config.read_bytes()
     except FileNotFoundError:
         raise
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UsageError(f"{state.config} cannot be read: {error}") from None
     return load_config(text, str(state.config), os.environ)
 

@@ -30,6 +30,7 @@ from becket.setup import doctor
 from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, SandboxFact, StoreFacts
 from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
 from becket.spec.book import BUILT_IN
+from becket.spec.document import read
 from becket.spec.load import load_config
 
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "probe", "to_json", "works"]
@@ -74,6 +75,7 @@ def facts(folder: Path) -> DoctorFacts:
         env=os.environ,
         inotify=partial(_inotify, state),
         lint_loops=partial(_lint, state),
+        absent_branches=partial(_absent_branches, state),
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
 
@@ -89,21 +91,21 @@ def _git(folder: Path, *arguments: str) -> str | None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         told = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, env=clean, timeout=30
+            ["git", "-C", str(folder), *arguments], capture_output=True, check=False, env=clean, timeout=30
         )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+    except (OSError, subprocess.TimeoutExpired):
         return None
-    return told.stdout if told.returncode == 0 else None
+    return told.stdout.decode("utf-8", "surrogateescape") if told.returncode == 0 else None
 
 
 def _working_text(state: State | None) -> str | None:
     if state is None or not state.config.is_file():
         return None
-    return state.config.read_text(encoding="utf-8", errors="replace")
+    return state.config.read_text(encoding="utf-8", errors="surrogateescape")
 
 
 def _load(text: str) -> Config:
-    return load_config(text, "becket.yaml", os.environ)
+    return load_config(text.encode("utf-8", "surrogateescape"), "becket.yaml", os.environ)
 
 
 def _sandbox(offer: Offer) -> SandboxFact:
@@ -165,6 +167,20 @@ def _lint(state: State | None) -> Iterable[Finding]:
     app = App(state.make(), open_memory())
     found = [finding for findings in app.loops.findings().values() for finding in findings]
     return [*found, *_budgets_for_nobody(app)]
+
+
+def _absent_branches(state: State | None) -> Iterator[Finding]:
+    """A branch may come to exist later, so its absence is no fault; a misspelt one never does."""
+    if state is None:
+        return
+    app = App(state.make(), open_memory())
+    heads = _git(state.root, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
+    for loop in app.loops.all() if heads else ():
+        for number, trigger in enumerate(loop.spec.trigger):
+            branch = trigger.commit.branch if trigger.commit else None
+            if branch is not None and branch not in (heads or "").split("\n"):
+                line, column = read(loop.text, loop.source).place(("trigger", number, "commit", "branch")).value
+                yield Finding(loop.source, line, column, "absent-branch", branch, "")
 
 
 def _budgets_for_nobody(app: App) -> Iterator[Finding]:

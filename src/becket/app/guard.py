@@ -69,7 +69,7 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
 
 async def _rules(git: GitRepository, base: str) -> tuple[Config, str]:
     """As committed in base; the defaults where there is none, or none that can be read."""
-    text = await git.read_file(base, FILE) if base else None
+    text = await git.read_bytes(base, FILE) if base else None
     if text is None:
         return Config(version=1), f"the defaults: no {FILE} in {base[:12]}" if base else "the defaults"
     try:

@@ -33,7 +33,7 @@ class CommittedProjects:
         return self._known[sha]
 
     async def _read(self, sha: str) -> Config:
-        text = await self._git.read_file(sha, FILE)
+        text = await self._git.read_bytes(sha, FILE)
         if text is None:
             raise ActionFailed(
                 f"{FILE} is not committed in {sha[:12]}: gates, guard and services count as committed; "

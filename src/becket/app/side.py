@@ -77,7 +77,7 @@ def _rows(paths: Sequence[str], depth: int) -> list[tuple[str, int]]:
 
 
 async def _config(git: Git, commit: str) -> Config:
-    text = await git.read_file(commit, FILE)
+    text = await git.read_bytes(commit, FILE)
     if text is None:
         return Config(version=1)
     return load_config(text, f"{FILE} of {commit[:12]}", os.environ)

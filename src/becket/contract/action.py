@@ -19,7 +19,7 @@ from becket.contract.handoff import Approval
 from becket.contract.process import ChildEnd, ChildWatcher, SandboxKind
 from becket.contract.receipt import Receipt
 from becket.contract.run import Decision, Run
-from becket.contract.spec import Autonomy, EffectClass, LoopSpec, Phase
+from becket.contract.spec import SIGNALS, Autonomy, EffectClass, LoopSpec, Phase
 
 Port = TypeVar("Port")
 
@@ -287,3 +287,4 @@ class Registry:
     actions: Mapping[str, ActionDef] = field(default_factory=dict)
     verifiers: Mapping[str, VerifierDef] = field(default_factory=dict)
     effects: Mapping[str, EffectInfo] = field(default_factory=dict)
+    signals: tuple[str, ...] = SIGNALS

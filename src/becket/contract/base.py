@@ -10,7 +10,7 @@ import time
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 Json = Any
 """A JSON value. Typed loosely on purpose: pydantic checks it where it enters."""
@@ -57,11 +57,20 @@ class BadSize(ValueError):
 
 
 class KeyProblem(ValueError):
-    """What a model's own check found, with the key that is to blame, so that a finding can point at it."""
+    """What a model's own check found, with the keys that lead to what is to blame: a finding points there."""
 
-    def __init__(self, message: str, key: str) -> None:
+    def __init__(self, message: str, *keys: str | int) -> None:
         super().__init__(message)
-        self.key = key
+        self.keys = keys
+
+
+class Misfit(ValueError):
+    """What is wrong with a value, and what to write instead. Never repeats the value: it may be a secret."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(f"{problem}; {fix}")
+        self.problem = problem
+        self.fix = fix
 
 
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d|w)")
@@ -140,4 +149,5 @@ Duration = Annotated[
     PlainSerializer(show_duration, when_used="json"),
     WithJsonSchema(_DURATION_SCHEMA),
 ]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
 Size = Annotated[int, BeforeValidator(parse_size), WithJsonSchema(_SIZE_SCHEMA)]

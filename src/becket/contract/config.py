@@ -2,27 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from becket.contract.base import Duration, Json, KeyProblem, Record, Size
+from becket.contract.base import Duration, Json, KeyProblem, Misfit, PositiveDuration, Record, Size
 from becket.contract.guard import ChangeClass
-from becket.contract.naming import endpoint_problem, is_below, is_host, is_model, is_variable
+from becket.contract.naming import (
+    BranchName,
+    DatabaseUrl,
+    Glob,
+    HttpUrl,
+    PlaceBelow,
+    RemoteName,
+    UrlPath,
+    endpoint_problem,
+    glob_problem,
+    is_below,
+    is_host,
+    is_model,
+    is_place,
+    is_variable,
+)
 from becket.contract.process import Network, SandboxKind
 from becket.contract.run import StartLimits
-from becket.contract.spec import Autonomy, Name, Text
+from becket.contract.spec import Autonomy, DottedName, Name, Text
+
+
+def _reads_below(report: str) -> str:
+    kind, named, place = report.partition(":")
+    if named and not (is_place(place) and not glob_problem(place)):
+        raise Misfit("names no file below the repository", f"write it like {kind}:build/report.xml")
+    return report
+
 
 ReportFormat = Annotated[
-    str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$")
+    str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$"), AfterValidator(_reads_below)
 ]  # junit:FILE, or the format of the step's own output
+
+Role = Literal["owner", "approver", "member"]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Marks a parameter that names an entry of a section of becket.yaml, so that lint can look it up."""
+
+    section: Literal["gates", "agents", "services"]
+    optional: tuple[str, ...] = ()  # need not be there
+
+
+GateName = Annotated[Name, Names("gates", optional=("slow",))]  # without a slow gate the fast one decides alone
+AgentName = Annotated[str, Names("agents")]
+ServiceName = Annotated[str, Names("services")]
 
 SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 
 
 class RemoteConfig(Record):
-    name: str = "origin"
-    fetch: Duration = 30.0
+    name: RemoteName = "origin"
+    fetch: PositiveDuration = 30.0
     push: Literal["after_promote", "never"] = "never"
 
 
@@ -31,29 +71,29 @@ class GateStep(Record):
 
     name: Name
     run: Text
-    timeout: Duration = 600.0
+    timeout: PositiveDuration = 600.0
     network: Network = Network.none
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[Glob, ...] = ()
     report: ReportFormat = "plain"
-    rerun: str | None = None
+    rerun: Text | None = None
     min_tests: int = Field(default=0, ge=0)
     parallel: bool = False
-    env_file: str | None = None
+    env_file: PlaceBelow | None = None
 
 
 class SetupConfig(Record):
     """What the tests need besides the tree; cached by the content of the key files."""
 
     run: Text
-    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    key: Annotated[tuple[Glob, ...], Field(min_length=1)]
     network: Network = Network.none
-    timeout: Duration = 1800.0
+    timeout: PositiveDuration = 1800.0
 
 
 class GuardConfig(Record):
     """`promote` is how far classes of changes are trusted; an `ordinary` one needs its hold-out proof all the same."""
 
-    protected: tuple[str, ...] = ()
+    protected: tuple[Glob, ...] = ()
     max_deleted_share: float = Field(default=0.2, ge=0, le=1)
     max_file: Size = 5_000_000
     promote: ChangeClass = ChangeClass.ordinary
@@ -61,24 +101,24 @@ class GuardConfig(Record):
 
 
 class HealthConfig(Record):
-    url: str = "/health"
+    url: UrlPath = "/health"
     samples: int = Field(default=5, ge=1)
     soak: Duration = 10.0
 
 
 class ServiceConfig(Record):
     start: Text
-    build: str | None = None
-    stop: str | None = None
+    build: Text | None = None
+    stop: Text | None = None
     port: int | None = Field(default=None, ge=1, le=65535)
     health: HealthConfig = HealthConfig()
-    shared: tuple[str, ...] = ()
-    env_file: str | None = None
+    shared: tuple[PlaceBelow, ...] = ()
+    env_file: PlaceBelow | None = None
     migrates: bool = False
 
 
 class AgentLimits(Record):
-    time: Annotated[Duration, Field(gt=0)] = 1800.0
+    time: PositiveDuration = 1800.0
     turns: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)
@@ -223,15 +263,15 @@ class SandboxConfig(Record):
 
 
 class PersonConfig(Record):
-    role: Literal["owner", "approver", "member"] = "member"
+    role: Role = "member"
     os_user: str | None = None
 
 
 class AlarmTarget(Record):
     """Where alarms go besides `becket status`: a file, or a signed webhook."""
 
-    file: str | None = None
-    url: str | None = None
+    file: Text | None = None
+    url: HttpUrl | None = None
     secret: str | None = None
 
     @model_validator(mode="after")
@@ -256,19 +296,19 @@ class EffectCap(Record):
     """At most `count` effects of one name within `per`."""
 
     count: int = Field(ge=0)
-    per: Duration = 3600.0
+    per: PositiveDuration = 3600.0
 
 
 class Config(Record):
     """The whole file. Sections of later loops are reserved so that a typo near them is still an error."""
 
     version: Literal[1]
-    branch: str = "main"
+    branch: BranchName = "main"
     remote: RemoteConfig | None = None
     autonomy: Autonomy = Autonomy.propose
-    gates: dict[Name, tuple[GateStep, ...]] = Field(default_factory=dict)
+    gates: dict[Name, Annotated[tuple[GateStep, ...], Field(min_length=1)]] = Field(default_factory=dict)
     setup: SetupConfig | None = None
-    test_side: tuple[str, ...] = ()
+    test_side: tuple[Glob, ...] = ()
     guard: GuardConfig = GuardConfig()
     services: dict[Name, ServiceConfig] = Field(default_factory=dict)
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
@@ -281,8 +321,8 @@ class Config(Record):
     alarms: tuple[AlarmTarget, ...] = ()
     retention: Retention = Retention()
     starts: StartLimits = StartLimits()
-    effect_caps: dict[str, EffectCap] = Field(default_factory=dict)
-    database: str | None = None  # a Postgres URL; without it, SQLite in the state folder
+    effect_caps: dict[DottedName, EffectCap] = Field(default_factory=dict)
+    database: DatabaseUrl | None = None  # a Postgres URL; without it, SQLite in the state folder
     chat: dict[str, Json] | None = None
     forge: dict[str, Json] | None = None
     web: dict[str, Json] | None = None
@@ -299,9 +339,10 @@ class Config(Record):
     @model_validator(mode="after")
     def _fallbacks_are_known(self) -> Self:
         for name, agent in self.agents.items():
-            for other in agent.fallback:
+            for number, other in enumerate(agent.fallback):
                 if other not in self.agents or other == name:
-                    raise KeyProblem(f"the fallback {other!r} of the agent {name!r} is no other agent", "agents")
+                    message = f"the fallback {other!r} of the agent {name!r} is no other agent"
+                    raise KeyProblem(message, "agents", name, "fallback", number)
         return self
 
     @model_validator(mode="after")
@@ -309,16 +350,35 @@ class Config(Record):
         there = ", ".join(self.agents) or "none"
         for key, name in (("agent", self.heal.agent), ("hold_out", self.heal.hold_out)):
             if name is not None and name not in self.agents:
-                raise KeyProblem(f"heal.{key} names {name!r}, which is not in `agents`; there is: {there}", "heal")
+                raise KeyProblem(f"heal.{key} names {name!r}, which is not in `agents`; there is: {there}", "heal", key)
         return self
 
     @model_validator(mode="after")
     def _steps_have_names_of_their_own(self) -> Self:
         for gate, steps in self.gates.items():
-            names = [step.name for step in steps]
-            if len(set(names)) < len(names):
-                raise KeyProblem(f"two steps of the gate {gate!r} have the same name", "gates")
+            if (number := _second([step.name for step in steps])) is not None:
+                raise KeyProblem(f"two steps of the gate {gate!r} have the same name", "gates", gate, number, "name")
         return self
+
+    @model_validator(mode="after")
+    def _nobody_shares(self) -> Self:
+        """One port has one service, and a login speaks for one person: who approves must be known."""
+        for section, key, named in (
+            ("services", "port", {name: service.port for name, service in self.services.items()}),
+            ("people", "os_user", {name: person.os_user for name, person in self.people.items()}),
+        ):
+            mine = {name: value for name, value in named.items() if value}
+            if (number := _second(list(mine.values()))) is not None:
+                names = list(mine)
+                other = names[list(mine.values()).index(mine[names[number]])]
+                message = f"`{section}.{names[number]}` and `{section}.{other}` have the same `{key}`"
+                raise KeyProblem(message, section, names[number], key)
+        return self
+
+
+def _second(values: Sequence[object]) -> int | None:
+    """Where a value stands for the second time."""
+    return next((number for number, value in enumerate(values) if value in values[:number]), None)
 
 
 COMMITTED_KEYS = ("gates", "setup", "test_side", "guard", "services")

@@ -135,6 +135,7 @@ class Git(Protocol):
     def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
         """Tell of every move of these branches from now on: by file events, with a slow poll as safety net.
 
-        The first values are told too, with `old` None, so that a caller can compare them with what it remembers.
+        The first values are told too, with `old` None, so that a caller can compare them with what it remembers. One
+        that does not exist yet is told of when it does; one that cannot be read, or cannot exist, hides no other.
         """
         ...

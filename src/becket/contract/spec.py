@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from becket.contract.base import Duration, Json, KeyProblem, Record
+from becket.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record
 from becket.contract.condition import Life
+from becket.contract.naming import BranchName, VariableName
 from becket.contract.process import Network
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -89,7 +92,7 @@ class ScheduleTrigger(Record):
 class CommitTrigger(Record):
     """Fires when a branch moved, by whatever means. Without `branch`: the one of becket.yaml."""
 
-    branch: str | None = None
+    branch: BranchName | None = None
     debounce: Duration = 0.3
     edge: Edge = Edge.leading
     unless: Name | None = None  # a fact recorded about the subject, such as `proven` or `completed`
@@ -166,6 +169,12 @@ class InputType(StrEnum):
     path = "path"
 
 
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,2})?")
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_BOOLEANS = {"true": True, "false": False}
+
+
 class InputSpec(Record):
     """A typed run parameter: `becket run LOOP --with name=value`."""
 
@@ -174,6 +183,37 @@ class InputSpec(Record):
     default: Json = None
     choices: tuple[str, ...] = ()
     description: str = ""
+
+    def read(self, value: Json) -> Json:
+        """The value as its type has it; a text is read as a file would be. Raises ValueError with what is wrong."""
+        if self.choices and str(value) not in self.choices:
+            raise ValueError(f"{str(value)[:60]!r} is not one of {', '.join(self.choices)}")
+        made = _READERS[self.type](str(value), value)
+        if made is None:
+            raise ValueError(f"{str(value)[:60]!r} is not {_CALLED[self.type]}")
+        return made
+
+
+def _text_of(text: str, value: Json) -> str | None:
+    return None if isinstance(value, dict | list) else text
+
+
+_READERS: dict[InputType, Callable[[str, Json], Json]] = {
+    InputType.string: _text_of,
+    InputType.path: _text_of,
+    InputType.integer: lambda text, _: int(text) if _INTEGER.fullmatch(text) else None,
+    InputType.number: lambda text, _: float(text) if _NUMBER.fullmatch(text) else None,
+    InputType.boolean: lambda text, _: _BOOLEANS.get(text.lower()),
+    InputType.sha: lambda text, _: text if _SHA.fullmatch(text) else None,
+}
+_CALLED = {
+    InputType.string: "a text",
+    InputType.path: "a text",
+    InputType.integer: "a whole number",
+    InputType.number: "a number",
+    InputType.boolean: "true or false",
+    InputType.sha: "a full commit hash",
+}
 
 
 class Budget(Record):
@@ -190,12 +230,16 @@ class WaitThen(StrEnum):
     fail = "fail"
 
 
+SIGNALS = ("approval", "child", "clock")
+"""What can wake a run: a person's answer, the end of a child run, and the time (the evidence's `until`, or `poll`)."""
+
+
 class Wait(Record):
-    """What wakes a run that waits on a condition: a signal name, or `clock` (the evidence's `until`, or `poll`)."""
+    """What wakes a run that waits on a condition: a signal, or `clock` (the evidence's `until`, or `poll`)."""
 
     wake: Name
-    poll: Duration | None = None
-    for_: Duration = Field(alias="for", gt=0)
+    poll: PositiveDuration | None = None
+    for_: PositiveDuration = Field(alias="for")
     then: WaitThen = WaitThen.handoff
 
 
@@ -222,7 +266,7 @@ class RunEffect(Record):
     name: DottedName
     class_: EffectClass = Field(default=EffectClass.blind, alias="class")
     needs: Autonomy = Autonomy.propose
-    look_up: str | None = None  # a command: exit 0 it happened, 1 it did not; only for queryable
+    look_up: Text | None = None  # a command: exit 0 it happened, 1 it did not; only for queryable
 
     @model_validator(mode="after")
     def _look_up_fits(self) -> Self:
@@ -243,9 +287,9 @@ class Command(Record):
     """A shell command of a spec: contained, timed, with one log."""
 
     run: Text | None = None
-    timeout: Duration = Field(default=600.0, gt=0)
+    timeout: PositiveDuration = 600.0
     in_: Where = Field(default=Where.tree, alias="in")
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[VariableName, str] = Field(default_factory=dict)
     network: Network = Network.none
 
 
@@ -319,6 +363,7 @@ class LoopSpec(Record):
 
     version: Literal[1]
     loop_id: LoopId
+    replaces_built_in: bool = False  # this loop stands in for the one of its name that comes with Becket
     goal: Text
     trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)]
     subject: Text = "{loop_id}/{start}"
@@ -327,7 +372,7 @@ class LoopSpec(Record):
     concurrency: Concurrency | None = None
     inputs: dict[Name, InputSpec] = Field(default_factory=dict)
     max_iterations: int = Field(ge=1, le=1000)
-    deadline: Duration = Field(gt=0)
+    deadline: PositiveDuration
     autonomy: Autonomy = Autonomy.propose
     budget: Budget = Budget()
     stop_conditions: Annotated[tuple[ConditionRef, ...], Field(min_length=1)]

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from becket.contract.base import Json
+
 ALWAYS = ("loop_id", "start", "trigger", "repo", "branch", "sha")
 """What `subject`, `group` and every step may use, besides the loop's inputs. A start that is not about a commit takes
 branch and sha from the head of the configured branch."""
@@ -161,3 +163,11 @@ def in_shell(text: str, prefix: str = "BECKET_FIELD_") -> ShellText:
         return f"${{{variables[match[2]]}}}" if match[2] else f"{{{match[1]}}}"
 
     return ShellText(_SHELL_FIELD.sub(replaced, text), MappingProxyType({v: k for k, v in variables.items()}))
+
+
+def plain_text(value: Json) -> str | None:
+    """A text without fields, so that it is known before the run."""
+    try:
+        return value if isinstance(value, str) and not fields(value) else None
+    except TemplateError:
+        return None

@@ -12,7 +12,7 @@ from becket.contract.errors import UsageError
 from becket.contract.git import Git
 from becket.contract.loop import Loop, Loops
 from becket.contract.run import NewRun, Run, Started, StartLimits, Subject
-from becket.contract.spec import Autonomy, InputSpec, InputType
+from becket.contract.spec import Autonomy
 from becket.contract.store import Store
 from becket.contract.template import fields as template_fields
 from becket.contract.template import fill, read_back
@@ -163,34 +163,9 @@ def check_inputs(loop: Loop, given: Mapping[str, Json]) -> dict[str, Json]:
                 problems.append(f"{name}: missing; give it with --with {name}=...")
             continue
         try:
-            values[name] = _typed(spec, value)
+            values[name] = spec.read(value)
         except ValueError as error:
             problems.append(f"{name}: {error}")
     if problems:
         raise UsageError("\n".join(problems))
     return values
-
-
-def _typed(spec: InputSpec, value: Json) -> Json:
-    text = str(value)
-    if spec.choices and text not in spec.choices:
-        raise ValueError(f"{text!r} is not one of {', '.join(spec.choices)}")
-    match spec.type:
-        case InputType.integer:
-            return int(text)
-        case InputType.number:
-            return float(text)
-        case InputType.boolean:
-            return _boolean(text)
-        case InputType.sha:
-            if not _SHA.fullmatch(text):
-                raise ValueError(f"{text!r} is not a full commit hash")
-            return text
-        case InputType.string | InputType.path:
-            return text
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in {"true", "false", "yes", "no", "1", "0"}:
-        raise ValueError(f"{text!r} is not true or false")
-    return text.lower() in {"true", "yes", "1"}

@@ -125,6 +125,7 @@ class DoctorFacts:
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]
     lint_loops: Callable[[], Iterable[Finding]]
+    absent_branches: Callable[[], Iterable[Finding]] = lambda: ()  # what loops wait for and is not there
     look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 

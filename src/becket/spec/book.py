@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from becket.contract.action import Registry
+from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument, NotFound, UsageError
 from becket.contract.loop import Loop
 from becket.contract.spec import LoopSpec
@@ -18,7 +19,9 @@ from becket.spec.load import load_spec
 
 BUILT_IN = "built in"
 DUPLICATE = "duplicate-loop"
+BUILT_IN_LOOP = "built-in-loop"
 SUFFIXES = (".yaml", ".yml")
+_NAMED = ("gates", "agents", "services")
 
 Found = Loop | tuple[Finding, ...]
 
@@ -31,11 +34,11 @@ class LoopBook:
         folder: Path,
         built_in: Mapping[str, str],
         registry: Registry,
-        has: Callable[[str], bool] = lambda section: True,
+        config: Callable[[], Config] | None = None,
     ) -> None:
-        """`has` tells whether becket.yaml has a section: a loop that needs one it lacks is left out."""
+        """`config` is becket.yaml as it stands now: a loop that needs a section it lacks is left out."""
         self._folder = folder
-        self._has = has
+        self._config = config
         self._built_in = {name: _loop(text.encode(), BUILT_IN) for name, text in built_in.items()}
         self._registry = registry
         self._read: dict[Path, tuple[tuple[int, int], Found]] = {}
@@ -60,14 +63,15 @@ class LoopBook:
         return tuple(loop for loop in (self._built_in | own).values() if not self._lacking(loop.spec))
 
     def _lacking(self, spec: LoopSpec) -> tuple[str, ...]:
-        return tuple(section for section in spec.needs if not self._has(section))
+        config = self._config() if self._config else None
+        return tuple(section for section in spec.needs if config is not None and not getattr(config, section))
 
     def broken(self) -> dict[str, tuple[Finding, ...]]:
         return {
             str(path): found
             for path, found in self._files().items()
-            # The loop of a duplicate is known: the first file speaks for it.
-            if not isinstance(found, Loop) and found[0].rule != DUPLICATE
+            # The loop of a duplicate is known: the first file speaks for it, or the one that comes with Becket.
+            if not isinstance(found, Loop) and found[0].rule not in (DUPLICATE, BUILT_IN_LOOP)
         }
 
     def findings(self) -> dict[str, tuple[Finding, ...]]:
@@ -89,9 +93,12 @@ class LoopBook:
 
     def _proof(self, loop: Loop) -> tuple[Finding, ...]:
         others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
-        key = (loop.digest, loop.source, *sorted(other.digest for other in others))
+        # A loop that sleeps names what is not there yet.
+        config = self._config() if self._config and not self._lacking(loop.spec) else None
+        named = [f"{part}:{name}" for part in _NAMED for name in (getattr(config, part) if config else ())]
+        key = (loop.digest, loop.source, *sorted(other.digest for other in others), *named)
         if key not in self._proofs:
-            self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, others)[1])
+            self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, others, config)[1])
         return self._proofs[key]
 
     def _files(self) -> dict[Path, Found]:
@@ -107,6 +114,8 @@ class LoopBook:
         for path in paths:
             # Dot files are an editor's own: `.#heal.yaml` is a lock of Emacs, a link to nowhere.
             found = None if path.name.startswith(".") or path.suffix not in SUFFIXES else self._load(path)
+            if isinstance(found, Loop) and found.spec.replaces_built_in is not (found.spec.loop_id in self._built_in):
+                found = (_misplaced(found),)
             if isinstance(found, Loop) and first.setdefault(found.spec.loop_id, path) != path:
                 found = (_duplicate(found, first[found.spec.loop_id]),)
             if found is not None:
@@ -147,6 +156,18 @@ def _duplicate(loop: Loop, first: Path) -> Finding:
     line, column = read(loop.text, loop.source).place(("loop_id",)).value
     message = f"the loop `{name}` is already in {first.name}, and this file is not used"
     return Finding(loop.source, line, column, DUPLICATE, message, "change `loop_id`, or remove one of the two files")
+
+
+def _misplaced(loop: Loop) -> Finding:
+    """Nobody replaces a loop of Becket's by the choice of a name alone."""
+    name, document = loop.spec.loop_id, read(loop.text, loop.source)
+    if loop.spec.replaces_built_in:
+        spot, message = document.place(("replaces_built_in",)).key, f"no loop `{name}` comes with Becket"
+        fix = "correct `loop_id`, or remove `replaces_built_in`"
+    else:
+        spot, message = document.place(("loop_id",)).value, f"`{name}` comes with Becket, and this file is not used"
+        fix = "choose another `loop_id`, or add `replaces_built_in: true`"
+    return document.finding(spot, BUILT_IN_LOOP, message, fix)
 
 
 def _loop(content: bytes, source: str) -> Loop:

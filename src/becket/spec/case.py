@@ -14,6 +14,7 @@ from becket.contract.condition import (
     Life,
     split_ref,
 )
+from becket.contract.config import Config
 from becket.contract.errors import Finding
 from becket.contract.loop import Loop
 from becket.contract.spec import PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
@@ -87,7 +88,7 @@ class Raiser:
 
 @dataclass(frozen=True)
 class Case:
-    """One spec under examination. `others` is None where the other loops are not known."""
+    """One spec under examination. `others`, `config`: None where the other loops, or becket.yaml, are not known."""
 
     document: Document
     spec: LoopSpec
@@ -96,6 +97,7 @@ class Case:
     actions: tuple[ActionStep, ...]
     verifiers: tuple[VerifierStep, ...]
     findings: tuple[Finding, ...] = ()
+    config: Config | None = None
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -18,6 +18,7 @@ _SPEC = {
     "LoopSpec": {
         "version": "The version of this format: 1.",
         "loop_id": "The loop's name.",
+        "replaces_built_in": "The loop stands in for the one of its name that comes with Becket, such as `heal`.",
         "goal": "What is true when the loop is done, for people.",
         "trigger": "What starts a run: manual, schedule, commit, event or after.",
         "subject": "What one run is about; a template such as `{branch}@{sha}`.",

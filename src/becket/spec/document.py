@@ -5,6 +5,7 @@ Scalars follow the core schema of YAML 1.2, so that `no`, `on` and `12:30` are t
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,2})?")
 
 
@@ -116,7 +118,15 @@ def _decoded(text: str | bytes, file: str) -> str:
         before = text[: getattr(error, "start", 0)]
         shown = before.decode("utf-8", "replace") if isinstance(before, bytes) else before
         spot = (shown.count("\n") + 1, len(shown) - (shown.rfind("\n") + 1) + 1)
-        raise _only(file, spot, "not-utf8", "the file is not UTF-8 text", "save it as UTF-8") from None
+        raise _only(file, spot, "not-utf8", _not_utf8(error), "save it as UTF-8") from None
+
+
+def _not_utf8(error: UnicodeError) -> str:
+    if not isinstance(error, UnicodeDecodeError):
+        return "the text is not UTF-8"
+    if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "the file is UTF-16, not UTF-8"
+    return f"byte {error.start + 1} of the file is 0x{error.object[error.start]:02x}, which is not UTF-8"
 
 
 def _only(file: str, spot: Spot, rule: str, message: str, fix: str) -> InvalidDocument:
@@ -205,12 +215,19 @@ class _Reader:
             return
         path, key_spot = self._path(holder, spot)
         if isinstance(event, yaml.ScalarEvent):
+            self._clean(event)
             self._places[path] = Place(key_spot, spot, self._source(event), event.style or "", scalar=True)
             self._put(holder, _scalar(event))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._begin(holder, path, Place(key_spot, spot), event)
         else:
             self._put(holder, None)
+
+    def _clean(self, event: yaml.ScalarEvent) -> None:
+        """No program takes a NUL in its arguments, and half a surrogate pair is not UTF-8 anywhere."""
+        if strange := _UNUSABLE.search(event.value):
+            message = f"the text holds the character #x{ord(strange[0]):04x}, which nothing can be given"
+            self._refuse(event, "bad-character", message, "remove it")
 
     def _source(self, event: yaml.ScalarEvent) -> str:
         start, end = event.start_mark, event.end_mark
@@ -232,6 +249,7 @@ class _Reader:
                 # What follows belongs to the key, so its positions would be misleading.
                 raise InvalidDocument(self._findings)
         name = str(event.value)
+        self._clean(event)
         if name in holder.value:
             first = self._places[(*holder.path, name)].key
             self._refuse(event, "duplicate-key", f"{name!r} is already set in line {first[0]}", "keep one of the two")
@@ -267,9 +285,11 @@ def _spot(event: yaml.Event) -> Spot:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Json:
-    text: str = event.value
-    if event.style:
-        return text
+    return event.value if event.style else plain(event.value)
+
+
+def plain(text: str) -> Json:
+    """What an unquoted word means."""
     if text in _NULL:
         return None
     if text in _BOOLEANS:

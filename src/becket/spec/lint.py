@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from becket.contract.action import Registry
+from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument
 from becket.contract.loop import Loop
 from becket.contract.spec import LoopSpec
@@ -13,7 +14,7 @@ from becket.spec.document import Document, read
 from becket.spec.load import fit
 from becket.spec.problems import in_order
 from becket.spec.resolve import resolve
-from becket.spec.rules import chains, conditions, steps, templates, triggers
+from becket.spec.rules import chains, conditions, references, steps, templates, triggers
 
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -22,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     triggers.loops,
     triggers.inputs,
     chains.endless,
+    references.sections,
+    references.signals,
     templates.subjects,
     templates.steps,
     templates.quotes,
@@ -40,14 +43,27 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def lint(document: Document, spec: LoopSpec, registry: Registry, others: Sequence[Loop] | None = None) -> list[Finding]:
-    """What is wrong with a spec that loads, in the order of the file. `others` None: the other loops are not known."""
-    case = resolve(document, spec, registry, others)
+def lint(
+    document: Document,
+    spec: LoopSpec,
+    registry: Registry,
+    others: Sequence[Loop] | None = None,
+    config: Config | None = None,
+) -> list[Finding]:
+    """What is wrong with a spec that loads, in the order of the file. `others` None: the other loops are not known.
+
+    `config` None: becket.yaml is not known.
+    """
+    case = resolve(document, spec, registry, others, config)
     return in_order([*case.findings, *(finding for rule in RULES for finding in rule(case))])
 
 
 def lint_text(
-    text: str | bytes, file: str, registry: Registry, others: Sequence[Loop] | None = None
+    text: str | bytes,
+    file: str,
+    registry: Registry,
+    others: Sequence[Loop] | None = None,
+    config: Config | None = None,
 ) -> tuple[LoopSpec | None, list[Finding]]:
     """The spec, or None if it does not even load, and everything that is wrong with it."""
     try:
@@ -55,4 +71,4 @@ def lint_text(
         spec = fit(document, LoopSpec)
     except InvalidDocument as error:
         return None, list(error.findings)
-    return spec, lint(document, spec, registry, others)
+    return spec, lint(document, spec, registry, others, config)

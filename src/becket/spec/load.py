@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,8 +13,9 @@ from becket.contract.base import Json
 from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument
 from becket.contract.spec import LoopSpec
-from becket.spec.document import Document, Path, read
+from becket.spec.document import Document, Path, plain, read
 from becket.spec.expand import expanded
+from becket.spec.kinds import kind_findings, scalars_at
 from becket.spec.problems import findings_of, in_order
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -30,6 +31,7 @@ def load_config(text: str | bytes, file: str, env: Mapping[str, str]) -> Config:
     document, written, findings = expanded(read(text, file), env)
     if findings:
         raise InvalidDocument(in_order(findings))
+    document = replace(document, data=_as_plain(document, written))
     try:
         return fit(document, Config)
     except InvalidDocument as error:
@@ -43,52 +45,27 @@ def fit(document: Document, model: type[Model]) -> Model:
         raise InvalidDocument(
             [document.finding((1, 1), "bad-value", "the file is not a mapping of keys to values", fix)]
         )
-    data = copy.deepcopy(document.data)
-    while True:
-        try:
-            made = model.model_validate(data, by_alias=True, by_name=False)
-            break
-        except ValidationError as error:
-            if not _as_written(error, data, document):
-                raise InvalidDocument(findings_of(error, model, document)) from None
-    if findings := _booleans_as_numbers(made, document):
+    findings = kind_findings(document, model)
+    try:
+        made = model.model_validate(document.data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise InvalidDocument(in_order([*findings, *findings_of(error, model, document)])) from None
+    if findings:
         raise InvalidDocument(findings)
     return made
 
 
-def _as_written(error: ValidationError, data: Json, document: Document) -> bool:
-    """Where a text is wanted, `1.10` and `true` are the texts they look like; says whether any was put in so."""
-    changed = False
-    for details in error.errors(include_url=False):
-        path: Path = tuple(details["loc"])
-        holder = _reached(data, path[:-1])
-        if details["type"] == "string_type" and isinstance(_reached(holder, path[-1:]), int | float):
-            holder[path[-1]] = document.place(path).source
-            changed = True
-    return changed
-
-
-def _booleans_as_numbers(made: BaseModel, document: Document) -> list[Finding]:
-    """pydantic reads `true` as 1 where a number is wanted; in a spec that is always a slip."""
-    return in_order(
-        document.finding(place.value, "bad-value", f"`{path[-1]}` is {place.source}, not a number", "write a number")
-        for path, place in document.places.items()
-        if isinstance(document.at(path), bool) and type(_reached(made, path)) in (int, float)
-    )
-
-
-def _reached(value: Any, path: Path) -> Any:
-    for step in path:
-        if isinstance(value, BaseModel):
-            names = {field.alias or name: name for name, field in type(value).model_fields.items()}
-            value = getattr(value, names.get(str(step), ""), None)
-        elif isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, tuple | list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
+def _as_plain(document: Document, written: Mapping[Path, str]) -> Json:
+    """A variable's value is read like a plain word of the file where no text is wanted: `${PORT}` may be a number."""
+    data = copy.deepcopy(document.data)
+    for path in written:
+        if scalars_at(Config, path):
+            *above, last = path
+            holder = data
+            for step in above:
+                holder = holder[step]
+            holder[last] = plain(holder[last])
+    return data
 
 
 def _unexpanded(finding: Finding, document: Document, written: Mapping[Path, str]) -> Finding:

@@ -7,11 +7,11 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from becket.contract import config, spec
-from becket.contract.base import BadDuration, BadSize, KeyProblem
+from becket.contract.base import BadDuration, BadSize, KeyProblem, Misfit
 from becket.contract.errors import Finding
 from becket.spec.document import Document, Path, Spot
 
@@ -107,6 +107,11 @@ def _unknown_key(path: Path, known: Iterable[str], document: Document) -> Findin
 def _bad_key(details: ErrorDetails, path: Path, document: Document) -> Finding:
     if known := _expected(details):
         return _unknown_key(path, known, document)
+    cause = (details.get("ctx") or {}).get("error")
+    if isinstance(cause, Misfit):
+        return document.finding(
+            document.place(path).key, "bad-value", f"the key {name_of(path)} {cause.problem}", cause.fix
+        )
     message = f"the key {name_of(path)} is not allowed"
     return document.finding(document.place(path).key, "bad-value", message, f"write {_wanted(details)}")
 
@@ -125,26 +130,38 @@ def _missing(path: Path, document: Document) -> Finding:
 
 def _bad_value(details: ErrorDetails, path: Path, document: Document) -> Finding:
     cause = (details.get("ctx") or {}).get("error")
-    spot = document.place(path).value
-    if isinstance(cause, KeyProblem):
-        return document.finding(_blamed(path, cause.key, document), "bad-value", str(cause), f"change `{cause.key}`")
-    if isinstance(cause, BadDuration):
-        return document.finding(spot, "bad-duration", f"{name_of(path)}: {cause}", "write it like 30s, 10m or 2h")
-    if isinstance(cause, BadSize):
-        return document.finding(spot, "bad-size", f"{name_of(path)}: {cause}", "write it like 500KB or 5MB")
     if isinstance(cause, ValueError):
-        return document.finding(spot, "bad-value", str(cause), "change it so that it fits")
+        return _by_a_check(cause, path, document)
+    spot = document.place(path).value
     if details["type"] in ("too_short", "string_too_short"):
         return document.finding(spot, "bad-value", f"{name_of(path)} is empty", "fill it in")
     rule = "unknown-effect-class" if path[-2:] == ("effects", "class") else "bad-value"
     known = _expected(details)
     fix = suggestion(str(details["input"]), known) if known else f"write {_wanted(details)}"
+    if details["type"] == "string_type" and isinstance(details["input"], int | float):
+        fix = "put it in quotes"
     message = f"{name_of(path)} is {_shown(path, details, document)}, not {_wanted(details)}"
     return document.finding(spot, rule, message, fix)
 
 
-def _blamed(path: Path, key: str, document: Document) -> Spot:
-    return document.place((*path, key)).key if document.has((*path, key)) else document.place(path).value
+def _by_a_check(cause: ValueError, path: Path, document: Document) -> Finding:
+    """What a type's or a model's own check said."""
+    spot, name = document.place(path).value, name_of(path)
+    match cause:
+        case KeyProblem(keys=keys):
+            key = next(str(step) for step in reversed(keys) if isinstance(step, str))
+            return document.finding(_blamed((*path, *keys), path, document), "bad-value", str(cause), f"change `{key}`")
+        case Misfit(problem=problem, fix=fix):
+            return document.finding(spot, "bad-value", f"{name} {problem}", fix)
+        case BadDuration():
+            return document.finding(spot, "bad-duration", f"{name}: {cause}", "write it like 30s, 10m or 2h")
+        case BadSize():
+            return document.finding(spot, "bad-size", f"{name}: {cause}", "write it like 500KB or 5MB")
+    return document.finding(spot, "bad-value", str(cause), "change it so that it fits")
+
+
+def _blamed(path: Path, otherwise: Path, document: Document) -> Spot:
+    return document.place(path).key if document.has(path) else document.place(otherwise).value
 
 
 def _expected(details: ErrorDetails) -> tuple[str, ...]:
@@ -205,16 +222,22 @@ def keys_of(model: type[BaseModel] | None) -> tuple[str, ...]:
 
 def model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
     """The model that describes the mapping at `path`."""
+    kinds = kinds_at(model, path)
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+def kinds_at(model: type[BaseModel], path: Path) -> tuple[Any, ...]:
+    """The kinds of values that may stand at `path`, as far as pydantic reads them."""
     kinds: list[Any] = [model]
     for step in path:
         kinds = [inner for kind in kinds for inner in _below(kind, step)]
-    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    return tuple(kinds)
 
 
 def _below(kind: Any, step: str | int) -> Iterator[Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
-            if step == (field.alias or name):
+            if step == (field.alias or name) and not _has_grammar(field.metadata):
                 yield from _alternatives(field.annotation)
     elif get_origin(kind) is dict:
         yield from _alternatives(get_args(kind)[1])
@@ -224,9 +247,15 @@ def _below(kind: Any, step: str | int) -> Iterator[Any]:
 
 def _alternatives(kind: Any) -> Iterator[Any]:
     if get_origin(kind) is Annotated:
-        yield from _alternatives(get_args(kind)[0])
+        inner, *metadata = get_args(kind)
+        yield from () if _has_grammar(metadata) else _alternatives(inner)
     elif get_origin(kind) in (Union, types.UnionType):
         for one in get_args(kind):
             yield from _alternatives(one)
     else:
         yield kind
+
+
+def _has_grammar(metadata: Iterable[object]) -> bool:
+    """Durations and sizes read what is written by themselves."""
+    return any(isinstance(one, BeforeValidator) for one in metadata)

@@ -11,18 +11,26 @@ from pydantic_core import ErrorDetails
 from becket.contract.action import ActionDef, Registry
 from becket.contract.base import Json, Record
 from becket.contract.condition import ConditionGroup, split_ref
+from becket.contract.config import Config
 from becket.contract.errors import Finding
 from becket.contract.loop import Loop
 from becket.contract.spec import ActionSpec, LoopSpec
 from becket.contract.template import TemplateError, fields, is_field
 from becket.spec.case import ActionStep, Case, Order, VerifierStep, action_specs, verifier_specs
 from becket.spec.document import Document, Path
+from becket.spec.kinds import kind_findings
 from becket.spec.problems import finding_of, suggestion
 
 _RULES = {"unknown-key": "unknown-parameter", "missing-key": "missing-parameter", "missing-bound": "missing-parameter"}
 
 
-def resolve(document: Document, spec: LoopSpec, registry: Registry, others: Sequence[Loop] | None) -> Case:
+def resolve(
+    document: Document,
+    spec: LoopSpec,
+    registry: Registry,
+    others: Sequence[Loop] | None,
+    config: Config | None = None,
+) -> Case:
     """The case, with the findings about unknown actions, verifiers and parameters already in it."""
     resolver = _Resolver(document, registry)
     actions = tuple(resolver.action(path, order, action) for path, order, action in action_specs(spec))
@@ -34,7 +42,7 @@ def resolve(document: Document, spec: LoopSpec, registry: Registry, others: Sequ
         elif definition is not None:
             resolver.parameters(path, definition.params, verifier.with_)
         verifiers.append(VerifierStep(path, order, verifier, definition))
-    return Case(document, spec, registry, others, actions, tuple(verifiers), tuple(resolver.findings))
+    return Case(document, spec, registry, others, actions, tuple(verifiers), tuple(resolver.findings), config)
 
 
 class _Resolver:
@@ -62,12 +70,17 @@ class _Resolver:
 
     def parameters(self, path: Path, model: type[Record], given: Mapping[str, Json]) -> Record | None:
         """The parameters, with templates where a value is not known yet; None if they do not fit."""
+        below = (*path, "with")
+        kinds = kind_findings(self._document, model, below, _is_open)
+        found = [replace(finding, rule="bad-parameter") for finding in kinds]
+        made = None
         try:
-            return model.model_validate(given, by_alias=True, by_name=False)
+            made = model.model_validate(given, by_alias=True, by_name=False)
         except ValidationError as error:
             wrong = [details for details in error.errors(include_url=False) if not _open(details)]
-            self.findings += [self._wrong(details, (*path, "with"), model) for details in wrong]
-            return None if wrong else model.model_construct(**dict(given))
+            found += [self._wrong(details, below, model) for details in wrong]
+        self.findings += found
+        return None if found else made or model.model_construct(**dict(given))
 
     def _wrong(self, details: ErrorDetails, below: Path, model: type[Record]) -> Finding:
         finding = finding_of(details, model, self._document, below=below)

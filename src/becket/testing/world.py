@@ -12,16 +12,22 @@ from pathlib import Path
 
 from becket.adapters.store import open_memory, open_sqlite
 from becket.app.compose import App
+from becket.app.plugins import built_in_loops
 from becket.app.serve import recover
 from becket.app.state import State, find_state
 from becket.contract.action import ActionDef, VerifierDef
 from becket.contract.agent import Agent, Agents, AgentsByName
 from becket.contract.base import Json
+from becket.contract.config import AgentConfig, Config
 from becket.contract.effect import EffectAdapter
 from becket.contract.run import Run
 from becket.contract.store import Store
 from becket.engine.intake import Ask
+from becket.spec.book import LoopBook
 from becket.testing.clock import ManualClock
+
+BELL = "bell"
+"""A signal that only a test sends: `world.store.signal(run_id, BELL, ...)`."""
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "World",
@@ -43,6 +49,7 @@ class World:
         self.root = folder / "repo"
         self.clock = ManualClock()
         self.console = io.StringIO()
+        self._agents = tuple(agents or ())
         self._ports: dict[type, object] = {} if agents is None else {Agents: AgentsByName(agents)}
         self._outside: list[EffectAdapter] = []
         self._actions: list[ActionDef] = []
@@ -65,8 +72,15 @@ class World:
             app.registry,
             actions={**app.registry.actions, **{one.name: one for one in self._actions}},
             verifiers={**app.registry.verifiers, **{one.name: one for one in self._verifiers}},
+            signals=(*app.registry.signals, BELL),
         )
+        app.loops = LoopBook(app.state.loops, built_in_loops(), app.registry, lambda: self._config(app))
         return app
+
+    def _config(self, app: App) -> Config:
+        """What lint looks names up in: the agents of the test are there too."""
+        scripted = {name: AgentConfig(driver="command", run=name) for name in self._agents}
+        return app.config.model_copy(update={"agents": {**app.config.agents, **scripted}})
 
     def action(self, *definitions: ActionDef) -> None:
         """Register actions of the test."""

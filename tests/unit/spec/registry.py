@@ -9,9 +9,10 @@ from pydantic import Field, model_validator
 from becket.contract.action import ActionContext, ActionDef, EffectInfo, Registry, Result, Verdict, VerifierDef
 from becket.contract.base import Duration, Json, Record
 from becket.contract.condition import ConditionGroup, Life
+from becket.contract.config import AgentName, Config, GateName, ServiceName
 from becket.contract.loop import Loop
 from becket.contract.spec import Autonomy, EffectClass
-from becket.spec.load import load_spec
+from becket.spec.load import load_config, load_spec
 
 
 async def _never(_: ActionContext, __: Any) -> Result:
@@ -37,10 +38,19 @@ class GateParams(Record):
     patience: Duration = 60.0
 
 
+class NamedGateParams(Record):
+    gate: GateName = "fast"
+
+
 class FixParams(Record):
+    agent: AgentName = ""
     prompt: str = ""
     hints: tuple[str, ...] = ()
     turns: int = 20
+
+
+class ReleaseParams(Record):
+    service: ServiceName = ""
 
 
 class AskParams(Record):
@@ -109,6 +119,7 @@ _ACTIONS = (
     ActionDef("git.read_base", "reads the head", _never, outputs=("sha", "branch")),
     ActionDef("workspace.checkout", "checks out", _never, At, outputs=("path",)),
     ActionDef("gate.run", "runs a gate", _never, GateParams, _gate_groups, ("receipt", "failures")),
+    ActionDef("gate.again", "runs a gate of becket.yaml", _never, NamedGateParams),
     ActionDef("gate.classify", "classifies a failure", _never, Of, _kinds_of_red, ("report",)),
     ActionDef("candidate.rebase", "rebases", _never, raises=(_run_wide("main_moved"),)),
     ActionDef(
@@ -131,7 +142,7 @@ _ACTIONS = (
         raises=(_run_wide("main_proven", "main_dirty", "contended", "proposed"),), effects=("git.update_ref",),
     ),
     ActionDef(
-        "release.run", "releases", _never,
+        "release.run", "releases", _never, ReleaseParams,
         raises=(_run_wide("release_settled", "release_rolled_back"),), effects=("service.release",),
     ),
     ActionDef(
@@ -172,6 +183,17 @@ REGISTRY = Registry(
     actions={action.name: action for action in _ACTIONS},
     verifiers={verifier.name: verifier for verifier in _VERIFIERS},
     effects={effect.name: effect for effect in _EFFECTS},
+)
+
+CONFIG: Config = load_config(
+    """
+version: 1
+gates: {fast: [{name: unit, run: make test}]}
+agents: {fixer: {driver: claude}}
+services: {main: {start: serve}}
+""",
+    "becket.yaml",
+    {},
 )
 
 _OTHER = """

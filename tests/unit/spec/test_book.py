@@ -56,12 +56,24 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         loops.get("good")
 
 
-def test_a_file_outweighs_the_built_in_loop_of_its_name(tmp_path: Path) -> None:
+def test_a_built_in_loop_is_replaced_only_in_so_many_words(tmp_path: Path) -> None:
     loops = book(tmp_path, heal=GOOD.replace("NAME", "heal"))
+    mine = GOOD.replace("NAME", "heal")
+    (tmp_path / "mine.yaml").write_text(mine)
     assert loops.get("heal").source == "built in"
-    (tmp_path / "mine.yaml").write_text(GOOD.replace("NAME", "heal"))
+    (finding,) = loops.findings()[str(tmp_path / "mine.yaml")]
+    assert (finding.rule, finding.line, finding.column) == ("built-in-loop", 2, 10)
+    (tmp_path / "mine.yaml").write_text(mine.replace("goal:", "replaces_built_in: true\ngoal:"))
     assert loops.get("heal").source.endswith("mine.yaml")
     assert len(loops.all()) == 1
+
+
+def test_only_a_loop_that_comes_with_becket_can_be_replaced(tmp_path: Path) -> None:
+    text = GOOD.replace("NAME", "heel").replace("goal:", "replaces_built_in: true\ngoal:")
+    (tmp_path / "mine.yaml").write_text(text)
+    loops = book(tmp_path, heal=GOOD.replace("NAME", "heal"))
+    (finding,) = loops.findings()[str(tmp_path / "mine.yaml")]
+    assert (finding.rule, finding.line, finding.column) == ("built-in-loop", 3, 1)
 
 
 def test_a_loop_with_findings_does_not_start(tmp_path: Path) -> None:

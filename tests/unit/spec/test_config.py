@@ -78,7 +78,8 @@ def test_gates_are_never_expanded() -> None:
 )
 def test_how_variables_are_written(written: str, value: str) -> None:
     env = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
-    assert load(f'version: 1\nbranch: "{written}"\n', **env).branch == value
+    (target,) = load(f'version: 1\nalarms: [{{file: alarms.txt, secret: "{written}"}}]\n', **env).alarms
+    assert target.secret == value
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
     ("line", "rule", "column"),
     [
         ("gates: {fast: [{name: a, run: x, report: xml}]}", "bad-value", 42),
-        ("gates: {fast: [{name: a, run: x}, {name: a, run: y}]}", "bad-value", 1),
+        ("gates: {fast: [{name: a, run: x}, {name: a, run: y}]}", "bad-value", 36),
         ("agents: {fixer: {driver: command}}", "bad-value", 18),
         ("handoff_to: nobody", "bad-value", 1),
         ("sandbox: bwarp", "bad-value", 10),
@@ -131,6 +132,41 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("alarms: [{}]", "bad-value", 10),
         ("brnach: main", "unknown-key", 1),
         ("guard: {max_deleted_share: .nan}", "bad-value", 28),
+        ("gates: {fast: []}", "bad-value", 15),
+        ("gates: {fast: [{name: a, run: x, timeout: 0s}]}", "bad-value", 43),
+        ("gates: {fast: [{name: a, run: x, report: 'junit:/etc/passwd'}]}", "bad-value", 42),
+        ("gates: {fast: [{name: a, run: x, report: 'junit:../a.xml'}]}", "bad-value", 42),
+        ("gates: {fast: [{name: a, run: x, env_file: /etc/passwd}]}", "bad-value", 44),
+        ("gates: {fast: [{name: a, run: x, env_file: ~/.env}]}", "bad-value", 44),
+        ("gates: {fast: [{name: a, run: x, parallel: yes}]}", "bad-value", 44),
+        ("gates: {fast: [{name: a, run: x, parallel: 1}]}", "bad-value", 44),
+        ("gates: {fast: [{name: a, run: x, min_tests: '1'}]}", "bad-value", 45),
+        ('gates: {fast: [{name: a, run: "x\\0"}]}', "bad-character", 31),
+        ("services: {a: {start: x, port: 80}, b: {start: x, port: 80}}", "bad-value", 51),
+        ("services: {a: {start: x, health: {url: file:///etc/passwd}}}", "bad-value", 40),
+        ("services: {a: {start: x, shared: [/var]}}", "bad-value", 35),
+        ("people: {ada: {os_user: x}, bob: {os_user: x}}", "bad-value", 35),
+        ("alarms: [{url: file:///etc/passwd}]", "bad-value", 16),
+        ("alarms: [{url: 'https:///x'}]", "bad-value", 16),
+        ("remote: {name: --upload-pack=touch}", "bad-value", 16),
+        ("remote: {fetch: 0s}", "bad-value", 17),
+        ("branch: a..b", "bad-value", 9),
+        ("branch: -f", "bad-value", 9),
+        ("branch: refs/heads/main", "bad-value", 9),
+        ("branch: 1.10", "bad-value", 9),
+        ("test_side: ['tests/**', '[']", "bad-value", 25),
+        ("test_side: ['{a,b']", "bad-value", 13),
+        ("test_side: ['[z-a].py']", "bad-value", 13),
+        ("guard: {protected: ['!a']}", "bad-value", 21),
+        ("setup: {run: x, key: [../lock]}", "bad-value", 23),
+        ("agents: {a: {driver: command, run: x, set: {'A=B': c}}}", "bad-value", 39),
+        ("agents: {a: {driver: claude, fallback: [b]}}", "bad-value", 41),
+        ("heal: {agent: nobody}", "bad-value", 8),
+        ("heal: {attempts: '3'}", "bad-value", 18),
+        ("heal: {attempts: 3.0}", "bad-value", 18),
+        ("database: mongodb://x/y", "bad-value", 11),
+        ("database: nonsense", "bad-value", 11),
+        ("effect_caps: {http.post: {count: 1, per: 0s}}", "bad-value", 42),
     ],
 )
 def test_what_is_refused_and_where(line: str, rule: str, column: int) -> None:

@@ -75,11 +75,34 @@ def test_the_names_of_python_are_no_keys() -> None:
     assert only(HEAD + PHASES + "wait_conditions: {x: {wake: y, for: 1h, for_: 2h}}\n").rule == "unknown-key"
 
 
-def test_scalars_are_read_as_the_model_wants_them() -> None:
-    """`1.10` is a branch, 0 is an exit code, `on` a text: YAML's guesses do not count where a text is wanted."""
-    made = action("{id: x, run: echo, env: {A: 1.10, B: true, C: no}, raises: {0: a.ok, 2-5: a.bad}}")
-    assert made.env == {"A": "1.10", "B": "true", "C": "no"}
+def test_keys_and_words_are_texts() -> None:
+    """0 is an exit code and `no` a text: of YAML's old guesses only numbers, true, false and null are left."""
+    made = action("{id: x, run: echo, env: {A: '1.10', C: no}, raises: {0: a.ok, 2-5: a.bad}}")
+    assert made.env == {"A": "1.10", "C": "no"}
     assert dict(made.raises) == {"0": "a.ok", "2-5": "a.bad"}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("run: x, env: {A: 1.10}", "is 1.10, not a text (put it in quotes)"),
+        ("run: x, env: {A: true}", "is true, not a text (put it in quotes)"),
+        ("run: 12", "is 12, not a text (put it in quotes)"),
+        ("run: x, retry: '3'", "is '3', not a whole number (write a whole number, without quotes)"),
+        ("run: x, retry: 3.0", "is 3.0, not a whole number (write a whole number)"),
+        ("run: x, retry: yes", "is yes, not a whole number (write a whole number)"),
+        ("run: x, retry: true", "is true, not a whole number (write a whole number)"),
+        ("run: x, timeout: '600'", "'600' is not a duration"),
+        ("run: x, timeout: 0s", "is '0s', not a value of more than 0"),
+        ("run: x, timeout: 0", "is 0, not a value of more than 0"),
+        ("run: x, timeout: true", "True is not a duration"),
+    ],
+)
+def test_nothing_is_read_as_another_kind(written: str, said: str) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        action(f"{{id: x, {written}}}")
+    (finding,) = caught.value.findings
+    assert said in str(finding)
 
 
 def test_parameters_of_actions_keep_their_types() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from becket.adapters.git.change import read_change
 from becket.adapters.git.program import Output, Place, run, shown
-from becket.adapters.git.refs import OWN, ref_problem
+from becket.adapters.git.refs import OWN
 from becket.adapters.git.repository import GitRepository
 from becket.adapters.git.work import tree_of_work
 from becket.adapters.git.workspace import close_workspace, open_git_dir, private_place
@@ -21,6 +21,7 @@ from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
 from becket.contract.guard import Change
+from becket.contract.naming import ref_problem
 
 written = CrashPoint("candidate.written", "the commit is in the object store, and no ref holds it")
 kept = CrashPoint("candidate.kept", "a ref holds the commit; the run does not know of it")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from becket.adapters.git.move import PROPOSALS, PROPOSE, UPDATE_REF, RefBusy
 from becket.adapters.git.program import GRACE, TIMEOUT, GitTimedOut
-from becket.adapters.git.refs import SHA, ref_problem
+from becket.adapters.git.refs import SHA
 from becket.adapters.git.repository import GitRepository
 from becket.contract.base import Json
 from becket.contract.effect import EffectCall, Permit, Seen
 from becket.contract.errors import EffectFailed, GitFailed
+from becket.contract.naming import ref_problem
 from becket.contract.spec import Autonomy, EffectClass
 
 _TWO_COMMANDS = 2 * (TIMEOUT + 2 * GRACE)  # each ended by force at the worst

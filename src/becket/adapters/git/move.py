@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from becket.adapters.git.program import GitCommandFailed, run
-from becket.adapters.git.refs import Refs, read_text, ref_problem
+from becket.adapters.git.refs import Refs, read_text
 from becket.contract.effect import EffectCall, Permit, demand
 from becket.contract.errors import EffectRefused, GitFailed
+from becket.contract.naming import ref_problem
 
 UPDATE_REF = "git.update_ref"
 PROPOSE = "git.propose"

@@ -16,10 +16,11 @@ from becket.adapters.git.promote_paths import Files, Touched, read_settings, tou
 from becket.adapters.git.promote_places import Refused, WorkTree, standing_on, work_trees
 from becket.adapters.git.promote_recover import put_in_order
 from becket.adapters.git.promote_tree import Indexes, TreeMove
-from becket.adapters.git.refs import Refs, read_text, ref_problem
+from becket.adapters.git.refs import Refs, read_text
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import Permit, demand
 from becket.contract.errors import GitFailed
+from becket.contract.naming import ref_problem
 from becket.contract.promote import (
     IntentHeld,
     IntentLog,

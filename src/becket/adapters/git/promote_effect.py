@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from becket.adapters.git.program import GitCommandFailed
 from becket.adapters.git.promote_locks import reflog_words
-from becket.adapters.git.refs import ref_problem
 from becket.adapters.git.repository import GitRepository
 from becket.contract.base import Json
 from becket.contract.effect import EffectCall, Permit, Seen, demand
 from becket.contract.errors import EffectFailed, GitFailed
+from becket.contract.naming import ref_problem
 from becket.contract.promote import (
     PROMOTE,
     IntentLog,

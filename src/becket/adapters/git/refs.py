@@ -9,27 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from becket.adapters.git.program import Place, run, shown
 from becket.contract.errors import GitFailed
+from becket.contract.naming import ref_problem
 
 OWN = "refs/becket/"
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
 _SYMBOLIC = "ref: "
 _DEPTH = 5
 _MOST_LOOSE = 500
 _LARGEST_PACKED = 1 << 18
-
-
-def ref_problem(ref: str) -> str | None:
-    """What git's check-ref-format would say against a full ref name, or None."""
-    if not ref.startswith("refs/"):
-        return f"{ref!r} is not a full ref name; write it like refs/heads/main"
-    if _FORBIDDEN.search(ref):
-        return f"{ref!r} holds a blank, a control character, or one of .. // @{{ ~ ^ : ? * [ \\"
-    if ref.endswith((".", "/")):
-        return f"{ref!r} ends with a dot or a slash"
-    if any(part.startswith(".") or part.endswith(".lock") for part in ref.split("/")):
-        return f"{ref!r} has a part that begins with a dot or ends with .lock"
-    return None
 
 
 class _AskGit(Exception):

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from becket.adapters.git.program import GitTimedOut, Output, Place, run
-from becket.adapters.git.refs import Refs, ref_problem
+from becket.adapters.git.refs import Refs
 from becket.contract.effect import Permit, demand
 from becket.contract.errors import GitFailed
+from becket.contract.naming import ref_problem
 from becket.contract.remote import (
     Fetched,
     NotPushed,

@@ -6,12 +6,12 @@ from pydantic import ValidationError
 
 from becket.adapters.git.program import GRACE
 from becket.adapters.git.program import TIMEOUT as LOCAL
-from becket.adapters.git.refs import ref_problem
 from becket.adapters.git.remote import TIMEOUT
 from becket.adapters.git.repository import GitRepository
 from becket.contract.base import Json
 from becket.contract.effect import EffectCall, Permit, Seen
 from becket.contract.errors import EffectFailed, GitFailed
+from becket.contract.naming import ref_problem
 from becket.contract.remote import PUSH, Pushed, PushRequest, Remote, RemoteFailed, Trouble, push_call
 from becket.contract.spec import Autonomy, EffectClass
 

@@ -13,13 +13,14 @@ from becket.adapters.git.blobs import affordable, contents_of, sizes_of
 from becket.adapters.git.history import History
 from becket.adapters.git.move import move_ref, propose_ref
 from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
-from becket.adapters.git.refs import OWN, SHA, Refs, ref_problem
+from becket.adapters.git.refs import OWN, SHA, Refs
 from becket.adapters.git.resident import exclude
 from becket.adapters.git.status import read_status
 from becket.adapters.git.work import tree_of_work
 from becket.contract.effect import Permit
 from becket.contract.errors import GitFailed, UsageError
 from becket.contract.git import RefMoved, TreeState, Workspace
+from becket.contract.naming import ref_problem
 from becket.contract.promote import Promoter
 from becket.contract.remote import Remote
 
@@ -259,10 +260,8 @@ class GitRepository:
     def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
         from becket.adapters.git.watch import watch
 
-        for branch in branches:
-            if problem := ref_problem(f"refs/heads/{branch}"):
-                raise GitFailed(problem)
-        return watch(self._refs, tuple(branches), poll, self._note)
+        possible = tuple(branch for branch in branches if ref_problem(f"refs/heads/{branch}") is None)
+        return watch(self._refs, possible, poll, self._note)
 
     def _note(self, degraded: str | None) -> None:
         self._degraded = degraded

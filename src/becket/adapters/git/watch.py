@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +36,8 @@ async def watch(
         while True:
             # The folders come first: what moves while the values are read is then an event already.
             trouble = events.follow(lambda: refs.folders(names))
-            try:
-                values = await refs.values(tuple(names))
-            except GitFailed as failed:
-                values, trouble = dict(known), str(failed)
+            values, broken = await _read(refs, tuple(names))
+            trouble = trouble or broken
             degraded(trouble)
             for ref, new in values.items():
                 old, known[ref] = known[ref], new
@@ -48,6 +46,19 @@ async def watch(
             await events.wait(min(poll, DEGRADED_POLL) if trouble else poll)
     finally:
         await events.close()
+
+
+async def _read(refs: Refs, names: Sequence[str]) -> tuple[Mapping[str, str | None], str | None]:
+    """The values that can be had, and why not all can: one broken ref does not hide the moves of the others."""
+    try:
+        return await refs.values(names), None
+    except GitFailed as failed:
+        if len(names) == 1:
+            return {}, str(failed)
+    each = [await _read(refs, (name,)) for name in names]
+    return {ref: value for values, _ in each for ref, value in values.items()}, next(
+        (why for _, why in each if why), None
+    )
 
 
 def notifier(folders: list[str]) -> RustNotify:

@@ -16,6 +16,10 @@ def lint(exam: Exam) -> Iterator[Diagnosis]:
         findings = tuple(exam.facts.lint_loops())
     except InvalidDocument as error:
         findings = error.findings
+    for absent in exam.facts.absent_branches() if not findings else ():
+        what, where = words.BRANCH_ABSENT.format(branch=absent.message), f"{absent.file}:{absent.line}:{absent.column}"
+        mend = words.BRANCH_ABSENT_MEND.format(branch=absent.message)
+        yield Diagnosis(name="loops", level=Level.warn, what=what, mend=mend, where=where)
     for found in findings:
         what = f"{found.rule}: {found.message}"
         where = f"{found.file}:{found.line}:{found.column}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -18,8 +17,8 @@ from becket.spec.rules.chains import child
 from becket.spec.rules.templates import WITHOUT_INPUTS
 
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_BOOLEANS = frozenset({"true", "false", "yes", "no", "1", "0"})
+_KINDS = {InputType.integer: int, InputType.number: int | float, InputType.boolean: bool}
+"""What a default is in the file; the others are texts."""
 
 
 def clocks(case: Case) -> Iterator[Finding]:
@@ -84,17 +83,11 @@ def inputs(case: Case) -> Iterator[Finding]:
 
 
 def _default_problem(spec: InputSpec, default: Json) -> str | None:
-    text = str(default)
-    if spec.choices and text not in spec.choices:
-        return f"{text[:60]!r} is not one of {', '.join(spec.choices)}"
-    fits = {
-        InputType.integer: re.fullmatch(r"[-+]?[0-9]{1,18}", text) is not None,
-        InputType.number: isinstance(default, int | float) and not isinstance(default, bool),
-        InputType.boolean: text.lower() in _BOOLEANS,
-        InputType.sha: _SHA.fullmatch(text) is not None,
-    }
-    return (
-        None
-        if fits.get(spec.type, not isinstance(default, dict | list))
-        else f"{text[:60]!r} is not of type {spec.type}"
-    )
+    kind = _KINDS.get(spec.type, str)
+    if isinstance(default, bool) is not (kind is bool) or not isinstance(default, kind):
+        return f"{str(default)[:60]!r} is not of type {spec.type}"
+    try:
+        spec.read(default)
+    except ValueError as error:
+        return str(error)
+    return None
