@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,29 +94,35 @@ def stuck_on(tree: Path, folders: Iterable[bytes] | None) -> tuple[str, ...]:
     """
     top = os.fsencode(tree)
     if folders is None:
-        found = list(_pipes_read_by_git(top))
+        found = _pipes_read_by_git(top)
     else:
         names = [b".gitmodules", b".gitattributes", *(folder + b"/.gitattributes" for folder in folders)]
         found = [name for name in names if _is_odd(top + b"/" + name)]
     return tuple(name.decode("utf-8", "backslashreplace") for name in found)
 
 
-def _pipes_read_by_git(top: bytes) -> Iterator[bytes]:
-    waiting = [b""]
+def _pipes_read_by_git(top: bytes) -> list[bytes]:
+    """Where there is a `.git` below the top one, any pipe: its files may be links to it, and it a link to them."""
+    pipes: list[bytes] = []
+    nested, waiting = False, [b""]
     while waiting:
         above = waiting.pop()
-        try:
-            with os.scandir(top + b"/" + above) as listed:
-                found = list(listed)
-        except OSError:
-            continue  # git cannot list it either
-        in_git = above.endswith(b"/.git/")
-        for entry in found:
+        for entry in _listed(top + b"/" + above):
+            path = above + entry.name
+            nested = nested or (entry.name == b".git" and above != b"")
             if entry.is_dir(follow_symlinks=False):
-                if not in_git and above + entry.name != b".git":
-                    waiting.append(above + entry.name + b"/")
-            elif (in_git or entry.name in _READ_BY_GIT) and _is_odd(os.fsencode(entry.path)):
-                yield above + entry.name
+                waiting += [path + b"/"] if path != b".git" else []
+            elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                pipes.append(path)
+    return [path for path in pipes if nested or path.rpartition(b"/")[2] in _READ_BY_GIT]
+
+
+def _listed(folder: bytes) -> list[os.DirEntry[bytes]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []  # git cannot list it either
 
 
 def _is_odd(path: bytes) -> bool:
