@@ -18,6 +18,7 @@ from becket.contract.errors import BecketError
 from becket.contract.git import Workspace
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Network
 from becket.contract.receipt import StoredReceipt
+from becket.contract.removal import removed
 from becket.contract.run import Run
 from becket.contract.setup import SetupFailed, SetupReady
 
@@ -56,7 +57,7 @@ async def repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> lis
         chosen = [item for item in receipts if item.receipt.kind in REPEATABLE and not _chosen_tests(item)]
         return [await again.of(item) for item in chosen]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        removed(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class _Again:
             ready = await self._set_up(commit, config, workspace)
             yield ProofTree(workspace, await self.app.git.tree_of(commit), config, ready)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            removed(folder)
 
     async def _set_up(self, commit: str, config: Config, workspace: Workspace) -> SetupReady | None:
         if config.setup is None:

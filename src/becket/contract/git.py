@@ -98,8 +98,10 @@ class Git(Protocol):
         """Commits in new and not in old, newest first."""
         ...
 
-    async def status(self, workspace: Workspace | None = None) -> TreeState:
-        """Of a workspace (by the runtime's own git directory), or of the person's work tree."""
+    async def status(self, workspace: Workspace | None = None, *, untracked: bool = True) -> TreeState:
+        """Of a workspace (by the runtime's own git directory), or of the person's work tree. Without `untracked` only
+        tracked files are looked at.
+        """
         ...
 
     async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
@@ -22,6 +21,7 @@ from becket.contract.errors import (
 )
 from becket.contract.git import Git
 from becket.contract.loop import WORK
+from becket.contract.removal import removed
 from becket.contract.run import ENDED, Move
 from becket.contract.store import Claim, End
 from becket.engine.context import Surroundings
@@ -138,7 +138,7 @@ class Engine:
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)
             return
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(removed, folder)
 
     async def _is_over(self, run_id: str) -> bool:
         try:

@@ -67,6 +67,17 @@ def _is_jwt(match: re.Match[str]) -> bool:
     return match["secret"].count(".") >= 2
 
 
+_AWS_ID = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}")
+_NEAR = 200
+_BASE64 = r"[A-Za-z0-9/+=]"
+
+
+def _is_near_aws_id(match: re.Match[str]) -> bool:
+    """Forty letters may be anything; beside the name of an access key they are its secret."""
+    start, end = match.span()
+    return _AWS_ID.search(match.string, max(0, start - _NEAR), end + _NEAR) is not None
+
+
 def _folded(text: str) -> str:
     """In small letters and of the same length, with the few strangers that a pattern without case takes for i and s."""
     if text.isascii():
@@ -212,7 +223,18 @@ _RULES = (  # each looks at one line at a time
     _rule("api-key", "sk-", r"(?<![A-Za-z0-9])sk-(?=[a-z_-]{0,64}+[A-Z0-9])[A-Za-z0-9_-]{20,}"),
     _rule("api-key", "k_live_ k_test_ whsec_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}"),
     _rule("api-key", "npm_ pypi- hf_", r"npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}"),
-    _rule("aws", "akia asia", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
+    _rule("sendgrid", "sg.", r"(?<![\w.])SG\.[\w-]{16,32}\.[\w-]{32,64}(?![\w-])"),
+    _rule("digitalocean", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[0-9a-f]{32,}"),
+    _rule("age", "age-secret-key-1", r"(?i:AGE-SECRET-KEY-1[02-9ac-hj-np-z]{58})"),
+    _rule("telegram", ":aa", r"(?<![0-9])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
+    _rule(  # before its id is hidden
+        "aws",
+        "akia asia",
+        rf"(?<!{_BASE64})(?=[a-z0-9/+]{{0,39}}[A-Z])(?=[A-Z0-9/+]{{0,39}}[a-z])(?=[A-Za-z/+]{{0,39}}[0-9])"
+        rf"(?P<secret>[A-Za-z0-9/+]{{40}})(?!{_BASE64})",
+        _is_near_aws_id,
+    ),
+    _rule("aws", "akia asia", _AWS_ID.pattern),
     _rule("google", "aiza ya29. gocspx-", r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"),
     # The whole run of segments is taken whether it is a token or not, so that no start is scanned twice.
     _rule("jwt", "eyj", r"(?P<secret>eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)", _is_jwt),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git.sweep import Inventory, remove, sweep
+from becket.adapters.git.sweep import Inventory, sweep
+from becket.contract.removal import remove
 
 
 def listing(*entries: str) -> bytes:

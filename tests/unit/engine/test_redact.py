@@ -7,6 +7,7 @@ import json
 import re
 import time
 import uuid
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -62,6 +63,77 @@ def test_a_known_value_never_survives_in_any_usual_encoding(before: str, after: 
         redacted = REDACTOR.text(before + form + after)
         assert form not in redacted
         assert f"[redacted:{name}]" in redacted
+
+
+AWS = "AKIA" + "Q7LM2N8PX4RT6VWZ"
+AWS_SECRET = "wJa1rXUtn/FEMI+K7MDENGbPxRf" + "iCYzEXAMPLEKE"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [
+        ("sendgrid", "SG." + "a1B2c3D4e5F6g7H8i9J0kL." + "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3i2H1g0FeD"),
+        ("digitalocean", "dop_v1_" + "0123456789abcdef" * 4),
+        ("age", "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE"),
+        ("telegram", "123456789:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw9"[:35]),
+    ],
+)  # fmt: skip
+def test_a_token_is_known_by_its_shape_alone(kind: str, shape: str) -> None:
+    for text in (shape, f"https://api.example.org/bot{shape}/x", f"({shape})", f"using {shape}, then"):
+        if kind == "sendgrid" and "/bot" in text:
+            continue
+        redacted = REDACTOR.text(text)
+        assert shape[-20:] not in redacted
+        assert f"[redacted:{kind}]" in redacted
+
+
+@pytest.mark.parametrize(
+    "text", [f"{AWS}\n{AWS_SECRET}\n", f"{AWS_SECRET},{AWS}", f"id {AWS} and {AWS_SECRET} go together"]
+)
+def test_an_aws_secret_is_known_beside_its_id(text: str) -> None:
+    redacted = REDACTOR.text(text)
+    assert AWS_SECRET not in redacted
+    assert AWS not in redacted
+
+
+def test_two_aws_secrets_in_a_table_are_both_gone() -> None:
+    other = AWS_SECRET[::-1]
+    redacted = REDACTOR.text(f"{AWS} {AWS[:-1]}2\n{AWS_SECRET} {other}\n")
+    assert AWS_SECRET not in redacted
+    assert other not in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
+        "A" * 40,
+        "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MEFCQ0RFRkdISUo=",
+        AWS_SECRET + "more/1",
+    ],
+)
+def test_a_digest_beside_an_aws_id_stays(text: str) -> None:
+    assert text in REDACTOR.text(f"{AWS} {text}")
+    assert REDACTOR.text(f"far from any id: {AWS_SECRET}").endswith(AWS_SECRET)
+
+
+NEW_KINDS = ("sendgrid", "digitalocean", "age", "telegram", "aws")
+
+
+def test_our_own_sources_and_lock_files_hold_none_of_these() -> None:
+    """Ordinary text in plenty: hashes, base64, digits with colons."""
+    root = Path(__file__).parents[3]
+    files = [
+        *root.glob("src/**/*.py"),
+        *root.glob("requirements/*"),
+        *root.glob("docs/**/*.md"),
+        *root.glob("bench/**/*.py"),
+    ]
+    read = [path for path in files if path.is_file() and path.name != "redact.py"]
+    assert len(read) > 300
+    for path in read:
+        redacted = Redactor({}).text(path.read_text(encoding="utf-8"))
+        assert not [kind for kind in NEW_KINDS if f"[redacted:{kind}]" in redacted], path
 
 
 pieces = st.sampled_from(

@@ -76,7 +76,7 @@ async def set_up(
 
 async def still_clean(context: ActionContext, proof: ProofTree) -> tuple[str, ...]:
     """Tracked files that a step changed (L17): its result is not about the commit any more."""
-    state = await context.port(Git).status(proof.workspace)
+    state = await context.port(Git).status(proof.workspace, untracked=False)
     if state.head != proof.workspace.sha:
         raise ActionFailed(f"{proof.root} left {proof.workspace.sha} for {state.head}", kind="head_moved")
     return state.changed

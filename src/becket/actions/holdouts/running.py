@@ -20,6 +20,7 @@ from becket.contract.base import Record
 from becket.contract.errors import ActionFailed
 from becket.contract.loop import Places
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Processes
+from becket.contract.removal import removed
 from becket.contract.setup import SetupFailed
 
 CHEAP = 30.0
@@ -91,7 +92,7 @@ class Trial:
             # Killed by somebody else: that says nothing about the code (L14).
             return await self._start(language, words, language.seconds) if done.end is ChildEnd.killed else done
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            removed(folder)
 
     async def _start(self, language: CheckLanguage, words: Iterable[str], seconds: float) -> ChildResult:
         home, cache = self.place / _innocuous(), self.place / "cache"
@@ -113,7 +114,7 @@ class Trial:
         try:
             done = await self.context.port(Processes).run(spec, self.context.watcher())
         finally:
-            shutil.rmtree(home, ignore_errors=True)
+            removed(home)
         if done.end is ChildEnd.not_started:
             raise ActionFailed(f"a hold-out check could not be started: {done.message}", kind="environment")
         return done
@@ -182,7 +183,7 @@ def forget_places(context: ActionContext) -> None:
     if file.exists():
         place = Path(file.read_text())
         if place.is_absolute() and place.parent == Path(tempfile.gettempdir()).resolve() and not place.is_symlink():
-            shutil.rmtree(place, ignore_errors=True)
+            removed(place)
         file.unlink()
 
 

@@ -16,6 +16,7 @@ from becket.contract.agent import AgentOutcome, AgentReport, Around, CallFiles
 from becket.contract.config import AgentConfig, Price
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec, Network, Processes
+from becket.contract.removal import removed
 
 OUTPUT_CAP = 32_000_000
 """Bytes of one call's transcript, and of its log: of more than that, the beginning and the end are kept."""
@@ -206,4 +207,6 @@ def _with_port(host: str) -> str:
 
 
 def _temporary(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="becket-agent-"))).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="becket-agent-")).resolve()
+    stack.callback(removed, folder)
+    return folder

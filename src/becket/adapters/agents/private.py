@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from becket.contract.config import Credential
 from becket.contract.errors import UsageError
+from becket.contract.removal import remove
 
 log = logging.getLogger("becket.agents")
 
@@ -44,7 +45,7 @@ def lend(credentials: Iterable[Credential], users: Path, home: Path) -> tuple[Lo
         held = _read(source)
         copy = _place(home, place)
         if held is not None:
-            _remove(copy)
+            remove(copy)
             _write(copy, held)
         loans.append(Loan(source, copy, home, credential.write_back, held))
     return tuple(loans)
@@ -68,7 +69,7 @@ def put_skills(skills: Mapping[str, Path], home: Path, place: str) -> None:
     if not place:
         return
     folder = _place(home, place)
-    _remove(folder)
+    remove(folder)
     for name, source in skills.items():
         _make(folder)
         shutil.copytree(source, folder / name, symlinks=True)
@@ -134,16 +135,10 @@ def _read(path: Path, *, follow: bool = True) -> bytes | None:
 def _write(path: Path, data: bytes) -> None:
     """Whole or not at all; never through a link, nor into what somebody left under the draft's name."""
     draft = path.with_name(f".{path.name}.becket")
-    _remove(draft)
+    remove(draft)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _FILE), "wb") as stream:
         stream.write(data)
     draft.replace(path)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
 
 
 def _make(folder: Path) -> None:

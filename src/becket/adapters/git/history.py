@@ -23,10 +23,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from becket.adapters.git.program import Place, run
-from becket.adapters.git.sweep import remove
 from becket.contract.base import Record, digest_of
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
+from becket.contract.removal import remove
 
 log = logging.getLogger("becket.git")
 

@@ -196,12 +196,12 @@ class GitRepository:
         output = await run(self._place, "rev-list", f"--max-count={limit}", "--end-of-options", new, *excluded, "--")
         return output.text.split()
 
-    async def status(self, workspace: Workspace | None = None) -> TreeState:
+    async def status(self, workspace: Workspace | None = None, *, untracked: bool = True) -> TreeState:
         if workspace is not None:
-            return await read_status(workspaces.private_place(workspace))
+            return await workspaces.status(self._source, workspace, untracked=untracked)
         if self.bare:
             raise GitFailed(f"{self._root} is a bare repository: it has no work tree to look at")
-        return await read_status(self._place)
+        return await read_status(self._place, untracked=untracked)
 
     async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:
         sha = await self.resolve(revision)

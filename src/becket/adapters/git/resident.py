@@ -1,9 +1,15 @@
-"""A workspace's tree in a place where people look: ours by a token in its `.git`, and never taken from anybody else."""
+"""A workspace's tree in a place where people look: ours, whatever was done in it, and never taken from anybody else.
+
+It is known by its folder: inode and birth, which nobody who may only write inside can change. A repository that was
+copied or restored has other folders; there a token in the tree's `.git` tells.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import secrets
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +21,14 @@ TOKEN = "becket-workspace"  # noqa: S105  # a file's name
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """A tree that does not lie below its workspace's folder, as the marker remembers it.
-
-    While the tree is being made or swept its `.git` holds no token; then the folder's own identity counts.
-    """
+    """A tree that does not lie below its workspace's folder, as the marker remembers it."""
 
     path: Path
     token: str = ""
     identity: str = ""
 
     def made(self) -> Resident:
-        """The same, remembered before its contents are touched."""
+        """The same, as its folder is now."""
         return Resident(self.path, self.token or secrets.token_hex(16), _identity(self.path))
 
     def sign(self) -> None:
@@ -33,9 +36,13 @@ class Resident:
 
     @property
     def ours(self) -> bool:
-        if not self.token or self.path.is_symlink() or (self.path / ".git").is_symlink():
+        if not self.token or self.path.is_symlink():
             return False
-        return _token(self.path) == self.token or (bool(self.identity) and self.identity == _identity(self.path))
+        return self.same_folder or _token(self.path) == self.token
+
+    @property
+    def same_folder(self) -> bool:
+        return bool(self.identity) and self.identity == _identity(self.path)
 
 
 def check_place(tree: Path, common_dir: Path) -> None:
@@ -54,17 +61,15 @@ def check_free(tree: Path) -> None:
     """Nobody's files are there."""
     if os.path.lexists(tree) and any(tree.iterdir()):
         raise GitFailed(
-            f"{tree} holds files that Becket did not make, or its .git/{TOKEN} is gone; "
-            "nothing was touched: look through it, then move or remove it"
+            f"{tree} holds files that Becket did not make; nothing was touched: look through it, then move or remove it"
         )
 
 
 def registered(tree: Path, common_dir: Path) -> bool:
     """Does the repository know a linked worktree at this place, whether it still exists or not?"""
-    wanted = os.path.realpath(tree / ".git")
     for admin in (common_dir / "worktrees").glob("*"):
         recorded = read_text(admin / "gitdir")
-        if recorded and os.path.realpath(admin / recorded) == wanted:
+        if recorded and os.path.realpath((admin / recorded).parent) == os.path.realpath(tree):
             return True
     return False
 
@@ -85,6 +90,8 @@ def exclude(root: Path, tree: Path, common_dir: Path) -> None:
 
 
 def _token(tree: Path) -> str | None:
+    if (tree / ".git").is_symlink():
+        return None
     try:
         file = os.open(tree / ".git" / TOKEN, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -97,9 +104,24 @@ def _token(tree: Path) -> str | None:
         os.close(file)
 
 
+_AT_FDCWD, _AT_SYMLINK_NOFOLLOW = -100, 0x100
+_STATX_INO, _STATX_BTIME = 0x100, 0x800
+_INO_AT, _BIRTH_AT = 40, 80  # in the kernel's struct statx, the same on every machine
+
+
 def _identity(tree: Path) -> str:
+    """Inode and birth: a folder that is made anew may get the inode of a removed one, but never its birth too."""
+    found = ctypes.create_string_buffer(256)
+    wanted = _STATX_INO | _STATX_BTIME
     try:
-        found = tree.lstat()
-    except OSError:
+        call = ctypes.CDLL(None).statx
+    except AttributeError:
+        return ""  # then the token is all there is
+    if call(_AT_FDCWD, os.fsencode(tree), _AT_SYMLINK_NOFOLLOW, wanted, found) != 0:
         return ""
-    return f"{found.st_dev}:{found.st_ino}"
+    has: int = struct.unpack_from("=I", found, 0)[0]
+    if has & wanted != wanted:
+        return ""
+    inode: int = struct.unpack_from("=Q", found, _INO_AT)[0]
+    seconds, nanoseconds = struct.unpack_from("=qI", found, _BIRTH_AT)
+    return f"{inode}:{seconds}.{nanoseconds:09}"

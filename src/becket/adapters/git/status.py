@@ -8,18 +8,21 @@ from becket.contract.git import TreeState
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
 
-async def read_status(place: Place) -> TreeState:
-    """Submodules are compared by their commit only: looking inside would run git with their own configuration."""
+async def read_status(place: Place, *, untracked: bool = True) -> TreeState:
+    """Submodules are compared by their commit only: looking inside would run git with their own configuration.
+
+    Without `untracked` git reads nothing but the tracked files and their attributes.
+    """
     output = await run(
         place,
         "status",
         "--porcelain=v2",
         "--branch",
         "-z",
-        "--untracked-files=all",
+        f"--untracked-files={'all' if untracked else 'no'}",
         "--no-renames",
         "--no-ahead-behind",
-        "--ignore-submodules=dirty",
+        f"--ignore-submodules={'dirty' if untracked else 'all'}",
     )
     return parse_status(output.stdout)
 

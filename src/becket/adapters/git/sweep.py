@@ -1,4 +1,4 @@
-"""Removes what programs left behind in a work tree, whatever it is, and never anything outside of it.
+"""What programs left behind in a work tree: swept by what a commit holds, or only made safe for git to read.
 
 `git clean -ffdx` is not enough: it keeps a `.git` made inside a tracked folder, and everything in a submodule's.
 Every step goes by folder descriptor and follows no symbolic link, so nobody can redirect it by swapping a folder.
@@ -7,13 +7,18 @@ Every step goes by folder descriptor and follows no symbolic link, so nobody can
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEEP = 100  # folders nested deeper than this are moved up first, or recursion and descriptors would run out
+from becket.contract.removal import Kind, entries, opened, remove_entry
+
+_DEEPEST = 200  # folders in folders; what lies below is nobody's work
+_LONGEST = 4000  # bytes of a path; a little more, and git cannot name it
+_READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
+_NO_NAME = re.compile(rb"(?:.*\\)?(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -44,85 +49,85 @@ class Inventory:
 
 def sweep(tree: Path, inventory: Inventory) -> None:
     """Remove everything that is not in the inventory: `.git` folders too, whoever made them."""
-    with _opened(os.fspath(tree)) as top:
-        for name, is_folder in _entries(top):
-            _sweep_entry(top, name, name, is_folder, inventory)
+    with opened(os.fspath(tree)) as top:
+        _sweep(top, b"", inventory)
 
 
-def _sweep_entry(parent: int, name: bytes, path: bytes, is_folder: bool, inventory: Inventory) -> None:
-    if not is_folder and path in inventory.files:
-        return
-    if not is_folder or path not in inventory.folders:
-        _remove(name, parent)
-        return
-    with _opened(name, parent) as folder:
-        for child, child_is_folder in _entries(folder):
-            _sweep_entry(folder, child, path + b"/" + child, child_is_folder, inventory)
+def _sweep(folder: int, above: bytes, inventory: Inventory) -> None:
+    for name, kind in entries(folder):
+        path = above + name
+        if kind is Kind.folder and path in inventory.folders:
+            with opened(name, folder) as inner:
+                _sweep(inner, path + b"/", inventory)
+        elif kind not in (Kind.file, Kind.link) or path not in inventory.files:
+            remove_entry(name, folder)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a whole folder; it need not exist. Folders without permissions are no obstacle."""
-    try:
-        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        _remove(os.fsencode(path.name), parent)
-    finally:
-        os.close(parent)
+def defuse(tree: Path) -> None:
+    """Remove what git can neither save nor pass by, and open the folders that are closed.
+
+    A pipe with the name of a file that git reads makes it wait for ever; a name such as `.GIT`, or a path longer than
+    the system takes, makes it give up.
+    """
+    with opened(os.fspath(tree)) as top:
+        _defuse(top, len(os.fsencode(tree)), 1)
 
 
-def _remove(name: bytes, top: int) -> None:
-    waiting = [name]
+def _defuse(folder: int, length: int, depth: int) -> None:
+    for name, kind in entries(folder):
+        longer = length + 1 + len(name)
+        if (
+            kind is Kind.other
+            or longer > _LONGEST
+            or depth > _DEEPEST
+            or (_NO_NAME.fullmatch(name) and name != b".git")
+        ):
+            remove_entry(name, folder)
+        elif kind is Kind.folder and not (name == b".git" and depth == 1):
+            with opened(name, folder) as inner:
+                _defuse(inner, longer, depth + 1)
+
+
+def stuck_on(tree: Path, folders: Iterable[bytes] | None) -> tuple[str, ...]:
+    """Files that git would open and wait at for ever. Of these folders: only what it reads to compare tracked files;
+    else wherever it looks for untracked ones.
+    """
+    top = os.fsencode(tree)
+    if folders is None:
+        found = _pipes_read_by_git(top)
+    else:
+        names = [b".gitmodules", b".gitattributes", *(folder + b"/.gitattributes" for folder in folders)]
+        found = [name for name in names if _is_odd(top + b"/" + name)]
+    return tuple(name.decode("utf-8", "backslashreplace") for name in found)
+
+
+def _pipes_read_by_git(top: bytes) -> list[bytes]:
+    """Where there is a `.git` below the top one, any pipe: its files may be links to it, and it a link to them."""
+    pipes: list[bytes] = []
+    nested, waiting = False, [b""]
     while waiting:
-        _remove_down(waiting.pop(), top, top, 0, waiting)
+        above = waiting.pop()
+        for entry in _listed(top + b"/" + above):
+            path = above + entry.name
+            nested = nested or (entry.name == b".git" and above != b"")
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [path + b"/"] if path != b".git" else []
+            elif not (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                pipes.append(path)
+    return [path for path in pipes if nested or path.rpartition(b"/")[2] in _READ_BY_GIT]
 
 
-def _remove_down(name: bytes, parent: int, top: int, depth: int, waiting: list[bytes]) -> None:
+def _listed(folder: bytes) -> list[os.DirEntry[bytes]]:
     try:
-        os.unlink(name, dir_fd=parent)
-        return
-    except FileNotFoundError:
-        return
-    except (IsADirectoryError, PermissionError):
-        pass  # a folder: unlink says either
-    with _opened(name, parent) as folder:
-        if depth < _DEEP:
-            for child, _ in _entries(folder):
-                _remove_down(child, folder, top, depth + 1, waiting)
-            os.rmdir(name, dir_fd=parent)
-        else:
-            refuge = b".becket-removing-" + os.urandom(8).hex().encode()
-            os.rename(name, refuge, src_dir_fd=parent, dst_dir_fd=top)
-            waiting.append(refuge)
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []  # git cannot list it either
 
 
-@contextmanager
-def _opened(name: str | bytes, parent: int | None = None) -> Iterator[int]:
-    """A folder that can be listed and changed; its owner's permissions are given back where they were taken."""
+def _is_odd(path: bytes) -> bool:
     try:
-        folder = os.open(name, _FOLDER, dir_fd=parent)
-    except PermissionError:
-        folder = _unlocked(name, parent)
-    try:
-        mode = os.fstat(folder).st_mode
-        if mode & 0o700 != 0o700:
-            os.fchmod(folder, mode & 0o777 | 0o700)
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _unlocked(name: str | bytes, parent: int | None) -> int:
-    """Open a folder that forbids it. By its descriptor: chmod by name would follow a symbolic link."""
-    folder = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        Path(f"/proc/self/fd/{folder}").chmod(0o700)
-        return os.open(f"/proc/self/fd/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(folder)
-
-
-def _entries(folder: int) -> list[tuple[bytes, bool]]:
-    with os.scandir(folder) as entries:
-        return [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from becket.adapters.git.program import Place, run
+from becket.adapters.git.sweep import defuse
 from becket.adapters.git.workspace import private_place
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
@@ -30,6 +31,7 @@ async def tree_of_work(workspace: Workspace, objects: Path) -> str:
             index = Path(folder) / "index"
             await asyncio.to_thread(shutil.copy2, workspace.git_dir / "index", index)
             place = replace(private_place(workspace), index=index, objects=objects)
+            await asyncio.to_thread(defuse, workspace.tree)
             await _stage(place, workspace.tree)
             return (await run(place, "write-tree")).text
     except OSError as error:

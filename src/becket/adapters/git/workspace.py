@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import secrets
 import shutil
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -23,15 +25,19 @@ from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.resident import Resident, check_free, check_place
 from becket.adapters.git.status import read_status
-from becket.adapters.git.sweep import Inventory, remove, sweep
+from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
-from becket.contract.git import OBJECTS, Workspace
+from becket.contract.git import OBJECTS, TreeState, Workspace
+from becket.contract.removal import NotRemoved, opened, remove
 
 A = TypeVar("A")
 B = TypeVar("B")
 
+log = logging.getLogger("becket.git")
+
 MARKER = "workspace.json"
+ASIDE = ".aside-"
 MOST_KNOWN = 4
 
 before_clone = CrashPoint("workspace.before_clone", "the folder is marked as ours, nothing is in it yet")
@@ -128,8 +134,8 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
             try:
                 await _check_out(source, folder, workspace, resident, again=marker.sha == sha)
                 return workspace
-            except (GitFailed, OSError):
-                pass  # whatever was left there, a new one will not have it
+            except (GitFailed, OSError) as error:  # whatever was left there, a new one will not have it
+                log.warning("%s cannot be reset and is made anew: %s", workspace.tree, error)
         await _make_anew(source, folder, workspace, resident)
     except OSError as error:
         raise GitFailed(f"the workspace {folder} cannot be made: {error}") from error
@@ -158,6 +164,19 @@ def find_workspace(folder: Path) -> Workspace | None:
     workspace = _workspace(folder, marker.sha, marker.resident)
     ready = marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir)
     return workspace if ready and (marker.resident is None or marker.resident.ours) else None
+
+
+async def status(source: Source, workspace: Workspace, *, untracked: bool) -> TreeState:
+    """As git outside sees it: nothing that a contained program did in its tree makes this wait for ever."""
+    try:
+        with opened(os.fspath(workspace.tree)):
+            pass  # so that git may go in
+    except OSError as error:
+        raise GitFailed(f"{workspace.tree} cannot be looked at: {error}") from error
+    folders = None if untracked else (await source.inventory(workspace.sha)).folders
+    if odd := await asyncio.to_thread(stuck_on, workspace.tree, folders):
+        return TreeState(head=workspace.sha, branch=None, changed=odd, untracked=())
+    return await read_status(private_place(workspace), untracked=untracked)
 
 
 def open_git_dir(source: Source, folder: Path, sha: str) -> Workspace:
@@ -197,7 +216,8 @@ async def _make_anew(source: Source, folder: Path, workspace: Workspace, residen
 
 def _begin(source: Source, folder: Path, workspace: Workspace, resident: Resident | None) -> None:
     _Marker(_State.making, resident=resident and resident.made()).write(folder)
-    _remove_contents(folder, resident)
+    _clear(workspace.tree)
+    _remove_below(folder)
     before_clone()
     workspace.tree.mkdir(parents=resident is not None)
     _write_git_dir(workspace.git_dir, source, workspace.sha, source.objects)
@@ -214,7 +234,7 @@ async def _check_out(
     if resident is not None:
         resident.sign()
     before_marker()
-    _Marker(_State.ready, workspace.sha, resident and Resident(resident.path, resident.token)).write(folder)
+    _Marker(_State.ready, workspace.sha, resident).write(folder)
 
 
 async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> None:
@@ -316,15 +336,25 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _remove_contents(folder: Path, resident: Resident | None) -> None:
-    remove(resident.path if resident else folder / "tree")
+def _clear(tree: Path) -> None:
+    """Whatever resists is set aside: it must not keep a new tree from being made."""
+    try:
+        remove(tree)
+    except NotRemoved as error:
+        aside = tree.with_name(f"{tree.name}{ASIDE}{secrets.token_hex(4)}")
+        tree.rename(aside)
+        log.warning("%s; it was moved to %s: remove it by hand", error, aside)
+
+
+def _remove_below(folder: Path) -> None:
     remove(folder / "git")
     remove(folder / OBJECTS)
 
 
 def _remove_all(folder: Path, resident: Resident | None) -> None:
     _Marker(_State.making, resident=resident and resident.made()).write(folder)
-    _remove_contents(folder, resident)
+    remove(resident.path if resident else folder / "tree")
+    _remove_below(folder)
     remove(folder / MARKER)
     remove(folder / f"{MARKER}.new")
     if not any(folder.iterdir()):

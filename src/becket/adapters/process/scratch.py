@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
+
+from becket.contract.removal import removed
 
 _PREFIX = "becket-child-"
 _SURELY_LOCKED = 60.0
@@ -41,7 +42,7 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it with all the child left there, folders without permissions included."""
-        _remove(self.folder)
+        removed(self.folder)
         os.close(self._lock)
 
 
@@ -56,22 +57,8 @@ def remove_abandoned(parent: Path | None = None) -> None:
             seen = os.fstat(lock)
             if seen.st_uid == os.geteuid() and time.time() - seen.st_mtime > _SURELY_LOCKED:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(folder)
+                removed(folder)
         except BlockingIOError:
             continue  # its child may be alive
         finally:
             os.close(lock)
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        _open_folders(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _open_folders(top: Path) -> None:
-    for parent, folders, _ in os.walk(top):
-        for folder in (Path(parent, name) for name in folders):
-            if not folder.is_symlink():  # its target is not ours to change
-                folder.chmod(0o700)

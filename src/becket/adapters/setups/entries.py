@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from becket.contract.base import Record
+from becket.contract.removal import remove
 
 _RECORD = "setup.json"
 _NAME = re.compile(r"(?P<start>[0-9a-f]{16})-(?P<number>[0-9]+)")
@@ -136,15 +136,3 @@ def _read(folder: Path, start: str) -> EntryRecord:
         return EntryRecord.model_validate_json((folder / _RECORD).read_bytes())
     except (OSError, ValidationError):
         return EntryRecord(key=start, state=State.building, made_by="", made_at=0.0)
-
-
-def remove(path: Path) -> None:
-    """Remove a folder; folders without permissions, as module caches have, are no obstacle."""
-    shutil.rmtree(path, ignore_errors=True)
-    if not path.exists():
-        return
-    for parent, folders, _ in os.walk(path):
-        for folder in (Path(parent, name) for name in folders):
-            if not folder.is_symlink():  # its target is not ours to change
-                folder.chmod(0o700)
-    shutil.rmtree(path)

@@ -144,7 +144,7 @@ class ModelGit:
                     break
         return found
 
-    async def status(self, workspace: Workspace | None = None) -> TreeState:
+    async def status(self, workspace: Workspace | None = None, *, untracked: bool = True) -> TreeState:
         if workspace is None:
             return TreeState(
                 head=self.values.get(HEADS + self.branch), branch=self.branch, changed=tuple(sorted(self.dirty)),
@@ -152,7 +152,7 @@ class ModelGit:
             )  # fmt: skip
         files, base = self.at(workspace.tree), self.commit(workspace.sha).files
         touched = sorted(path for path, text in base.items() if files.get(path) != text)
-        new = sorted(path for path in files if path not in base)
+        new = sorted(path for path in files if path not in base and untracked)
         return TreeState(head=workspace.sha, branch=None, changed=tuple(touched), untracked=tuple(new))
 
     async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from becket.contract.errors import UsageError
+from becket.contract.removal import remove
 
 COPY_CAP = 50_000_000
 """Beyond this a folder is not copied for a trial: it gets an empty one."""
@@ -19,7 +20,7 @@ COPY_CAP = 50_000_000
 def copy_shared(root: Path, tree: Path, paths: Sequence[str]) -> None:
     for path in paths:
         source, target = _both(root, tree, path)
-        _clear(target)
+        remove(target)
         if source.is_dir():
             if _size(source) <= COPY_CAP:
                 shutil.copytree(source, target, symlinks=True, ignore=_specials)
@@ -33,7 +34,7 @@ def link_shared(root: Path, tree: Path, paths: Sequence[str]) -> None:
     for path in paths:
         source, target = _both(root, tree, path)
         if not (target.is_symlink() and target.readlink() == source):
-            _clear(target)
+            remove(target)
             target.symlink_to(source)
 
 
@@ -50,13 +51,6 @@ def _both(root: Path, tree: Path, path: str) -> tuple[Path, Path]:
         raise UsageError(f"`shared: {path}` leads out of the release by a symbolic link; mend the repository")
     inside.mkdir(parents=True, exist_ok=True)
     return source, target
-
-
-def _clear(target: Path) -> None:
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    else:
-        target.unlink(missing_ok=True)
 
 
 def _size(folder: Path) -> int:

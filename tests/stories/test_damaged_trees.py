@@ -1,0 +1,81 @@
+"""A gate step that wrecks its tree, in every sandbox there is: its own commit is judged by what git outside sees, and
+the next commit of the same repository as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from becket.contract.run import Run, Status
+from becket.testing.world import World
+
+PROGRAM = Path(__file__).parents[1] / "contracts" / "tree_damages.py"
+CONFIG = """
+version: 1
+gates:
+  fast:
+    - {{name: check, run: "sh check.sh", timeout: 60s}}
+sandbox: {{use: {use}, without: [files, processes, network]}}
+"""
+
+
+def _damages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("tree_damages", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DAMAGES = _damages()
+
+
+class Wrecked:
+    """One repository whose commits wreck their tree, or do not."""
+
+    def __init__(self, folder: Path, sandbox: str) -> None:
+        self.world = World(folder)
+        files = {"app.py": "x = 1\n", "src/lib.py": "y = 1\n", "damages.py": PROGRAM.read_text()}
+        self.world.commit({"becket.yaml": CONFIG.format(use=sandbox), **files, "check.sh": "true\n"}, "first")
+
+    def judged(self, check: str) -> tuple[Run, bool]:
+        """How the run about a commit with this check ended, and whether the commit was proven."""
+        sha = self.world.commit({"check.sh": check}, check.strip())
+        run = asyncio.run(self.world.run("heal"))
+        return run, asyncio.run(self.world.store.recorded_by("proven", f"main@{sha}")) == run.run_id
+
+    def wreck(self, seed: int) -> None:
+        names = DAMAGES.chosen(seed)
+        run, proven = self.judged(f"{sys.executable} damages.py {seed}\n")
+        voided = any(DAMAGES.DEEDS[name] in DAMAGES.VOIDING for name in names)
+        assert not (voided and proven), names
+        assert run.status in (Status.completed, Status.ready_for_handoff), (names, run.reason, run.detail)
+        run, proven = self.judged(f"true after {seed}\n")
+        assert (run.status, proven) == (Status.completed, True), (names, run.reason, run.detail)
+
+
+def test_a_step_that_removes_its_git_stops_nothing_after_it(tmp_path: Path) -> None:
+    place = Wrecked(tmp_path, "none")
+    for name in ("git_removed", "root_emptied"):
+        place.wreck(list(DAMAGES.DEEDS).index(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sandbox", ["bwrap", "landlock"])
+def test_no_damage_stops_what_comes_after_it(tmp_path: Path, sandbox: str) -> None:
+    place = Wrecked(tmp_path, sandbox)
+    for seed in range(len(DAMAGES.DEEDS)):
+        place.wreck(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_damages_together_stop_nothing_either(tmp_path: Path, seed: int) -> None:
+    Wrecked(tmp_path, "bwrap").wreck(seed)
