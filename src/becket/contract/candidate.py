@@ -46,6 +46,14 @@ class Rescued(Record):
     left_out: tuple[LeftOut, ...] = ()
 
 
+class BrokenRef(Record):
+    """A ref of Becket's own that names something the repository has lost."""
+
+    ref: str
+    sha: str
+    missing: str
+
+
 def no_secret(path: str, old: bytes, new: bytes) -> str | None:
     """For whoever does not look for secrets."""
     return None
@@ -114,6 +122,10 @@ class Candidates(Protocol):
 
     async def forget(self, keep: str) -> None:
         """Remove a kept name. It need not exist."""
+        ...
+
+    async def missing(self, sha: str) -> str | None:
+        """What a commit names and the repository does not have; None if it is whole, and so are those before it."""
         ...
 
     async def rescued(self) -> tuple[Rescued, ...]:

@@ -132,7 +132,7 @@ _CONFIG = {
         "people": "Who may decide what.",
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
-        "retention": "How long ended runs are kept.",
+        "retention": "How long ended runs are kept, and how much of what they left.",
         "effect_caps": "How many effects of one name may leave within a time.",
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",
@@ -259,6 +259,9 @@ _CONFIG = {
     "Retention": {
         "artifacts": "How long logs and other artifacts are kept.",
         "runs": "How long runs and their events are kept.",
+        "rescues": "How long saved work, and the candidates of runs that have ended, are kept.",
+        "rescue_file": "A larger file is not saved; the rescue says so.",
+        "rescue_size": "At most this much is saved at a time; the rescue says what was left out.",
     },
     "EffectCap": {
         "count": "At most so many.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import TypeVar
 from becket.adapters.git.blobs import contents_of
 from becket.adapters.git.change import read_change
 from becket.adapters.git.program import Output, Place, run, shown
-from becket.adapters.git.quarantine import Quarantine, quarantine
+from becket.adapters.git.quarantine import Quarantine, quarantine, tidy
 from becket.adapters.git.refs import OWN, ref_problem
 from becket.adapters.git.repository import GitRepository
 from becket.adapters.git.rescue import RESCUE, read_left_out
 from becket.adapters.git.work import tree_of_work
 from becket.adapters.git.workspace import close_workspace, open_git_dir, private_place
-from becket.contract.candidate import CUT, Conflict, Made, Rescued
+from becket.contract.candidate import CUT, BrokenRef, Conflict, Made, Rescued
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
@@ -121,6 +121,45 @@ class GitCandidates:
 
     async def forget(self, keep: str) -> None:
         await run(self._place, "update-ref", "--no-deref", "-d", _kept(keep))
+
+    async def missing(self, sha: str) -> str | None:
+        """Its files and those of its parents. What came before is the person's, and takes long."""
+        return await self._missing([sha])
+
+    async def broken(self) -> tuple[BrokenRef, ...]:
+        """Refs of ours whose objects are not all there; a person's gc fails over each of them."""
+        kept = await self._git.refs_below(OWN)
+        if not kept or await self._missing(kept.values()) is None:
+            return ()
+        found = [(ref, sha, await self._missing([sha])) for ref, sha in kept.items()]
+        return tuple(BrokenRef(ref=ref, sha=sha, missing=missing) for ref, sha, missing in found if missing)
+
+    async def mend(self) -> tuple[BrokenRef, ...]:
+        """Remove the broken ones, unless somebody has moved them meanwhile."""
+        broken = await self.broken()
+        for found in broken:
+            await run(self._place, "update-ref", "--no-deref", "-d", found.ref, found.sha)
+        return broken
+
+    async def size(self, *rescued: Rescued) -> int:
+        """Bytes on the disk that they alone take."""
+        shas = [item.sha for item in rescued] + [f"^{item.parent}" for item in rescued if item.parent]
+        asked = "".join(f"{sha}\n" for sha in shas).encode()
+        if not asked:
+            return 0
+        return int((await run(self._place, "rev-list", "--objects", "--disk-usage", "--stdin", stdin=asked)).text)
+
+    async def tidy(self) -> None:
+        """Of what Becket itself put into the repository's store of objects."""
+        await tidy(self._source)
+
+    async def _missing(self, shas: Iterable[str]) -> str | None:
+        asked = "".join(f"{sha}\n{sha}^@\n" for sha in shas).encode()
+        command = ("rev-list", "--objects", "--quiet", "--no-walk", "--stdin")
+        output = await run(self._place, *command, stdin=asked, ok=(0, 1, 128))
+        if output.code == 0:
+            return None
+        return (output.stderr.strip().splitlines() or ["something"])[0].removeprefix("fatal: ")
 
     async def kept(self) -> tuple[str, ...]:
         """Every kept name that belongs to a run: `candidate/<run>/...` and `crossing/<run>`."""
