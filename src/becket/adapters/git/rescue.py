@@ -125,7 +125,7 @@ class Sieve:
         fitting, sum_ = [], 0
         for path in sorted(paths, key=lambda path: (path not in tracked, sizes[path] or 0, path)):
             size = sizes[path]
-            if size is None:  # gone, or a link
+            if size is None:  # a link
                 fitting.append(path)
             elif size > rules.largest:
                 self._leave(path, size, f"larger than {show_size(rules.largest)}")

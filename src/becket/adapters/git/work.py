@@ -50,7 +50,9 @@ async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
     roots = await _not_ignored(place, roots)  # git goes into none of those, but complains about their names
     if choose is not None:
         plain = {path for path in await _differing(place) if not _below(path, roots)}
-        await _put(place, await choose({*plain, *await _by_name(place, tree, roots, tracked)}, tracked.keys()))
+        there = await asyncio.to_thread(lambda: {path for path in plain if _is_there(tree, path)})
+        await _remove(place, plain - there)
+        await _put(place, await choose({*there, *await _by_name(place, tree, roots, tracked)}, tracked.keys()))
     elif not roots:
         await run(place, "add", "--all")
     else:
@@ -76,15 +78,26 @@ async def _by_name(place: Place, tree: Path, roots: set[bytes], tracked: dict[by
     filled = {parent for path in found for parent in _parents(path)}
     inside = [path for path in tracked if _below(path, roots)]
     gone = [path for path in inside if (path in filled if tracked[path] else path not in found)]
-    if gone:
-        await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(gone))
+    await _remove(place, gone)
     known = found.intersection(inside)
     return known | await _not_ignored(place, found - known)
 
 
+async def _remove(place: Place, paths: Collection[bytes]) -> None:
+    if paths:
+        await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(paths))
+
+
 async def _put(place: Place, paths: Collection[bytes]) -> None:
     if paths:
-        await run(place, "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=_lines(paths))
+        await run(place, "update-index", "--add", "--replace", "-z", "--stdin", stdin=_lines(paths))
+
+
+def _is_there(tree: Path, path: bytes) -> bool:
+    """As a file or a link, and not behind a link: that would be another file of that name."""
+    name = tree / os.fsdecode(path)
+    behind = any((tree / os.fsdecode(parent)).is_symlink() for parent in _parents(path))
+    return not behind and os.path.lexists(name) and (name.is_symlink() or not name.is_dir())
 
 
 async def _not_ignored(place: Place, paths: set[bytes]) -> set[bytes]:
