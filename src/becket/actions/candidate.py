@@ -71,8 +71,10 @@ class CurrentParams(Record):
 
 async def show(context: ActionContext, params: CurrentParams) -> Result:
     """Name the candidate for the steps that judge it, and keep its patch."""
-    candidate = current(context)
-    patch = await context.port(Candidates).patch(candidate.parent, candidate.sha, params.limit)
+    candidate, candidates = current(context), context.port(Candidates)
+    if why := await _broken(candidates, candidate.sha):
+        raise ActionFailed(why, kind="candidate_broken")
+    patch = await candidates.patch(candidate.parent, candidate.sha, params.limit)
     outputs: dict[str, Json] = {
         "sha": candidate.sha,
         "parent": candidate.parent,
@@ -83,12 +85,19 @@ async def show(context: ActionContext, params: CurrentParams) -> Result:
     return Result(outputs=outputs)
 
 
+async def _broken(candidates: Candidates, sha: str) -> str | None:
+    missing = await candidates.missing(sha)
+    told = f"the candidate {sha[:12]} is broken: {missing}. Something removed its objects; `becket doctor` tells more"
+    return told if missing else None
+
+
 async def rebase(context: ActionContext, params: OntoParams) -> Result:
-    """Carry the candidate over where its base has moved (L2); one that does not fit any more is dropped."""
-    candidate = current(context)
+    """Carry the candidate over where its base has moved (L2); one that fits no more, or is lost, is dropped."""
+    candidate, candidates = current(context), context.port(Candidates)
+    if why := await _broken(candidates, candidate.sha):
+        return Result(outputs={"sha": ""}, conditions=(none(why, candidate.waiting),), note=why)
     if candidate.parent == params.onto:
         return Result(outputs={"sha": candidate.sha}, note="its base has not moved")
-    candidates = context.port(Candidates)
     moved = await candidates.carry_over(
         candidate.sha,
         params.onto,

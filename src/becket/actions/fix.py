@@ -197,8 +197,13 @@ async def _setup_of(context: ActionContext, base: str) -> SetupConfig | None:
 async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:
     """What an earlier life of this very attempt committed: the agent is not paid twice, and its work not lost (L7)."""
     git = context.port(Git)
-    sha = await git.resolve(f"{KEPT}{keep}")
-    if sha is None or list(await git.commits(base, sha, 2)) != [sha]:
+    try:
+        sha = await git.resolve(f"{KEPT}{keep}")
+        if sha is None or await context.port(Candidates).missing(sha):
+            return None
+        if list(await git.commits(base, sha, 2)) != [sha]:
+            return None
+    except GitFailed:  # it names what is not there: there is nothing to take over
         return None
     return Made(sha=sha, tree=await git.tree_of(sha), parent=base)
 

@@ -37,7 +37,7 @@ from becket.contract.action import Registry
 from becket.contract.agent import Agents
 from becket.contract.base import new_id
 from becket.contract.calls import CallWish
-from becket.contract.candidate import Candidates
+from becket.contract.candidate import Candidates, RescueRules
 from becket.contract.config import AgentConfig, Budgets, Config, PersonConfig
 from becket.contract.effect import EffectAdapter
 from becket.contract.errors import UsageError
@@ -124,7 +124,14 @@ class App:
 
     @cached_property
     def git(self) -> GitRepository:
-        return discover(self.state.root)
+        git = discover(self.state.root)
+        git.rescue_rules = self._rescue_rules
+        return git
+
+    def _rescue_rules(self) -> RescueRules:
+        from becket.app.rescue_rules import rules
+
+        return rules(self.config.retention, self.redactor)
 
     @cached_property
     def processes(self) -> ContainedProcesses:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from becket.adapters.git.repository import MIN_VERSION
+from becket.adapters.git.candidates import GitCandidates
+from becket.adapters.git.repository import MIN_VERSION, discover
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
 from becket.adapters.store import open_memory
@@ -23,17 +24,18 @@ from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
 from becket.contract.base import Json
+from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.process import Holds
 from becket.setup import doctor
-from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, SandboxFact, StoreFacts
+from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, RefsFacts, SandboxFact, StoreFacts
 from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
 from becket.spec.book import BUILT_IN
 from becket.spec.document import read
 from becket.spec.load import load_config
 
-__all__ = ["Diagnosis", "examine", "exit_code", "facts", "probe", "to_json", "works"]
+__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "works"]
 
 GIT_LOCK_LIFE = 60.0
 
@@ -76,6 +78,7 @@ def facts(folder: Path) -> DoctorFacts:
         inotify=partial(_inotify, state),
         lint_loops=partial(_lint, state),
         absent_branches=partial(_absent_branches, state),
+        refs=partial(_refs, state),
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
 
@@ -154,6 +157,25 @@ def _open_store(state: State | None) -> StoreFacts | None:
 def _last_backup(state: State | None) -> str | None:
     kept = backups(state.backups) if state is not None else ()
     return next((one.name for one in kept if not problem(one)), None)
+
+
+def _refs(state: State | None) -> RefsFacts:
+    if state is None:
+        return RefsFacts()
+
+    async def ask(candidates: GitCandidates) -> RefsFacts:
+        broken = await candidates.broken()
+        bad = {found.sha for found in broken}
+        saved = [item for item in await candidates.rescued() if item.sha not in bad]
+        return RefsFacts(broken, len(saved), await candidates.size(*saved))
+
+    return asyncio.run(ask(discover(state.root).candidates()))
+
+
+def mend(folder: Path) -> tuple[BrokenRef, ...]:
+    """Remove refs of Becket's own that name what is not there. Nobody else's are touched."""
+    state = _state(folder)
+    return () if state is None else asyncio.run(discover(state.root).candidates().mend())
 
 
 def _inotify(state: State | None) -> InotifyFacts:

@@ -21,6 +21,12 @@ class Saved(Record):
 
     rescue: Rescued
     paths: tuple[str, ...]
+    size: int  # bytes on the disk
+    expires_at: float
+
+    @property
+    def kept_for(self) -> float:
+        return self.expires_at - self.rescue.at
 
 
 async def saved(app: App) -> tuple[Saved, ...]:
@@ -43,7 +49,8 @@ async def find(app: App, name: str) -> Saved:
 
 async def _with_paths(app: App, item: Rescued) -> Saved:
     paths = await app.git.candidates().paths(item.parent, item.sha) if item.parent else ()
-    return Saved(rescue=item, paths=paths)
+    size = await app.git.candidates().size(item)
+    return Saved(rescue=item, paths=paths, size=size, expires_at=item.at + app.config.retention.rescues)
 
 
 async def patch(app: App, found: Saved) -> bytes:

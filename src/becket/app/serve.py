@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,6 +23,7 @@ from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
+from becket.contract.handoff import HandoffState
 from becket.contract.run import ENDED, Status
 from becket.contract.store import RunFilter
 
@@ -36,6 +38,9 @@ SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
 locked = CrashPoint("serve.locked", "the engine lock is held; the worker has not joined")
+
+_RUN_OF = re.compile(r"[-.]")
+"""A rescue is named after its run, with the attempt or a number behind it."""
 
 Until = Callable[[], Awaitable[bool]]
 Ready = Callable[[], None]
@@ -206,25 +211,42 @@ async def retain(app: App) -> None:
     referred = await app.store.referred()
     orphans = [digest for digest in app.artifacts.digests() - referred if app.artifacts.older_than(digest, now - 86400)]
     app.artifacts.remove(orphans)
-    await _forget_work(app)
+    await _forget_work(app, now - keep.rescues)
 
 
-async def _forget_work(app: App) -> None:
-    """Candidates of runs that are forgotten, crossings of runs that are over, and set-ups that nobody uses."""
+async def _forget_work(app: App, before: float) -> None:
+    """Crossings of runs that are over, candidates and rescues that are old, and set-ups that nobody uses."""
     candidates, restored = app.git.candidates(), await restored_lately(app)
     for name in await candidates.kept():
         kind, run_id = name.split("/")[:2]
-        try:
-            over = (await app.store.get_run(run_id)).status in ENDED
-        except NotFound:
-            if not restored:  # else its run may be one that the restored journal never heard of
-                await candidates.forget(name)
-            continue
-        if kind == "crossing" and over:
+        if await _is_done_with(app, run_id, None if kind == "crossing" else before, forgotten=not restored):
             await candidates.forget(name)
+    for saved in await candidates.rescued():
+        if saved.at < before and not await _is_in_hand(app, _RUN_OF.split(saved.name)[0]):
+            log.info("the rescue %s (%s) is dropped: `retention.rescues` has passed", saved.name, saved.sha)
+            await candidates.forget(f"rescue/{saved.name}")
+    await candidates.tidy()
     if (app.state.folder / "setups").is_dir():
         still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(Status) - ENDED), limit=None))
         await app.setups.sweep({run.run_id for run in still_open})
+
+
+async def _is_done_with(app: App, run_id: str, before: float | None, *, forgotten: bool) -> bool:
+    """It ended before that time (None: whenever) and no person has still to look at it.
+
+    One that the journal does not know is `forgotten`, unless the journal is a restored one that never heard of it.
+    """
+    try:
+        run = await app.store.get_run(run_id)
+    except NotFound:
+        return forgotten
+    if run.status not in ENDED or before is None:
+        return run.status in ENDED
+    return (run.ended_at or 0.0) < before and not await _is_in_hand(app, run_id)
+
+
+async def _is_in_hand(app: App, run_id: str) -> bool:
+    return bool(await app.store.handoffs((HandoffState.open, HandoffState.taken), run_id))
 
 
 async def watch_branches(app: App) -> None:

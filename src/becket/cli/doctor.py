@@ -26,13 +26,19 @@ def doctor(
         bool, typer.Option("--probe", help="Call each agent of becket.yaml once, for a word. This costs money.")
     ] = False,
     agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="With --probe: only this agent.")] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Remove refs of Becket's own that name lost objects; no other is touched.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check machine, repository and configuration; say how to mend them."""
-    from becket.app.doctor import examine, exit_code, to_json
+    from becket.app.doctor import examine, exit_code, mend, to_json
 
     if agent is not None and not probe:
         raise UsageError(words.DOCTOR_AGENT_ALONE)
+    mended = mend(Path.cwd()) if fix else ()
+    for ref in mended if not as_json else ():
+        say(words.DOCTOR_REMOVED.format(ref=ref.ref, sha=ref.sha, missing=line(ref.missing, 200)))
     found = examine(Path.cwd())
     if not as_json:
         for item in found:
@@ -40,7 +46,8 @@ def doctor(
     probed, unfit = _probe(agent, as_json) if probe else ({}, {})
     if as_json:
         document = to_json(found)
-        more = {"probes": _documents(probed, unfit)} if probe else {}
+        more: dict[str, object] = {"probes": _documents(probed, unfit)} if probe else {}
+        more |= {"removed": [ref.model_dump(mode="json") for ref in mended]} if fix else {}
         emit({**document, **more} if isinstance(document, dict) else document)
     end(1 if exit_code(found) or unfit or not all(_works(called, name) for name, called in probed.items()) else 0)
 

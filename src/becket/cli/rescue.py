@@ -10,8 +10,9 @@ import typer
 
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
-from becket.cli.plain import clock, safe, short
+from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, group, in_app
+from becket.contract.base import show_duration, show_size
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -34,16 +35,31 @@ def list_(as_json: AsJson = False) -> None:
     elif not found:
         note(words.NO_RESCUES)
     else:
-        columns(("rescue", "saved", "on", "subject", "paths"), [_listed(item) for item in found])
+        columns(
+            ("rescue", "saved", "dropped", "on", "size", "left out", "subject", "paths"),
+            [_listed(item) for item in found],
+        )
+        note(_total(found))
 
 
 def _document(item: Saved) -> dict[str, Json]:
-    return {**item.rescue.model_dump(mode="json"), "paths": list(item.paths)}
+    told = {"paths": list(item.paths), "size": item.size, "expires_at": item.expires_at}
+    return {**item.rescue.model_dump(mode="json"), **told}
 
 
 def _listed(item: Saved) -> tuple[str, ...]:
     kept = item.rescue
-    return (kept.name, clock(kept.at), short(kept.parent), kept.subject, ", ".join(item.paths))
+    left_out = str(len(kept.left_out) or "")
+    until, size = clock(item.expires_at), show_size(item.size)
+    return (
+        kept.name, clock(kept.at), until, short(kept.parent), size, left_out, kept.subject, ", ".join(item.paths),
+    )  # fmt: skip
+
+
+def _total(found: tuple[Saved, ...]) -> str:
+    count = f"{len(found)} rescue{'' if len(found) == 1 else 's'}"
+    size = show_size(sum(item.size for item in found))
+    return words.RESCUES_TOTAL.format(count=count, size=size, days=show_duration(found[0].kept_for))
 
 
 @rescue.command("show")
@@ -59,7 +75,10 @@ def show(name: Name, as_json: AsJson = False) -> None:
     found, text = in_app(read)
     if as_json:
         emit(_document(found) | {"patch": text.decode("utf-8", "replace")})
-    elif sys.stdout.isatty():
+        return
+    for item in found.rescue.left_out:
+        note(words.RESCUE_LEFT_OUT.format(path=line(item.path), size=show_size(item.size), why=line(item.why)))
+    if sys.stdout.isatty():
         say(safe(text.decode("utf-8", "replace")))
     else:
         sys.stdout.buffer.write(text)

@@ -222,7 +222,11 @@ def scope(name: str) -> str:
     return "everything" if name == "all" else name.removeprefix("loop:")
 
 
+DOCTOR_REMOVED = "removed {ref}, which was at {sha}: {missing}"
+
 NO_RESCUES = "Nothing was rescued: no run left work behind."
+RESCUES_TOTAL = "{count}, {size} on disk. Each is dropped {days} after it was saved (`retention.rescues`)."
+RESCUE_LEFT_OUT = "left out: {path} ({size}): {why}"
 RESCUE_APPLIED = """\
 {name} is in {root}: {count}, staged and not committed.
 See it with `git diff --cached`; it is kept until `becket rescue drop {name}`."""

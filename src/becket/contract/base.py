@@ -123,6 +123,12 @@ def parse_size(text: object) -> int:
     return size
 
 
+def show_size(size: int) -> str:
+    """For people: 4000000000 -> '4 GB', to three digits."""
+    unit = next((unit for unit in ("GB", "MB", "KB") if size >= _BYTES[unit]), "B")
+    return f"{size / _BYTES[unit]:.3g} {unit}"
+
+
 def _short(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,14 @@ class Conflict(Record):
     message: str
 
 
+class LeftOut(Record):
+    """What was not saved, and why. Of a folder, `size` is the sum."""
+
+    path: str
+    size: int
+    why: str
+
+
 class Rescued(Record):
     """Work in progress that was saved when something ended."""
 
@@ -34,6 +43,29 @@ class Rescued(Record):
     parent: str
     subject: str
     at: float
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class BrokenRef(Record):
+    """A ref of Becket's own that names something the repository has lost."""
+
+    ref: str
+    sha: str
+    missing: str
+
+
+def no_secret(path: str, old: bytes, new: bytes) -> str | None:
+    """For whoever does not look for secrets."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RescueRules:
+    """What may be saved. Sizes are judged before a file is read; of a sparse file, all of it counts."""
+
+    largest: int = 10_000_000  # bytes of one file
+    together: int = 50_000_000  # bytes of one rescue
+    secret: Callable[[str, bytes, bytes], str | None] = no_secret  # path, content before and now: why it may not
 
 
 CUT = "# cut here: "
@@ -90,6 +122,10 @@ class Candidates(Protocol):
 
     async def forget(self, keep: str) -> None:
         """Remove a kept name. It need not exist."""
+        ...
+
+    async def missing(self, sha: str) -> str | None:
+        """What a commit names and the repository does not have; None if it is whole, and so are those before it."""
         ...
 
     async def rescued(self) -> tuple[Rescued, ...]:

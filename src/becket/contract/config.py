@@ -285,11 +285,16 @@ class Retention(Record):
     """How long ended runs keep their artifacts and events. Open runs and handoffs keep theirs for ever.
 
     `backups` is how many copies of the journal are kept; the daemon makes one a day.
+    `rescues` is how long saved work and the candidates of ended runs are kept; a rescue has no file larger than
+    `rescue_file`, and is not larger than `rescue_size`.
     """
 
     artifacts: Duration = 30 * 86400.0
     runs: Duration = 365 * 86400.0
     backups: int = Field(default=7, ge=1, le=1000)
+    rescues: Duration = 30 * 86400.0
+    rescue_file: Size = 10_000_000
+    rescue_size: Size = 50_000_000
 
 
 class EffectCap(Record):

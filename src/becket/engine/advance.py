@@ -22,7 +22,7 @@ from becket.contract.errors import (
 from becket.contract.git import Git
 from becket.contract.loop import WORK
 from becket.contract.removal import removed
-from becket.contract.run import ENDED, Move
+from becket.contract.run import ENDED, Move, Status
 from becket.contract.store import Claim, End
 from becket.engine.context import Surroundings
 from becket.engine.money import settle_left_open
@@ -32,6 +32,8 @@ log = logging.getLogger("becket.engine")
 
 LONGEST_PAUSE = 5.0
 """Between two tries to write what a walk came to."""
+
+_DONE = (Status.completed, Status.completed_dry_run)
 
 rescued = CrashPoint("advance.rescued", "what an ended run left is saved; its folder is still there")
 
@@ -119,10 +121,12 @@ class Engine:
     async def clear_folder(self, run_id: str) -> None:
         """An ended run needs its checkout, its scratch folder and its logs no more: what counts is in artifacts.
 
-        What the checkout holds beyond its commit is saved first (L7), and what its agents used is settled (L23).
+        What the checkout holds beyond its commit is saved first (L7), and what its agents used is settled (L23). A
+        run that completed has its work where it belongs: what lies around is what its tests left.
         """
         folder = self.house.places.of_run(run_id)
-        if not await self._is_over(run_id):
+        status = await self._status(run_id)
+        if status not in (None, *ENDED):
             return
         await settle_left_open(self.house.store, partial(self.house.port, Agents), folder, run_id)
         if not folder.exists():
@@ -132,16 +136,18 @@ class Engine:
             work = [(each, f"{run_id}-{each.name}") for each in folder.glob(f"{WORK}/*")]
             for place, name in ((folder, run_id), *work):
                 if (workspace := await git.find_workspace(place)) is not None:
-                    await git.rescue(workspace, name, f"becket: what {name} left")
-                    rescued()
+                    if status not in _DONE:
+                        await git.rescue(workspace, name, f"becket: what {name} left")
+                        rescued()
                     await git.close_workspace(place)
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)
             return
         await asyncio.to_thread(removed, folder)
 
-    async def _is_over(self, run_id: str) -> bool:
+    async def _status(self, run_id: str) -> Status | None:
+        """None for a run that the journal has forgotten."""
         try:
-            return (await self.house.store.get_run(run_id)).status in ENDED
+            return (await self.house.store.get_run(run_id)).status
         except NotFound:
-            return True
+            return None

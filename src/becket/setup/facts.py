@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from becket.contract.base import Record
+from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding
 from becket.contract.process import Holds
@@ -56,6 +57,15 @@ class StoreFacts:
 
     now: float
     workers: tuple[WorkerInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefsFacts:
+    """Refs of Becket's own: those that are broken, and what the saved work takes on the disk."""
+
+    broken: tuple[BrokenRef, ...] = ()
+    rescues: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,7 @@ class DoctorFacts:
     inotify: Callable[[], InotifyFacts]
     lint_loops: Callable[[], Iterable[Finding]]
     absent_branches: Callable[[], Iterable[Finding]] = lambda: ()  # what loops wait for and is not there
+    refs: Callable[[], RefsFacts] = RefsFacts
     look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 

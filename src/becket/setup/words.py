@@ -86,7 +86,7 @@ An agent sees only its checkout, the variables in `env` and `key`, and copies of
     "people": "Who may decide. `role` is owner, approver or member; `os_user` is the login on this machine.",
     "handoff_to": "Who gets what Becket cannot finish.",
     "alarms": "Where alarms go besides `becket status`.",
-    "retention": "How long finished runs keep their logs, and their records.",
+    "retention": "How long finished runs keep their logs, their records, and the work they left.",
     "effect_caps": "At most so many effects of one name in a time.",
     "database": "A Postgres database for many workers. Without it: SQLite in the state folder.",
 }
@@ -150,7 +150,7 @@ budgets:
     "prices": "prices: {my-model: {input: 1.25, cached: 0.125, output: 10}}",
     "heal": "heal: {agent: fixer, attempts: 1}",
     "alarms": "alarms: [{file: alarms.log}]",
-    "retention": "retention: {artifacts: 30d, runs: 365d}",
+    "retention": "retention: {artifacts: 30d, runs: 365d, rescues: 30d}",
     "effect_caps": "effect_caps: {git.push: {count: 20, per: 1h}}",
     "database": 'database: "${BECKET_DATABASE}"',
 }
@@ -304,6 +304,11 @@ LOCK_HELD = "held by process {pid}, which is running"
 LOCK_STALE = "left behind by process {pid}, which is gone"
 LOCK_EMPTY = "names no process that could still want it"
 LOCK_NONE = "no lock files"
+REFS_OK = "everything that Becket keeps in the repository is whole"
+REF_BROKEN = "it is at {sha}, which is not whole: {missing}; `git gc` fails because of it"
+REF_MEND = "becket doctor --fix"
+RESCUES_MUCH = "{count} rescues take {size} of the repository; each goes by itself after `retention.rescues`"
+RESCUES_MEND = "becket rescue list, then becket rescue drop NAME"
 LOOPS_OK = "every loop passes lint"
 BRANCH_ABSENT = "there is no branch {branch} here yet; its commits start nothing until there is"
 BRANCH_ABSENT_MEND = "git branch {branch}, or correct the name"

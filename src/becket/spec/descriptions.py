@@ -134,7 +134,7 @@ _CONFIG = {
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
         "starts": "What holds for every start that no person and no schedule asked for.",
-        "retention": "How long ended runs, and how many backups of the journal, are kept.",
+        "retention": "How long ended runs, what they left, and backups of the journal are kept.",
         "effect_caps": "How many effects of one name may leave within a time.",
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",
@@ -261,6 +261,10 @@ _CONFIG = {
     "Retention": {
         "artifacts": "How long logs and other artifacts are kept.",
         "runs": "How long runs and their events are kept.",
+        "rescues": "How long saved work, and the candidates of runs that have ended, are kept.",
+        "rescue_file": "A larger file is not saved; the rescue says so.",
+        "backups": "How many backups of the journal are kept; the daemon makes one a day.",
+        "rescue_size": "At most this much is saved at a time; the rescue says what was left out.",
     },
     "StartLimits": {
         "depth": "So many runs may lead to one another without a person or a schedule in between.",

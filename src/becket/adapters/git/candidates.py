@@ -5,29 +5,34 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from becket.adapters.git.blobs import contents_of
 from becket.adapters.git.change import read_change
 from becket.adapters.git.program import Output, Place, run, shown
+from becket.adapters.git.quarantine import Quarantine, quarantine, tidy
 from becket.adapters.git.refs import OWN
 from becket.adapters.git.repository import GitRepository
+from becket.adapters.git.rescue import RESCUE, read_left_out
 from becket.adapters.git.work import tree_of_work
 from becket.adapters.git.workspace import close_workspace, open_git_dir, private_place
-from becket.contract.candidate import CUT, Conflict, Made, Rescued
+from becket.contract.candidate import CUT, BrokenRef, Conflict, Made, Rescued
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
 from becket.contract.guard import Change
 from becket.contract.naming import ref_problem
 
-written = CrashPoint("candidate.written", "the commit is in the object store, and no ref holds it")
+written = CrashPoint("candidate.written", "the commit is made in a folder of ours, and no ref holds it")
 kept = CrashPoint("candidate.kept", "a ref holds the commit; the run does not know of it")
 
+R = TypeVar("R")
+
 _AUTHOR = "Becket <becket@localhost>"
-_RESCUE = f"{OWN}rescue/"
 _APPLY = ("apply", "--cached", "--3way", "--whitespace=nowarn", "-")
 _BLAMED = re.compile(r"^error: (?:patch failed: (.+):\d+|(.+): (?:does not|already|wrong|patch does).*)$", re.MULTILINE)
 _DIFF = (
@@ -62,10 +67,12 @@ class GitCandidates:
 
     async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
         parent = await self._read(workspace.sha)
-        tree = await tree_of_work(workspace, self._source.objects)
-        if tree == parent.tree:
-            return None
-        return await self._commit(tree, parent, message, keep)
+
+        async def left(new: Quarantine) -> str | None:
+            tree = await tree_of_work(workspace, new)
+            return tree if tree != parent.tree else None
+
+        return await self._commit(left, parent, message, keep)
 
     async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
         moved = await self._read(commit)
@@ -81,11 +88,15 @@ class GitCandidates:
         one, parent = await self._read(commit), await self._read(other)
         before = await self._listing(one.sha)
         after = _crossed(before, await self._listing(parent.sha), belongs)
-        with tempfile.TemporaryDirectory(prefix="becket-side-") as folder:
-            async with self._index(Path(folder) / "side", one.sha) as place:
-                await run(place, "update-index", "-z", "--index-info", stdin=_index_info(before, after, len(one.sha)))
-                tree = (await run(place, "write-tree", "--missing-ok")).text
-        return await self._commit(tree, parent, message, keep)
+        moved = _index_info(before, after, len(one.sha))
+
+        async def crossed(new: Quarantine) -> str:
+            with tempfile.TemporaryDirectory(prefix="becket-side-") as folder:
+                async with self._index(Path(folder) / "side", one.sha, new) as place:
+                    await run(place, "update-index", "-z", "--index-info", stdin=moved)
+                    return (await run(place, "write-tree", "--missing-ok")).text
+
+        return await self._commit(crossed, parent, message, keep)
 
     async def change(self, old: str, new: str) -> Change:
         return await read_change(self._place, await self._resolved(old), await self._resolved(new))
@@ -112,21 +123,59 @@ class GitCandidates:
     async def forget(self, keep: str) -> None:
         await run(self._place, "update-ref", "--no-deref", "-d", _kept(keep))
 
+    async def missing(self, sha: str) -> str | None:
+        """Its files and those of its parents. What came before is the person's, and takes long."""
+        return await self._missing([sha])
+
+    async def broken(self) -> tuple[BrokenRef, ...]:
+        """Refs of ours whose objects are not all there; a person's gc fails over each of them."""
+        kept = await self._git.refs_below(OWN)
+        if not kept or await self._missing(kept.values()) is None:
+            return ()
+        found = [(ref, sha, await self._missing([sha])) for ref, sha in kept.items()]
+        return tuple(BrokenRef(ref=ref, sha=sha, missing=missing) for ref, sha, missing in found if missing)
+
+    async def mend(self) -> tuple[BrokenRef, ...]:
+        """Remove the broken ones, unless somebody has moved them meanwhile."""
+        broken = await self.broken()
+        for found in broken:
+            await run(self._place, "update-ref", "--no-deref", "-d", found.ref, found.sha)
+        return broken
+
+    async def size(self, *rescued: Rescued) -> int:
+        """Bytes on the disk that they alone take."""
+        shas = [item.sha for item in rescued] + [f"^{item.parent}" for item in rescued if item.parent]
+        asked = "".join(f"{sha}\n" for sha in shas).encode()
+        if not asked:
+            return 0
+        return int((await run(self._place, "rev-list", "--objects", "--disk-usage", "--stdin", stdin=asked)).text)
+
+    async def tidy(self) -> None:
+        """Of what Becket itself put into the repository's store of objects."""
+        await tidy(self._source)
+
+    async def _missing(self, shas: Iterable[str]) -> str | None:
+        asked = "".join(f"{sha}\n{sha}^@\n" for sha in shas).encode()
+        command = ("rev-list", "--objects", "--quiet", "--no-walk", "--stdin")
+        output = await run(self._place, *command, stdin=asked, ok=(0, 1, 128))
+        if output.code == 0:
+            return None
+        return (output.stderr.strip().splitlines() or ["something"])[0].removeprefix("fatal: ")
+
     async def kept(self) -> tuple[str, ...]:
         """Every kept name that belongs to a run: `candidate/<run>/...` and `crossing/<run>`."""
         listed = await self._git.refs_below(f"{OWN}candidate/", f"{OWN}crossing/")
         return tuple(ref.removeprefix(OWN) for ref in listed)
 
     async def rescued(self) -> tuple[Rescued, ...]:
-        fields = "%(refname)%00%(objectname)%00%(parent)%00%(committerdate:unix)%00%(subject)"
-        output = await run(self._place, "for-each-ref", f"--format={fields}", _RESCUE)
-        rows = (line.split("\0") for line in output.text.splitlines())
+        """Those whose commit is there; of the others doctor tells."""
+        kept = await self._git.refs_below(RESCUE)
+        asked = "".join(f"{sha}\n" for sha in kept.values()).encode()
+        listed = (await run(self._place, "cat-file", "--batch-check", stdin=asked)).text.splitlines() if asked else []
+        commits = {line.split(" ")[0] for line in listed if " commit " in line}
+        raw = await contents_of(self._place, sorted(commits))
         found = [
-            Rescued(
-                name=ref.removeprefix(_RESCUE), sha=sha, parent=parents.split(" ")[0], subject=subject, at=float(at)
-            )
-            for ref, sha, parents, at, subject in rows
-            if at
+            _rescued(ref.removeprefix(RESCUE), _parsed(sha, raw[sha])) for ref, sha in kept.items() if sha in commits
         ]
         return tuple(sorted(found, key=lambda item: (-item.at, item.name)))
 
@@ -140,14 +189,16 @@ class GitCandidates:
         touched = _paths(await run(self._place, *_DIFF, "--name-only", "-z", "--end-of-options", old, new, "--"))
         if not patch:
             return Conflict(paths=(), message=f"{_short(new)} changes nothing against {_short(old)}")
-        async with self._index(folder, parent.sha) as place:
-            applied = await run(place, *_APPLY, stdin=patch, ok=(0, 1, 128))
-            if applied.code:
-                return await self._conflict(place, parent, patch, touched, applied)
-            tree = (await run(place, "write-tree", "--missing-ok")).text
-        if tree == parent.tree:
-            return _already_there(parent, touched)
-        return await self._commit(tree, parent, message, keep)
+
+        async def changed(new: Quarantine) -> str | Conflict:
+            async with self._index(folder, parent.sha, new) as place:
+                applied = await run(place, *_APPLY, stdin=patch, ok=(0, 1, 128))
+                if applied.code:
+                    return await self._conflict(place, parent, patch, touched, applied)
+                tree = (await run(place, "write-tree", "--missing-ok")).text
+            return tree if tree != parent.tree else _already_there(parent, touched)
+
+        return await self._commit(changed, parent, message, keep)
 
     async def _conflict(
         self, place: Place, onto: _Commit, patch: bytes, touched: tuple[str, ...], applied: Output
@@ -163,31 +214,49 @@ class GitCandidates:
         return Conflict(paths=tuple(sorted(paths)), message=f"the change does not fit onto {_short(onto.sha)}: {told}")
 
     @asynccontextmanager
-    async def _index(self, folder: Path, commit: str) -> AsyncIterator[Place]:
-        """An index of a commit, in a git directory of its own over an empty tree; what is made goes to the repository.
+    async def _index(self, folder: Path, commit: str, new: Quarantine) -> AsyncIterator[Place]:
+        """An index of a commit, in a git directory of its own over an empty tree; what is made goes to the quarantine.
 
         Empty, but needed: git writes a file there when a new one meets another of the same name.
         """
         workspace = await asyncio.to_thread(open_git_dir, self._source, folder.absolute(), commit)
         try:
-            place = replace(private_place(workspace), objects=self._source.objects)
+            place = new.at(private_place(workspace))
             await run(place, "read-tree", commit)
             yield place
         finally:
             await asyncio.shield(close_workspace(folder.absolute()))
 
-    async def _commit(self, tree: str, parent: _Commit, message: str, keep: str) -> Made:
-        """Written byte by byte: neither the clock nor anybody's configuration has a part in it."""
+    async def _commit(
+        self, tree_in: Callable[[Quarantine], Awaitable[str | R]], parent: _Commit, message: str, keep: str
+    ) -> Made | R:
+        """The commit of a tree, and the ref that keeps it; or whatever there is instead of a tree."""
         ref = _kept(keep)
+        async with quarantine(self._source) as new:
+
+            async def make() -> tuple[Made, Path | None] | R:
+                tree = await tree_in(new)
+                if not isinstance(tree, str):
+                    return tree
+                sha = await self._written(new, tree, parent, message)
+                return Made(sha=sha, tree=tree, parent=parent.sha), await new.pack(sha, parent.sha)
+
+            result = await new.made(make)
+            if not isinstance(result, tuple):
+                return result
+            made, pack = result
+            written()
+            await new.name(ref, made.sha, pack)
+        kept()
+        return made
+
+    async def _written(self, new: Quarantine, tree: str, parent: _Commit, message: str) -> str:
+        """Written byte by byte: neither the clock nor anybody's configuration has a part in it."""
         who = f"{_AUTHOR} {parent.at + 1} +0000"
         text = message.replace("\0", "").rstrip("\n")
         body = f"tree {tree}\nparent {parent.sha}\nauthor {who}\ncommitter {who}\n\n{text}\n"
         raw = body.encode("utf-8", "backslashreplace")
-        sha = (await run(self._place, "hash-object", "-t", "commit", "-w", "--stdin", stdin=raw)).text
-        written()
-        await run(self._place, "update-ref", "--no-deref", "-m", "becket", ref, sha)
-        kept()
-        return Made(sha=sha, tree=tree, parent=parent.sha)
+        return (await run(new.at(self._place), "hash-object", "-t", "commit", "-w", "--stdin", stdin=raw)).text
 
     async def _resolved(self, revision: str) -> str:
         sha = await self._git.resolve(revision)
@@ -221,6 +290,13 @@ class GitCandidates:
         output = await run(self._place, "ls-tree", "-r", "-z", "--full-tree", commit)
         entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0")[:-1])
         return {path: meta for meta, _, path in entries}
+
+
+def _rescued(name: str, commit: _Commit) -> Rescued:
+    return Rescued(
+        name=name, sha=commit.sha, parent=commit.parents[0] if commit.parents else "",
+        subject=commit.message.partition("\n")[0], at=float(commit.at), left_out=read_left_out(commit.message),
+    )  # fmt: skip
 
 
 def _crossed(one: _Tree, other: _Tree, belongs: Callable[[str], bool]) -> _Tree:

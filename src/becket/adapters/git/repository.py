@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from becket.adapters.git.program import GitCommandFailed, Output, Place, run, ru
 from becket.adapters.git.refs import OWN, SHA, Refs
 from becket.adapters.git.resident import exclude
 from becket.adapters.git.status import read_status
-from becket.adapters.git.work import tree_of_work
+from becket.contract.candidate import RescueRules
 from becket.contract.effect import Permit
 from becket.contract.errors import GitFailed, UsageError
 from becket.contract.git import RefMoved, TreeState, Workspace
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from becket.adapters.git.candidates import GitCandidates
 
 MOST_REMEMBERED = 256
-MOST_RESCUED = 100  # of one name
 MIN_VERSION = (2, 32)  # the first that can be told to ignore the person's configuration
 
 
@@ -76,6 +75,7 @@ class GitRepository:
         self._source = workspaces.Source(self._place, self._refs, object_format, history)
         self._degraded: str | None = None
         self._trees: dict[str, str] = {}
+        self.rescue_rules: Callable[[], RescueRules] = RescueRules
 
     @property
     def root(self) -> Path:
@@ -214,20 +214,9 @@ class GitRepository:
         return workspace
 
     async def rescue(self, workspace: Workspace, name: str, message: str) -> str | None:
-        tree = await tree_of_work(workspace, self._common_dir / "objects")
-        if tree == await self.tree_of(workspace.sha):
-            return None
-        ref = f"{OWN}rescue/{name}"
-        for number in range(2, MOST_RESCUED):
-            earlier = await self.resolve(ref)
-            if earlier is None:
-                break
-            if tree == await self.tree_of(earlier):
-                return earlier
-            ref = f"{OWN}rescue/{name}.{number}"  # what an earlier try left stays saved (L7)
-        commit = (await run(self._place, "commit-tree", tree, "-p", workspace.sha, "-m", message)).text
-        await run(self._place, "update-ref", "-m", message, ref, commit)
-        return commit
+        from becket.adapters.git.rescue import rescue
+
+        return await rescue(self, workspace, name, message)
 
     async def find_workspace(self, folder: Path) -> Workspace | None:
         return workspaces.find_workspace(folder.absolute())

@@ -10,58 +10,96 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from becket.adapters.git.program import Place, run
+from becket.adapters.git.quarantine import Quarantine
 from becket.adapters.git.sweep import defuse
 from becket.adapters.git.workspace import private_place
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
 
+Choose = Callable[[set[bytes], Collection[bytes]], Awaitable[Collection[bytes]]]
+"""Which of the paths that differ are taken; and which paths the commit has."""
+
 _LINK = b"160000 "
 
 
-async def tree_of_work(workspace: Workspace, objects: Path) -> str:
-    """Write it to `objects`. The workspace's own index stays as it is: the same work gives the same tree again."""
+async def tree_of_work(workspace: Workspace, new: Quarantine, choose: Choose | None = None) -> str:
+    """Write it to the quarantine. The workspace's own index stays as it is: the same work gives the same tree again.
+
+    With `choose`, what it leaves out of all that differs stays as it is in the commit.
+    """
     try:
         # Below the runtime's git directory: the index holds dates, and on another disk they might be cut.
         with tempfile.TemporaryDirectory(prefix="work-", dir=workspace.git_dir) as folder:
             index = Path(folder) / "index"
             await asyncio.to_thread(shutil.copy2, workspace.git_dir / "index", index)
-            place = replace(private_place(workspace), index=index, objects=objects)
+            place = new.at(replace(private_place(workspace), index=index))
             await asyncio.to_thread(defuse, workspace.tree)
-            await _stage(place, workspace.tree)
+            await _stage(place, workspace.tree, choose)
             return (await run(place, "write-tree")).text
     except OSError as error:
         raise GitFailed(f"what is in {workspace.tree} cannot be saved: {error}") from error
 
 
-async def _stage(place: Place, tree: Path) -> None:
+async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
     tracked = await _tracked(place)
     links = [path for path, is_link in tracked.items() if is_link]
     roots = await asyncio.to_thread(lambda: _outermost({*_nested(tree), *_filled(tree, links)}))
     roots = await _not_ignored(place, roots)  # git goes into none of those, but complains about their names
-    if not roots:
+    if choose is not None:
+        plain = {path for path in await _differing(place) if not _below(path, roots)}
+        there = await asyncio.to_thread(lambda: {path for path in plain if _is_there(tree, path)})
+        await _remove(place, plain - there)
+        await _put(place, await choose({*there, *await _by_name(place, tree, roots, tracked)}, tracked.keys()))
+    elif not roots:
         await run(place, "add", "--all")
-        return
-    kept_out = _lines([b":(top)", *(b":(top,literal,exclude)" + root for root in roots)])
-    await run(place, "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=kept_out)
-    await _stage_by_name(place, tree, roots, tracked)
+    else:
+        kept_out = _lines([b":(top)", *(b":(top,literal,exclude)" + root for root in roots)])
+        await run(place, "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=kept_out)
+        await _put(place, await _by_name(place, tree, roots, tracked))
 
 
-async def _stage_by_name(place: Place, tree: Path, roots: set[bytes], tracked: dict[bytes, bool]) -> None:
+async def _differing(place: Place) -> set[bytes]:
+    """Paths that differ from the index, and new ones. Submodules count by what they are filled with, elsewhere."""
+    await run(place, "update-index", "-q", "--refresh", "--ignore-submodules", ok=(0, 1))
+    changed = await run(place, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    new = await run(place, "ls-files", "-z", "--others", "--exclude-standard")
+    found = (changed.stdout + new.stdout).split(b"\0")[:-1]
+    return {path for path in found if not path.endswith(b"/")}
+
+
+async def _by_name(place: Place, tree: Path, roots: set[bytes], tracked: dict[bytes, bool]) -> set[bytes]:
+    """The files of folders that git is kept out of; those that are gone there leave the index."""
+    if not roots:
+        return set()
     found = await asyncio.to_thread(lambda: {path for root in roots for path in _files(tree, root)})
     filled = {parent for path in found for parent in _parents(path)}
     inside = [path for path in tracked if _below(path, roots)]
     gone = [path for path in inside if (path in filled if tracked[path] else path not in found)]
-    if gone:
-        await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(gone))
+    await _remove(place, gone)
     known = found.intersection(inside)
-    wanted = [*known, *await _not_ignored(place, found - known)]
-    if wanted:
-        await run(place, "update-index", "--add", "--replace", "-z", "--stdin", stdin=_lines(wanted))
+    return known | await _not_ignored(place, found - known)
+
+
+async def _remove(place: Place, paths: Collection[bytes]) -> None:
+    if paths:
+        await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(paths))
+
+
+async def _put(place: Place, paths: Collection[bytes]) -> None:
+    if paths:
+        await run(place, "update-index", "--add", "--replace", "-z", "--stdin", stdin=_lines(paths))
+
+
+def _is_there(tree: Path, path: bytes) -> bool:
+    """As a file or a link, and not behind a link: that would be another file of that name."""
+    name = tree / os.fsdecode(path)
+    behind = any((tree / os.fsdecode(parent)).is_symlink() for parent in _parents(path))
+    return not behind and os.path.lexists(name) and (name.is_symlink() or not name.is_dir())
 
 
 async def _not_ignored(place: Place, paths: set[bytes]) -> set[bytes]:

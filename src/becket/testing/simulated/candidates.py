@@ -59,6 +59,9 @@ class ModelCandidates:
     async def forget(self, keep: str) -> None:
         self._git.values.pop(OWN + keep, None)
 
+    async def missing(self, sha: str) -> str | None:
+        return None if sha in self._git.commits_by_sha else f"missing commit {sha}"
+
     async def rescued(self) -> tuple[Rescued, ...]:
         prefix = f"{OWN}rescue/"
         found = [(ref.removeprefix(prefix), sha) for ref, sha in self._git.values.items() if ref.startswith(prefix)]
