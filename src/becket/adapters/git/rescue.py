@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from becket.adapters.git.program import run, shown
 from becket.adapters.git.quarantine import quarantine
-from becket.adapters.git.refs import OWN, ref_problem
+from becket.adapters.git.refs import OWN
 from becket.adapters.git.work import tree_of_work
 from becket.contract.base import show_size
 from becket.contract.candidate import LeftOut, RescueRules
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
+from becket.contract.naming import ref_problem
 
 if TYPE_CHECKING:
     from becket.adapters.git.repository import GitRepository
