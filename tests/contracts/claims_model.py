@@ -28,7 +28,7 @@ class Rule(StrEnum):
 
 
 class Task(StrEnum):
-    """What a worker has of a run: nothing, a walk or a claim being given back; under the newest claim or a stale one."""
+    """What a worker has of a run: a walk, or a claim being given back; under the newest claim or a stale one."""
 
     none = "none"
     walk = "walk"
@@ -155,6 +155,14 @@ def tick(state: State, first: int, rule: Rule) -> State:
     return state
 
 
+def wake(state: State, worker: int) -> State:
+    state = state.worker(worker, "up")._replace(faults=state.faults)
+    for run in RUNS:
+        if state.somebody_at_work(run):
+            state = state.row(run, alone=0)
+    return state
+
+
 def cancel(state: State, run: int, rule: Rule) -> State:
     row = state.rows[run]
     if row.status == "running" and not row.lease and rule is Rule.by_claim:
@@ -180,7 +188,7 @@ def _steps(state: State, rule: Rule) -> Iterator[tuple[Step, State]]:
             for run in RUNS:
                 yield from _of_task(state, worker, run, rule)
         if state.workers[worker] == "slow":
-            yield ("wake", worker, 0), state.worker(worker, "up")._replace(faults=state.faults)
+            yield ("wake", worker, 0), wake(state, worker)
         elif state.workers[worker] == "up" and state.faults:
             yield ("stall", worker, 0), state.worker(worker, "slow")
             gone = state.worker(worker, "gone").task(worker, 0, Task.none).task(worker, 1, Task.none)

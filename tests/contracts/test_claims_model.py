@@ -58,10 +58,10 @@ def test_renewing_by_the_name_of_the_worker_keeps_a_claim_whose_answer_was_lost(
 
 
 def test_renewing_without_the_epoch_keeps_what_another_worker_lost() -> None:
-    assert explore(Rule.no_epoch, faults=1).trouble == ""
-    found = explore(Rule.no_epoch, faults=2)
-    assert "nobody has been at work" in found.trouble
-    assert [name for name, *_ in found.trace if name in ("stall", "claim_lost", "die", "kill")] != []
+    """It was stalled, the other took over and lost the answer: whoever wakes up keeps the row alive for nobody."""
+    faults = {"stall", "claim_lost"}
+    assert explore(Rule.no_epoch, 2, faults).trouble.endswith("nobody has been at work on it for two lease times")
+    assert explore(Rule.by_claim, 2, faults).trouble == ""
 
 
 def test_a_cancelled_run_can_always_end_without_luck() -> None:
@@ -70,9 +70,8 @@ def test_a_cancelled_run_can_always_end_without_luck() -> None:
 
 
 def test_where_no_worker_is_left_an_alarm_says_so_within_two_lease_times() -> None:
-    running = explored_states(Rule.by_claim, faults=1)
-    for state in running:
-        state = state._replace(workers=("gone", "gone"))
+    for left in explored_states(Rule.by_claim, faults=1):
+        state = left._replace(workers=("gone", "gone"))
         for _ in range(2 * LEASE + 1):
             state = tick(state, 0, Rule.by_claim)
         assert all(alarmed(row) for row in state.rows if row.status == "running")
@@ -185,7 +184,7 @@ def expected(state: State) -> list[tuple[object, ...]]:
 
 
 def walk(seed: int, length: int) -> list[tuple[Step, State, State]]:
-    chance = random.Random(seed)  # noqa: S311 - a story, not a secret
+    chance = random.Random(seed)
     state, way = State(faults=6), []
     for _ in range(length):
         step, after = chance.choice([*steps(state, Rule.by_claim)])
