@@ -84,6 +84,21 @@ async def cancel(app: App, run_id: str, reason: str = "") -> Run:
     return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], reason))
 
 
+async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
+    """Cancel it and come back when it has ended: at the latest when the lease of whoever does not listen runs out."""
+    asked = await cancel(app, run_id, reason)
+
+    async def over() -> bool:
+        run = await app.store.get_run(asked.run_id)
+        at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
+        if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
+            run = await app.store.ask_cancel(run.run_id, app.person()[0], reason)
+        return run.status in ENDED
+
+    await drive(app, over)
+    return await app.store.get_run(asked.run_id)
+
+
 async def drop(app: App, run_id: str) -> Run:
     """Cancel a run that is not at work."""
     run = await app.store.get_run(run_id)

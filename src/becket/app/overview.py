@@ -20,6 +20,7 @@ from becket.app.status import (
     Snapshot,
     SpentNow,
     midnight,
+    nobody_since,
     outline,
     with_alarms,
 )
@@ -102,6 +103,7 @@ async def _run(app: App, run: Run) -> RunNow:
         iteration=run.iteration, phase=last.phase.value if last else "", step=last.id if last else "",
         since=await _since(app, run), waits_for=run.waiting_on,
         quota=quota_of(await app.store.calls(run.run_id)) if QUOTA in run.waiting_on else None,
+        nobody_since=nobody_since(run.status.value, run.lease_until, await app.store.now()),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ MOST = 20
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "runs": (
         "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "created_at", "updated_at",
+        "lease_until", "created_at", "updated_at",
     ),
     "events": ("run_id", "seq", "at", "kind"),
     "steps": ("number", "run_id", "iteration", "phase", "id"),
@@ -74,6 +74,7 @@ class RunNow:
     looks_at: float | None = None  # when it looks again by itself
     until: float | None = None  # when it gives up
     quota: QuotaNow | None = None
+    nobody_since: float | None = None  # it counts as at work, and nobody has said so since then
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +274,9 @@ def _read(conn: sqlite3.Connection, base: Snapshot) -> Snapshot:
     return replace(
         base,
         counts=dict(sorted(counts.items())),
-        running=_runs(conn, "running"),
-        queued=_runs(conn, "queued"),
-        waiting=_runs(conn, "waiting"),
+        running=_runs(conn, "running", base.now),
+        queued=_runs(conn, "queued", base.now),
+        waiting=_runs(conn, "waiting", base.now),
         handoffs=_handoffs(conn),
         approvals=_approvals(conn, base.now),
         paused=tuple(
@@ -306,16 +307,22 @@ def with_alarms(base: Snapshot, state: State) -> Snapshot:
         return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
 
 
-def _runs(conn: sqlite3.Connection, status: str) -> tuple[RunNow, ...]:
+def _runs(conn: sqlite3.Connection, status: str, now: float) -> tuple[RunNow, ...]:
     rows = conn.execute(
-        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, created_at, updated_at "
-        "FROM runs WHERE status = ? ORDER BY number LIMIT ?",
+        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, lease_until, created_at, "
+        "updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
         (status, MOST),
     ).fetchall()
-    return tuple(_run(conn, row) for row in rows)
+    return tuple(_run(conn, row, now) for row in rows)
 
 
-def _run(conn: sqlite3.Connection, row: sqlite3.Row) -> RunNow:
+def nobody_since(status: str, lease_until: float | None, now: float) -> float | None:
+    """Since when nobody is at work on a run that counts as at work; None if somebody is."""
+    until = lease_until or 0.0
+    return until if status == "running" and until <= now else None
+
+
+def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
     status, waits_for = row["status"], tuple(json.loads(row["waiting_on"]))
     step = conn.execute(
         "SELECT phase, id FROM steps WHERE run_id = ? AND iteration = ? ORDER BY number DESC LIMIT 1",
@@ -338,6 +345,7 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row) -> RunNow:
         looks_at=min((wake["due"] for wake in wakes if wake["due"] < wake["expires"]), default=None),
         until=min((wake["expires"] for wake in wakes), default=None),
         quota=read_quota(conn, row["run_id"]) if QUOTA in waits_for else None,
+        nobody_since=nobody_since(status, row["lease_until"], now),
     )  # fmt: skip
 
 

@@ -141,6 +141,8 @@ def _section(title: str, runs: tuple[RunNow, ...], tell: Callable[[RunNow], str]
 
 
 def _at_work(run: RunNow, now: float) -> str:
+    if run.nobody_since is not None:
+        return words.STATUS_NOBODY_AT_WORK.format(run_id=run.run_id, took=took(now - run.nobody_since))
     where = f"{run.phase}, after {run.step.replace('@', '')}" if run.phase else "beginning"
     again = f"iteration {run.iteration}, " if run.iteration > 1 else ""
     return f"{again}{where}, for {took(now - run.since)}"

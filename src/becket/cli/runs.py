@@ -199,13 +199,9 @@ def cancel(
     """Cancel a run; one at work stops its action and notifies."""
 
     async def stop(app: App) -> Run:
-        from becket.app.desk import cancel, see_through
-        from becket.contract.run import ENDED
+        from becket.app.desk import cancel, cancel_to_the_end
 
-        run = await cancel(app, run_id, reason)
-        if run.status not in ENDED and not no_wait:
-            await see_through(app, (run.run_id,))
-        return await app.store.get_run(run.run_id)
+        return await (cancel if no_wait else cancel_to_the_end)(app, run_id, reason)
 
     told(in_app(stop, sys.stderr if as_json else None), as_json)
 

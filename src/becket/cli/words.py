@@ -96,6 +96,10 @@ HELD = "{run_id} is held; let it go with `becket hold {run_id} --off`."
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
+STATUS_NOBODY_AT_WORK = (
+    "nobody has been at work on it for {took}; go on with it: becket runs show {run_id} --follow, "
+    "or end it: becket runs cancel {run_id}"
+)
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
 DIFF_CUT = "... {count} lines more; `becket runs report {run_id}` has them"

@@ -146,6 +146,7 @@ class Run(Record):
     waits_since: dict[str, float]
     wall_used: float
     worker: str | None
+    lease_until: float | None = None  # until then its worker must say that it is still at work on it
     by: str
     created_at: float
     updated_at: float

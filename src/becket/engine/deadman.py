@@ -40,6 +40,7 @@ class Case(StrEnum):
     daemon_dead = "daemon_dead"
     schedule_silent = "schedule_silent"
     loop_failing = "loop_failing"
+    run_stuck = "run_stuck"
     blind = "blind"  # the journal itself cannot be read
     gave_up = "gave_up"  # the daemon is not started again any more
     stuck = "stuck"  # the daemon can neither work nor end
@@ -90,6 +91,15 @@ class LoopSign(Record):
     ends: tuple[RunEnd, ...]
 
 
+class RunSign(Record):
+    """A run that is at work by the rows, and until when its worker has promised to say so again."""
+
+    run_id: str
+    loop_id: str
+    subject: str
+    lease_until: float
+
+
 class SignsOfLife(Record):
     """Everything the rules look at."""
 
@@ -98,16 +108,19 @@ class SignsOfLife(Record):
     workers: tuple[WorkerInfo, ...]
     schedules: tuple[ScheduleSign, ...]
     loops: tuple[LoopSign, ...]
+    at_work: tuple[RunSign, ...] = ()
     daemon_gone: bool = False  # the operating system says so: its lock is free
     daemon_why: str = ""  # what else is known of a daemon that does not work, as a sentence
     watching_since: float = 0.0  # silence from before this cannot be judged: a boot, a suspended machine
 
 
 def judge(view: SignsOfLife, now: float) -> tuple[Alarm, ...]:
-    """What is wrong. A dead daemon explains every silent schedule, so these are not reported on top of it."""
+    """What is wrong. A dead daemon explains silent schedules and stuck runs: these are not reported on top of it."""
     dead = _daemon_dead(view, now) if view.daemon_expected else None
     silent = () if dead or not view.daemon_expected else tuple(_silent(view, now))
-    return (*((dead,) if dead else ()), *silent, *(alarm for sign in view.loops if (alarm := _failing(sign))))
+    stuck = () if dead else tuple(_stuck(view, now))
+    failing = (alarm for sign in view.loops if (alarm := _failing(sign)))
+    return (*((dead,) if dead else ()), *silent, *stuck, *failing)
 
 
 class Ending(StrEnum):
@@ -126,10 +139,12 @@ def ending(view: SignsOfLife, now: float, key: str) -> Ending:
     known = {
         Case.schedule_silent: {sign.name.removeprefix(PREFIX) for sign in view.schedules},
         Case.loop_failing: {sign.loop_id for sign in view.loops},
+        Case.run_stuck: {sign.run_id for sign in view.at_work},
     }
     if (about_daemon and not view.daemon_expected) or about not in known.get(Case(case), {""}):
         return Ending.moot
-    if key in without_patience or (about_daemon and Case.daemon_dead in without_patience):
+    hidden = (about_daemon or case == Case.run_stuck) and Case.daemon_dead in without_patience
+    if key in without_patience or hidden:
         return Ending.unsure
     return Ending.well
 
@@ -179,6 +194,26 @@ def _silent(view: SignsOfLife, now: float) -> Iterator[Alarm]:
         )
 
 
+def _stuck(view: SignsOfLife, now: float) -> Iterator[Alarm]:
+    """Two lease times after the last sign of life. A lease from far ahead is from before the clock went back."""
+    for sign in view.at_work:
+        late = now - max(sign.lease_until, view.watching_since) > view.ttl
+        if not late and sign.lease_until - now <= BEATS_MISSED * view.ttl:
+            continue
+        yield Alarm(
+            case=Case.run_stuck,
+            about=sign.run_id,
+            text=(
+                f"{sign.run_id} ({sign.loop_id}, {sign.subject}) is stuck: it counts as at work, but nobody has been "
+                f"at work on it since {_iso(sign.lease_until)} and nobody took it over. Runs of its group wait behind "
+                f"it. End it with `becket runs cancel {sign.run_id}`, or let the daemon take it over with "
+                "`becket down` and `becket up`."
+            ),
+            well=f"Somebody is at work on {sign.run_id} again.",
+            data={"run": sign.run_id, "loop": sign.loop_id, "lease_until": sign.lease_until},
+        )
+
+
 def _failing(sign: LoopSign) -> Alarm | None:
     last = sign.ends[:STRIKES]
     if len(last) < STRIKES or not all(end.status is Status.failed or end.unanswered for end in last):
@@ -222,6 +257,7 @@ async def signs_of_life(store: Store, loops: Loops, *, ttl: float = TTL, daemon_
         workers=await store.workers(),
         schedules=await _schedule_signs(store, loops),
         loops=tuple([await _loop_sign(store, loop.spec.loop_id) for loop in loops.all()]),
+        at_work=await _run_signs(store),
     )
 
 
@@ -256,6 +292,16 @@ async def _has_run(store: Store, loop_id: str, mark: Mark) -> bool:
     time_of_fire = fire_time(mark.next, mark.tz)
     since = RunFilter(loop_id=loop_id, since=mark.next, limit=50, oldest_first=True)
     return any(run.subject.fields.get("time") == time_of_fire for run in await store.list_runs(since))
+
+
+async def _run_signs(store: Store) -> tuple[RunSign, ...]:
+    running = await store.list_runs(RunFilter(statuses=(Status.running,), limit=None))
+    return tuple(
+        RunSign(
+            run_id=run.run_id, loop_id=run.loop_id, subject=run.subject.name, lease_until=run.lease_until or 0.0
+        )
+        for run in running
+    )  # fmt: skip
 
 
 async def _loop_sign(store: Store, loop_id: str) -> LoopSign:

@@ -17,6 +17,7 @@ from tales import text_of
 from becket.adapters.store import open_sqlite
 from becket.adapters.store.tables import metadata
 from becket.app import status
+from becket.app.desk import Wish, start
 from becket.app.overview import overview
 from becket.app.quota import QuotaNow
 from becket.app.state import find_state
@@ -84,6 +85,26 @@ def test_todays_calls_of_agents_are_counted_as_the_store_counts_them(tmp_path: P
     assert (quick.spent.calls, quick.spent.open, quick.spent.unpriced) == (1, 0, 1)
     assert "today 1 call, " in lines(quick)
     assert take(world.state, full.now + 2 * 86_400).spent is None
+
+
+def test_a_run_that_nobody_is_at_work_on_does_not_look_like_one_at_work(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    world.write("becket.yaml", CALLING)
+    sha = world.commit()
+
+    async def play() -> tuple[Snapshot, Snapshot]:
+        run = (await start(world.app, Wish(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha}))).run
+        assert run is not None
+        assert await world.store.claim(run.run_id, 1, "lost", 30.0) is not None
+        fresh = await overview(world.app)
+        world.clock.advance(45.0)
+        return fresh, await overview(world.app)
+
+    fresh, late = asyncio.run(play())
+    for full, nobody in ((fresh, False), (late, True)):
+        quick = take(world.state, full.now)
+        assert quick.running == full.running
+        assert ("nobody has been at work on it for 15.0s; go on with it: becket runs" in lines(quick)) is nobody
 
 
 def test_a_run_without_quota_says_whose_and_when_it_looks_again(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from becket.engine.deadman import (
     Ending,
     LoopSign,
     RunEnd,
+    RunSign,
     ScheduleSign,
     SignsOfLife,
     ending,
@@ -104,8 +105,32 @@ def test_schedule_silent(sign: ScheduleSign, more: dict[str, Any], silent: bool)
     assert all("becket run nightly" in alarm.text for alarm in alarms)
 
 
-def test_a_dead_daemon_is_one_alarm_and_not_one_per_schedule() -> None:
-    found = judge(view(workers=(), schedules=(schedule(0),), loops=(ends("f", "f", "f"),)), NOW)
+def at_work(lease_until: float) -> RunSign:
+    return RunSign(run_id="run_a", loop_id="heal", subject="main@abc", lease_until=lease_until)
+
+
+@pytest.mark.parametrize(
+    ("lease_until", "more", "stuck"),
+    [
+        (NOW + 30, {}, False),
+        (NOW - 30, {}, False),
+        (NOW - 31, {}, True),
+        (NOW - 31, {"daemon_expected": False}, True),
+        (NOW - 31, {"watching_since": NOW - 20}, False),  # a suspended machine
+        (NOW - 31, {"ttl": 100.0}, False),
+        (NOW + 90, {}, False),
+        (NOW + 91, {}, True),  # from before the clock went back
+    ],
+)
+def test_run_stuck(lease_until: float, more: dict[str, Any], stuck: bool) -> None:
+    alarms = judge(view(at_work=(at_work(lease_until),), **more), NOW)
+    assert [alarm.key for alarm in alarms] == (["run_stuck:run_a"] if stuck else [])
+    assert all("becket runs cancel run_a" in alarm.text for alarm in alarms)
+
+
+def test_a_dead_daemon_is_one_alarm_and_not_one_per_schedule_or_run() -> None:
+    signs = {"schedules": (schedule(0),), "loops": (ends("f", "f", "f"),), "at_work": (at_work(0),)}
+    found = judge(view(workers=(), **signs), NOW)
     assert [alarm.case for alarm in found] == [Case.daemon_dead, Case.loop_failing]
 
 
@@ -147,6 +172,10 @@ SILENT = "schedule_silent:nightly:abc"
         (SILENT, {}, Ending.moot),
         ("loop_failing:heal", {"loops": (ends("c", "f", "f"),)}, Ending.well),
         ("loop_failing:heal", {}, Ending.moot),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW + 30),)}, Ending.well),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),)}, Ending.unsure),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),), "workers": ()}, Ending.unsure),
+        ("run_stuck:run_a", {}, Ending.moot),
         ("blind", {}, Ending.well),
     ],
 )
@@ -342,6 +371,27 @@ async def one_run(stage: Stage, move: Move, expires_in: float | None = None, **a
     )  # fmt: skip
     await stage.store.end(started.run.run_id, claim.run.epoch, End(move=Move.hand_off, reason="stuck", handoff=handoff))
     return await stage.store.get_run(started.run.run_id)
+
+
+def test_a_run_that_nobody_takes_over_is_told_until_somebody_does() -> None:
+    async def story(stage: Stage) -> None:
+        switch = Switch(stage)
+        await stage.join()
+        stage.loops.put("heal")
+        run = (await stage.intake.start(Ask(loop_id="heal"))).run
+        assert run is not None
+        assert await stage.store.claim(run.run_id, 1, "lost", 30) is not None
+        await switch.watch(55, daemon=True)
+        assert switch.said == []
+        await switch.watch(30, daemon=True)
+        assert switch.said == [f"run_stuck:{run.run_id}"]
+        await stage.store.requeue_lost()
+        assert await stage.store.claim(run.run_id, 2, "w", 60) is not None
+        await switch.watch(20, daemon=True)
+        assert switch.said == [f"run_stuck:{run.run_id}", f"well:run_stuck:{run.run_id}"]
+        await switch.own.close()
+
+    play(story)
 
 
 def test_a_loop_that_only_fails_is_told_until_it_does_not() -> None:

@@ -83,6 +83,7 @@ def run_of(row: Values) -> Run:
         waits_since=loads(row["waits_since"]),
         wall_used=row["wall_used"],
         worker=row["worker"],
+        lease_until=row["lease_until"],
         by=row["started_by"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
