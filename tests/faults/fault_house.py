@@ -90,7 +90,7 @@ class FaultHouse:
         self.time: Any = LoopTime(self.loop, PACE)
         inner = self.database or open_memory(self.loop.clock)._db  # type: ignore[attr-defined]
         self.truth = Journal(inner)
-        store = Journal(FaultyDatabase(inner, self.plan, self.loop.clock, self.loop.block))
+        store = Journal(self.faulty(inner))
         self.on = ModelGround(self.folder)
         self.moves: list[Moved] = []
         self.processes = Commands(self.on, self.time, self.chance, SURE, PROOF)
@@ -115,6 +115,9 @@ class FaultHouse:
         self.moves.append(Moved(old, new))
 
     # Lives
+
+    def faulty(self, inner: Database) -> FaultyDatabase:
+        return FaultyDatabase(inner, self.plan, self.loop.clock, self.loop.block)
 
     async def begin(self) -> None:
         """Main is known to the triggers, as it is after the first start."""

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import pytest
-from faulty_files import Errno
+from faulty_files import Disk, Errno, insert
 from file_cases import case, told
+
+from becket.cli.front import run
+from becket.testing.world import make_repository
 
 WIDE = os.environ.get("BECKET_MATRIX") == "wide"
 SEED = int(os.environ.get("BECKET_SEED", "1"))
@@ -62,3 +67,21 @@ def test_any_file_operation_fails(way: Errno, lasts: float) -> None:
 @pytest.mark.parametrize(("faults", "lasts"), FOUND)
 def test_states_that_were_found_broken(faults: dict[int, Errno], lasts: float) -> None:
     held([(faults, lasts)])
+
+
+def test_a_disk_that_is_full_is_no_fault_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command line names the file, what the system says of it, and what to do; not "internal error"."""
+    make_repository(tmp_path)
+    (tmp_path / "becket.yaml").write_text("version: 1\n")
+    monkeypatch.chdir(tmp_path)
+    outbox = tmp_path / ".git" / "becket" / "outbox"
+    insert(Disk(outbox, {1: Errno.ENOSPC}, time.time))
+    try:
+        code = run(["loops", "list"])
+    finally:
+        insert(None)
+    said = capsys.readouterr().err
+    assert (code, "internal error" in said) == (1, False), said
+    assert f"{outbox}: No space left on device; make room on that disk, then say it again" in said
