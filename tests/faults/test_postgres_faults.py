@@ -121,8 +121,10 @@ def held(server: Postgres, story: str, plans: list[dict[int, Way]]) -> None:
 
 @pytest.mark.timeout(20_000)
 @pytest.mark.parametrize("way", Way)
-@pytest.mark.parametrize("story", STORIES)
-def test_one_call_fails_on_postgres(story: str, way: Way, request: pytest.FixtureRequest) -> None:
-    chance = random.Random(f"{SEED} postgres {story} {way}")
-    numbers = range(1, LENGTH[story]) if WIDE else chance.sample(range(1, LENGTH[story]), 1)
-    held(postgres_of(request.config), story, [{number: way} for number in numbers])
+def test_one_call_fails_on_postgres(way: Way, request: pytest.FixtureRequest) -> None:
+    """One call of one story each day; with BECKET_MATRIX=wide each call of both."""
+    chance = random.Random(f"{SEED} postgres {way}")
+    usual = chance.choice(STORIES)
+    plans = [(one, number) for one in STORIES for number in range(1, LENGTH[one])]
+    for story, number in plans if WIDE else [(usual, chance.randint(1, LENGTH[usual]))]:
+        held(postgres_of(request.config), story, [{number: way}])
