@@ -9,6 +9,7 @@ import asyncio
 import io
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,11 @@ class AppHouse:
         return all(effect.state in SETTLED for effect in await app.store.effects())
 
     async def broken(self, heal: Callable[[], Any] | None = None) -> list[str]:
+        """What is broken once the next process has come and gone with nothing wrong: it puts in order what was left."""
         app = self._open()
         try:
+            assert await serve(app, "run", partial(self._at_rest, app))
+            await app.triggers.close()
             return await broken(Scene(app.store, app.artifacts, self.state, served=False, heal=heal))
         finally:
             await app.store.close()

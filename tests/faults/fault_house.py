@@ -140,7 +140,7 @@ class FaultHouse:
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
         app = self._app(self.house)
-        sweep = Sometimes(partial(sweep_folders, app), SWEEP_EVERY, kept.store.now)
+        sweep = Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, kept.store.now)
         now = await kept.store.now()
         worker = WorkerInfo(
             worker_id=kept.worker, pid=1, host="virtual", role="daemon", version="0", started_at=now, beat_at=now,

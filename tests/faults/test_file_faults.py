@@ -25,7 +25,14 @@ FOR_A_WHILE = 20.0
 QUICK, SLOW = 1, 4
 """So many operations per error, each once and for a while."""
 
-FOUND: list[tuple[dict[int, Errno], float]] = []
+HONEST = ("completed stop_conditions_met", "ready_for_handoff environment_broken")
+"""The machine failed: nobody else is to blame."""
+
+FOUND = [
+    ({17: Errno.EIO}, FOR_A_WHILE),  # ended as no_progress, and the process by an error about its bell
+    ({137: Errno.EIO}, FOR_A_WHILE),  # ended as fix_exhausted: "the agent could not repair it"
+    ({127: Errno.EACCES}, FOR_A_WHILE),  # the same
+]
 """States that broke once."""
 
 
@@ -38,8 +45,9 @@ def held(plans: Iterable[tuple[dict[int, Errno], float]]) -> None:
     wrong = []
     for faults, lasts in plans:
         played = case(faults, lasts)
-        if played.problems:
-            wrong += [f"{told(faults, lasts)}  # {'; '.join(played.struck[:3])}", *played.problems]
+        problems = [*played.problems, *(() if played.end in HONEST else (f"it ended {played.end}",))]
+        if problems:
+            wrong += [f"{told(faults, lasts)}  # {'; '.join(played.struck[:3])}", *problems]
     assert not wrong, "\n".join(wrong)
 
 

@@ -20,7 +20,7 @@ from virtual_time import VirtualLoop, play
 
 from becket.adapters.process.environment import MARK
 from becket.adapters.store import tables
-from becket.contract.run import Run
+from becket.contract.run import Run, Status
 from becket.contract.store import RunFilter
 from becket.testing.world import run_git
 
@@ -123,6 +123,28 @@ def test_a_broken_outside_is_found_out(
         return await broken(await house.scene())
 
     assert sentence in "\n".join(play(story))
+
+
+def test_what_a_run_left_goes_while_the_daemon_lives(tmp_path: Path) -> None:
+    """Something kept the folder when the run ended; a daemon that lives for weeks must not keep it as long."""
+
+    async def story(loop: VirtualLoop) -> tuple[list[str], int]:
+        house = FaultHouse(tmp_path, loop, Plan({}, TTL), loops=write_loops(tmp_path))
+        await house.begin()
+        house.break_it(1)
+        left: list[Path] = []
+
+        async def somebody_keeps_it() -> bool:
+            for run in await house.truth.list_runs(RunFilter(statuses=(Status.completed,), limit=1)):
+                if not left:
+                    left.append(tmp_path / "runs" / run.run_id)
+                    left[0].mkdir(parents=True)
+            return bool(left)
+
+        house.people.append(somebody_keeps_it)
+        return await house.settle(), house.lives
+
+    assert play(story) == ([], 1)
 
 
 def test_a_loop_that_was_disabled_is_found_out(tmp_path: Path) -> None:
