@@ -66,6 +66,7 @@ class Postgres:
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
         self._programs = self._find_programs()
+        self._make_cluster()
         self._server = self._start()
         self._template = ""
 
@@ -83,11 +84,13 @@ class Postgres:
             shutil.copytree(installed, copy, symlinks=True)
             return copy / "bin"
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        data = self._folder / "data"
-        initdb = [self._programs / "initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"]
+    def _make_cluster(self) -> None:
+        initdb = [self._programs / "initdb", "-D", self._folder / "data", "-U", "becket", "--auth=trust", "--no-sync"]
         locale = ["--encoding=UTF8", "--locale=C"]
         subprocess.run([*initdb, *locale], check=True, capture_output=True, cwd=self._folder, **self._user)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        data = self._folder / "data"
         settings = {
             "listen_addresses": "", "unix_socket_directories": str(self._folder), "fsync": "off",
             "full_page_writes": "off", "max_connections": "60", "shared_buffers": "64MB", "jit": "off",
@@ -132,14 +135,22 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name}{how}")
         return self.url(name)
 
+    def restart(self) -> None:
+        """Every connection is ended, what was committed stays."""
+        self._end()
+        self._server = self._start()
+
     def stop(self) -> None:
+        self._end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end(self) -> None:
         self._server.send_signal(signal.SIGINT)
         try:
             self._server.wait(10)
         except subprocess.TimeoutExpired:
             self._server.kill()
             self._server.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _die_with_parent() -> None:

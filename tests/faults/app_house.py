@@ -9,6 +9,7 @@ import asyncio
 import io
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from becket.app.state import State
 from becket.contract.agent import Agents, AgentsByName
 from becket.contract.effect import SETTLED
 from becket.contract.errors import BecketError
-from becket.contract.process import Processes
+from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Processes
 from becket.contract.run import Run, Status
 from becket.contract.store import RunFilter
 from becket.engine.intake import Ask
@@ -47,6 +48,16 @@ agents: {fixer: {driver: command, run: "agent"}}
 """
 
 
+class Gates(ModelProcesses):
+    """Somebody does something when the n-th gate begins."""
+
+    begins: Callable[[], None] = staticmethod(lambda: None)
+
+    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None) -> ChildResult:
+        self.begins()
+        return await super().run(spec, watcher)
+
+
 class AppHouse:
     """`await house.heal(number)` breaks a module and sees its repair through, by one process after another."""
 
@@ -59,10 +70,12 @@ class AppHouse:
         self.state = State(root, root / ".git").make()
         self.on.person_commits({**begin(), "becket.yaml": CONFIG}, "begin")
         self.lives: list[str] = []  # how each process ended
+        self.gate_begins: Callable[[], None] = lambda: None
 
     def _open(self) -> App:
         chance = random.Random("app house")
-        processes = ModelProcesses(self.on, self.time, chance, SURE, 60.0)
+        processes = Gates(self.on, self.time, chance, SURE, 60.0)
+        processes.begins = self.gate_begins
         agent = ModelAgent(self.on, self.time, chance, SURE)
         store = open_sqlite(self.state.database, self.loop.clock)
         ports = {Processes: processes, Agents: AgentsByName({"fixer": agent})}
@@ -110,8 +123,11 @@ class AppHouse:
         return all(effect.state in SETTLED for effect in await app.store.effects())
 
     async def broken(self, heal: Callable[[], Any] | None = None) -> list[str]:
+        """What is broken once the next process has come and gone with nothing wrong: it puts in order what was left."""
         app = self._open()
         try:
+            assert await serve(app, "run", partial(self._at_rest, app))
+            await app.triggers.close()
             return await broken(Scene(app.store, app.artifacts, self.state, served=False, heal=heal))
         finally:
             await app.store.close()

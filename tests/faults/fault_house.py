@@ -90,7 +90,7 @@ class FaultHouse:
         self.time: Any = LoopTime(self.loop, PACE)
         inner = self.database or open_memory(self.loop.clock)._db  # type: ignore[attr-defined]
         self.truth = Journal(inner)
-        store = Journal(FaultyDatabase(inner, self.plan, self.loop.clock, self.loop.block))
+        store = Journal(self.faulty(inner))
         self.on = ModelGround(self.folder)
         self.moves: list[Moved] = []
         self.processes = Commands(self.on, self.time, self.chance, SURE, PROOF)
@@ -116,6 +116,9 @@ class FaultHouse:
 
     # Lives
 
+    def faulty(self, inner: Database) -> FaultyDatabase:
+        return FaultyDatabase(inner, self.plan, self.loop.clock, self.loop.block)
+
     async def begin(self) -> None:
         """Main is known to the triggers, as it is after the first start."""
         house = build(self.folder, self.time, self.outside, self.chance, self.kept)
@@ -137,7 +140,7 @@ class FaultHouse:
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
         app = self._app(self.house)
-        sweep = Sometimes(partial(sweep_folders, app), SWEEP_EVERY, kept.store.now)
+        sweep = Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, kept.store.now)
         now = await kept.store.now()
         worker = WorkerInfo(
             worker_id=kept.worker, pid=1, host="virtual", role="daemon", version="0", started_at=now, beat_at=now,

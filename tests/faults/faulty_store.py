@@ -62,7 +62,7 @@ class Plan:
         return way
 
 
-@dataclass(slots=True)
+@dataclass
 class FaultyDatabase:
     """Implements `Database` around one that works."""
 

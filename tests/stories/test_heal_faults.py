@@ -5,15 +5,15 @@ and the next commit works once the fault is gone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from heal_stage import CONFIG, GOOD, HealStage
+from small_disk import disk, fill, make_room, mount
 
 from becket.app.verify import verify_run
 from becket.contract.action import ActionContext, Result
@@ -23,7 +23,6 @@ from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 
 REPAIRS = Act(writes("calc.py", GOOD))
-DISK = "16m"
 
 
 def problems_of(run: Run) -> str:
@@ -95,21 +94,6 @@ def replace_action(world: World, name: str, deed: Callable[[], object]) -> None:
     world.action(replace(definition, run=run))
 
 
-def mount(*arguments: str) -> None:
-    subprocess.run(["mount", *arguments], check=True)
-
-
-@contextlib.contextmanager
-def disk(folder: Path) -> Iterator[Path]:
-    """A small disk of its own. Needs root."""
-    folder.mkdir()
-    mount("-t", "tmpfs", "-o", f"size={DISK}", "becket-test", str(folder))
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 class ReadOnly:
     """Makes a repository's git directory read-only, with or without the state folder in it. Needs root."""
 
@@ -135,19 +119,6 @@ class ReadOnly:
     def _mount(self, target: Path, *arguments: str) -> None:
         mount(*arguments, str(target))
         self._mounted.append(target)
-
-
-def fill(folder: Path) -> None:
-    """Not a byte is left."""
-    for size in (65536, 1):
-        with contextlib.suppress(OSError), (folder / f"filler-{size}").open("wb", buffering=0) as file:
-            while file.write(b"x" * size):
-                pass
-
-
-def make_room(folder: Path) -> None:
-    for file in folder.glob("filler-*"):
-        file.unlink()
 
 
 @pytest.mark.slow

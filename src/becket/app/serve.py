@@ -81,6 +81,7 @@ async def _serve(
         chores += [
             app.triggers.tick,
             app.scheduler.tick,
+            Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, app.store.now),
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
             Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
@@ -174,12 +175,25 @@ async def recover(app: App) -> None:
     recovered()
 
 
-async def sweep_folders(app: App) -> None:
+async def sweep_folders(app: App, ended_for: float = 0.0) -> None:
+    """Folders of runs that are over: what kept one (a git that failed, a full disk) may be gone by now.
+
+    `ended_for` leaves those alone that their own run may still be clearing.
+    """
     if not app.state.runs.is_dir():
         return
+    before = await app.store.now() - ended_for
     for folder in app.state.runs.iterdir():
-        if folder.name not in app.engine.at_work:
+        if folder.name not in app.engine.at_work and await _ended_before(app, folder.name, before):
             await app.engine.clear_folder(folder.name)
+
+
+async def _ended_before(app: App, run_id: str, at: float) -> bool:
+    try:
+        ended = (await app.store.get_run(run_id)).ended_at
+    except NotFound:
+        return True
+    return ended is not None and ended <= at
 
 
 class Deliveries:

@@ -60,8 +60,13 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             _traceback()
-        print(words.bug(error), file=sys.stderr)
+        print(words.machine(error) if _is_of_the_machine(error) else words.bug(error), file=sys.stderr)
         return 1
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """A file that cannot be written or read for a reason that no code of ours can mend."""
+    return isinstance(error, OSError) and error.filename is not None and error.errno in words.MACHINE
 
 
 def read(arguments: Sequence[str]) -> Call:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from becket.cli.plain import Paint, safe
 
 USAGE = """\
@@ -42,6 +44,22 @@ def bug(error: Exception) -> str:
     said = safe(f"{type(error).__name__}: {error}")
     advice = "This is a fault in Becket, not in your loop. `becket --debug ...` shows where."
     return f"{_name()} internal error: {said}\n{advice}"
+
+
+MACHINE = {
+    errno.ENOSPC: "make room on that disk",
+    errno.EDQUOT: "make room within the quota",
+    errno.EROFS: "make it writable again",
+    errno.EACCES: "let this user write and read there",
+    errno.EIO: "see what the system's log says about that disk",
+}
+"""What a person does about a file that the system refuses."""
+
+
+def machine(error: Exception) -> str:
+    assert isinstance(error, OSError)
+    advice = MACHINE[error.errno or errno.EIO]
+    return f"{_name()} {safe(f'{error.filename}: {error.strerror}')}; {advice}, then say it again"
 
 
 def unknown_option(option: str) -> str:

@@ -35,7 +35,7 @@ class Bell:
 
     def close(self) -> None:
         self._socket.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # it is gone, or the next engine removes it
             self._path.unlink()
 
 

@@ -23,8 +23,10 @@ FAULTS = {
     "No space left on device": "make room on that disk, then retry",
     "Disk quota exceeded": "make room within the quota, then retry",
     "Read-only file system": "make the repository writable again, then retry",
+    "Permission denied": "let this user write there again, then retry",
+    "Input/output error": "see what the system's log says about that disk, then retry",
 }
-"""What the system says when nothing can be written, and what a person does about it."""
+"""What the system says when something cannot be written or read, and what a person does about it."""
 
 
 class PlanParams(Record):
