@@ -84,7 +84,7 @@ class Restarts:
     at: list[float] = field(default_factory=list)
 
     def allowed(self, now: float) -> bool:
-        self.at = [one for one in self.at if now - one < RESTART_WINDOW]
+        self.at = [one for one in self.at if 0 <= now - one < RESTART_WINDOW]
         return len(self.at) < RESTARTS and (not self.at or now - self.at[-1] >= 2.0 ** len(self.at))
 
     def note(self, now: float) -> None:

@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from becket.adapters.store import points
 from becket.adapters.store.prepared import prepare
-from becket.adapters.store.tx import Clock, Params, Tx
+from becket.adapters.store.steady import Steady
+from becket.adapters.store.tx import Clock, Params, Steadied, Tx
 from becket.contract.errors import StoreUnavailable
 
 P = ParamSpec("P")
@@ -31,8 +32,8 @@ class SqliteTx(Tx):
 
     __slots__ = ("_raw",)
 
-    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection) -> None:
-        super().__init__(conn, clock)
+    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection, steadied: Steadied) -> None:
+        super().__init__(conn, clock, steadied)
         self._raw = raw
 
     def run(self, statement: sa.Executable, params: Params) -> int:
@@ -52,7 +53,8 @@ class SqliteTx(Tx):
 class SqliteDatabase:
     """One file, or memory if `path` is None."""
 
-    def __init__(self, path: Path | None, clock: Clock) -> None:
+    def __init__(self, path: Path | None, clock: Clock, steady: Steady) -> None:
+        self.steady = steady
         self._path = path
         self._clock = clock
         self._raw = _connect(path)
@@ -68,7 +70,7 @@ class SqliteDatabase:
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             try:
-                return work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
+                return work(self._tx(), *args, **kwargs)
             except (sa.exc.OperationalError, sqlite3.OperationalError) as error:
                 raise self._unavailable(error) from error
 
@@ -77,7 +79,7 @@ class SqliteDatabase:
             try:
                 self._raw.execute("BEGIN IMMEDIATE")
                 try:
-                    result = work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
+                    result = work(self._tx(), *args, **kwargs)
                     points.before_commit(work.__name__)
                     self._raw.execute("COMMIT")
                 except BaseException:
@@ -87,6 +89,9 @@ class SqliteDatabase:
                 raise self._unavailable(error) from error
         points.after_commit(work.__name__)
         return result
+
+    def _tx(self) -> SqliteTx:
+        return SqliteTx(self._conn, self._clock, self._raw, self.steady.read)
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         return unavailable(self._path, error)
