@@ -39,7 +39,7 @@ async def test_a_leap_is_held_back_until_it_is_adopted_and_small_corrections_are
         clock.forward(5)
         assert await store.now() == before + 5
         leap = await store.adopt_leap()
-        assert leap == Leap(jump=jump, slept=0.0, at=before + 5)
+        assert leap == Leap(jump=jump, slept=0.0, since=before + 5, at=before + 5)
         assert await store.now() == before + 5 + jump
         assert await store.adopt_leap() is None
 

@@ -120,7 +120,8 @@ class Leap(Record):
 
     jump: float
     slept: float
-    at: float  # the time that it would be without it
+    since: float  # when it was noticed, by the time that it would be without it
+    at: float  # that time now
 
     @property
     def by(self) -> float:

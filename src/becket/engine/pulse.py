@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from types import TracebackType
-
-from becket.engine.context import StepContext
+from typing import Protocol
 
 BEAT = 1.0
 STALL = 4.0
 """Seconds without a beat, beyond the one that was due, that count as standing still: stopped by a signal, not busy."""
+
+
+class Timed(Protocol):
+    """What has a time limit: the context of a step."""
+
+    timer: asyncio.Timeout | None
+    ends_at: float | None
+    stood_still: float
 
 
 class Pulse:
@@ -18,8 +25,10 @@ class Pulse:
     overdue comes before the time limit that is overdue too, and moves it.
     """
 
-    def __init__(self, context: StepContext) -> None:
+    def __init__(self, context: Timed, beat: float = BEAT, stall: float = STALL) -> None:
         self._context = context
+        self._every = beat
+        self._stall = stall
         self._loop = asyncio.get_running_loop()
         self._last = 0.0
         self._next: asyncio.TimerHandle | None = None
@@ -35,11 +44,11 @@ class Pulse:
 
     def _plan(self) -> None:
         self._last = self._loop.time()
-        self._next = self._loop.call_at(self._last + BEAT, self._beat)
+        self._next = self._loop.call_at(self._last + self._every, self._beat)
 
     def _beat(self) -> None:
-        late = self._loop.time() - self._last - BEAT
-        if late >= STALL:
+        late = self._loop.time() - self._last - self._every
+        if late >= self._stall:
             self._give_back(late)
         self._plan()
 

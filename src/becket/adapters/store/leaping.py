@@ -29,8 +29,10 @@ _CONCERNED = sa.union(
     sa.select(runs.c.run_id).where(runs.c.ended_at.is_(None)),
     sa.select(handoffs.c.run_id).where(handoffs.c.state == "open"),
 )
-_APPROVALS = sa.select(approvals.c.approval_id).where(approvals.c.run_id == sa.bindparam("run_id"), _UNDECIDED)
-_HANDOFFS = sa.select(handoffs.c.handoff_id).where(
+_APPROVALS = sa.select(approvals.c.approval_id, approvals.c.asked_at).where(
+    approvals.c.run_id == sa.bindparam("run_id"), _UNDECIDED
+)
+_HANDOFFS = sa.select(handoffs.c.handoff_id, handoffs.c.created_at).where(
     handoffs.c.run_id == sa.bindparam("run_id"), handoffs.c.state == "open"
 )
 
@@ -60,39 +62,48 @@ def adopt_leap(tx: Tx, leap: Leap) -> bool:
 def _move_run(run: LockedRun, leap: Leap) -> None:
     told: dict[str, Json] = {"jump": leap.jump, "slept": leap.slept}
     if run["ended_at"] is None:
-        at_work = run.status is not Status.waiting
-        since = {name: at + leap.jump for name, at in loads(run["waits_since"]).items()}
-        deadline = run["deadline_at"] + (leap.by if at_work else leap.jump)
-        run.set(deadline_at=deadline, waits_since=dumps(since))
-        told |= {"deadline_at": deadline, "since": since}
+        by = leap.by if run.status is not Status.waiting else _for_people(leap, run["updated_at"])
+        since = {name: at + by for name, at in loads(run["waits_since"]).items()}
+        run.set(deadline_at=run["deadline_at"] + by, waits_since=dumps(since))
+        told |= {"deadline_at": run["deadline_at"], "since": since}
         if run["lease_until"] is not None:
             run.set(lease_until=run["lease_until"] + leap.by)
-    told[SEALS] = _move_questions(run.tx, run.run_id, leap.jump)
+        _move_wakeups(run.tx, run.run_id, by)
+    told[SEALS] = _move_questions(run.tx, run.run_id, leap)
     if told[SEALS] or run["ended_at"] is None:
         run.add(Kind.clock_leapt, told)
         run.save()
 
 
-def _move_questions(tx: Tx, run_id: str, jump: float) -> Json:
+def _for_people(leap: Leap, asked_at: float) -> float:
+    """What was asked after the machine woke up lies after its sleep."""
+    return leap.by if asked_at > leap.since else leap.jump
+
+
+def _move_wakeups(tx: Tx, run_id: str, by: float) -> None:
+    moved = {"due": wakeups.c.due + by, "expires": wakeups.c.expires + by}
+    tx.conn.execute(sa.update(wakeups).where(wakeups.c.run_id == run_id).values(moved))
+
+
+def _move_questions(tx: Tx, run_id: str, leap: Leap) -> Json:
     seals: dict[str, Json] = {}
     for kind, table, query, key in (
         ("approval", approvals, _APPROVALS, approvals.c.approval_id),
         ("handoff", handoffs, _HANDOFFS, handoffs.c.handoff_id),
     ):
-        for one in tx.ids(query, run_id=run_id) if jump else ():
-            tx.conn.execute(sa.update(table).where(key == one).values(expires_at=table.c.expires_at + jump))
-            seals |= row_seals(tx, one, kind)[SEALS]
+        for one, asked_at in tx.all(query, run_id=run_id):
+            if by := _for_people(leap, asked_at):
+                tx.conn.execute(sa.update(table).where(key == one).values(expires_at=table.c.expires_at + by))
+                seals |= row_seals(tx, one, kind)[SEALS]
     return seals
 
 
 def _move_dues(tx: Tx, leap: Leap) -> None:
     tx.conn.execute(sa.update(leases).values(until=leases.c.until + leap.by))
-    if leap.jump:
-        due, expires = wakeups.c.due + leap.jump, wakeups.c.expires + leap.jump
-        tx.conn.execute(sa.update(wakeups).values(due=due, expires=expires))
-        settle_at, next_at = effects.c.settle_at + leap.jump, effects.c.next_at + leap.jump
+    for by, which in ((leap.by, effects.c.updated_at > leap.since), (leap.jump, effects.c.updated_at <= leap.since)):
+        moved = {"settle_at": effects.c.settle_at + by, "next_at": effects.c.next_at + by}
         unsettled = effects.c.state.in_(["intended", "retrying"])
-        tx.conn.execute(sa.update(effects).where(unsettled).values(settle_at=settle_at, next_at=next_at))
+        tx.conn.execute(sa.update(effects).where(unsettled, which).values(moved))
 
 
 def _remember(tx: Tx, adopted: Adopted, new: bool) -> None:

@@ -30,7 +30,7 @@ class Steady:
         self._asleep = 0.0
         self._raw = 0.0
         self._holds = False
-        self._leaps = False
+        self._since: float | None = None  # when a leap was noticed
 
     def read(self, raw: float) -> float:
         now = self.at_work()
@@ -38,7 +38,7 @@ class Steady:
         if self._offset is None or not self._holds or abs(raw - self._offset - now) < LEAP:
             self._follow(now)
             return raw
-        self._leaps = True
+        self._since = self._offset + now if self._since is None else self._since
         return self._offset + now
 
     def hold(self) -> None:
@@ -47,16 +47,16 @@ class Steady:
 
     def leap(self) -> Leap | None:
         """What is held back. The part in which the machine slept is real time, and the rest is the clock's own."""
-        if not self._leaps or self._offset is None:
+        if self._since is None or self._offset is None:
             return None
         now = self.at_work()
         by, slept = self._raw - self._offset - now, self._real() - now - self._asleep
         slept = min(slept, by) if slept >= 1.0 and by > 0 else 0.0
         jump = by - slept
-        return Leap(jump=jump if abs(jump) >= 1.0 else 0.0, slept=slept, at=self._offset + now)
+        return Leap(jump=jump if abs(jump) >= 1.0 else 0.0, slept=slept, since=self._since, at=self._offset + now)
 
     def adopt(self) -> None:
         self._follow(self.at_work())
 
     def _follow(self, now: float) -> None:
-        self._offset, self._asleep, self._leaps = self._raw - now, self._real() - now, False
+        self._offset, self._asleep, self._since = self._raw - now, self._real() - now, None
