@@ -70,6 +70,7 @@ EVENTS = {
     "call.settled": "How the call ended, what it used, and whose word that is; also after the run's end.",
     "spent": "An action used something of a budget, without a call.",
     "artifacts.dropped": "Retention dropped its logs and other artifacts; the record itself stays.",
+    "clock.leapt": "The clock jumped, or the machine was suspended; deadline, waits and questions were moved along.",
     "note": "A remark for people.",
 }
 

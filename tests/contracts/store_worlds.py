@@ -26,6 +26,7 @@ import pytest
 import sqlalchemy as sa
 
 from becket.adapters.store import open_memory, open_postgres, open_sqlite
+from becket.adapters.store.steady import Steady
 from becket.adapters.store.tables import metadata
 from becket.contract.agent import Limits
 from becket.contract.calls import AgentCall
@@ -45,9 +46,26 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.at = START
+        self.set_by = 0.0
+        self.slept = 0.0
 
     def __call__(self) -> float:
         return self.at
+
+    def worked(self) -> float:
+        return self.real() - self.slept
+
+    def real(self) -> float:
+        return self.at - START - self.set_by
+
+    def jump(self, seconds: float) -> None:
+        """Somebody sets the clock."""
+        self.at += seconds
+        self.set_by += seconds
+
+    def suspend(self, seconds: float) -> None:
+        self.at += seconds
+        self.slept += seconds
 
     def forward(self, seconds: float) -> float:
         self.at += seconds
@@ -177,9 +195,12 @@ class World:
     clock: ManualClock = field(default_factory=ManualClock)
 
     def open(self) -> Store:
+        steady = Steady(self.clock.worked, self.clock.real)
         if self.kind == "memory":
-            return open_memory(self.clock)
-        return open_sqlite(self.place, self.clock) if self.kind == "sqlite" else open_postgres(self.place, self.clock)
+            return open_memory(self.clock, steady)
+        if self.kind == "sqlite":
+            return open_sqlite(self.place, self.clock, steady)
+        return open_postgres(self.place, self.clock, steady)
 
     def play(self, story: Callable[[Store, ManualClock], Awaitable[None]]) -> None:
         async def whole() -> None:

@@ -20,6 +20,7 @@ AFTER_END = frozenset(
         Kind.call_settled,
         Kind.spent,
         Kind.artifacts_dropped,
+        Kind.clock_leapt,
         Kind.note,
     }
 )
@@ -126,6 +127,10 @@ class Replay:
         elif "segment" in data:  # it gave its claim back without a reason to sleep
             self.status = Status.queued
 
+    def leapt(self, event: Event) -> None:
+        if "deadline_at" in event.data:
+            self.run |= {"deadline_at": event.data["deadline_at"], "waits_since": event.data["since"]}
+
     def woken(self, event: Event) -> None:
         self.run["waiting_on"] = []
         self._raise(Condition(name="woken", evidence=event.data, iteration=self.run["iteration"], at=event.at))
@@ -191,6 +196,7 @@ _TELL = {
     Kind.run_held: Replay.held,
     Kind.run_unheld: Replay.held,
     Kind.run_migrated: Replay.migrated,
+    Kind.clock_leapt: Replay.leapt,
     Kind.cancel_asked: Replay.cancel_asked,
     Kind.call_booked: Replay.call_booked,
     Kind.call_settled: Replay.call_settled,

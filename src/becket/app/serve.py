@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
 
 from becket.adapters.dispatch.bell import Bell, ring
@@ -25,7 +26,7 @@ from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
 from becket.contract.handoff import HandoffState
 from becket.contract.run import ENDED, Status
-from becket.contract.store import RunFilter
+from becket.contract.store import Cursor, RunFilter, Store
 
 log = logging.getLogger("becket.serve")
 
@@ -34,6 +35,9 @@ TAKE_OVER_AFTER = 2.0
 
 RETENTION_EVERY = 3600.0
 BACKUP_LOOK = 600.0
+CLOCK_ALERT = "clock:leapt"
+RETAINED = "retention:until"
+MOST_AGED = 86_400.0
 SWEEP_EVERY = 60.0
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
@@ -75,7 +79,13 @@ async def _serve(
     app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, lock: Lock, ready: Ready
 ) -> None:
     daemon = role == "daemon"
-    chores: list[Chore] = [app.watch_config, Reports(app).look, app.triggers.follow, Deliveries(app).look]
+    chores: list[Chore] = [
+        partial(follow_clock, app.store),
+        app.watch_config,
+        Reports(app).look,
+        app.triggers.follow,
+        Deliveries(app).look,
+    ]
     residents: list[Resident] = []
     if daemon:
         chores += [
@@ -196,6 +206,22 @@ async def _ended_before(app: App, run_id: str, at: float) -> bool:
     return ended is not None and ended <= at
 
 
+async def follow_clock(store: Store) -> None:
+    """A leap of the clock moves what is due along, and is told."""
+    leap = await store.adopt_leap()
+    if leap is None:
+        return
+    log.warning("the clock leapt by %.0f s, the machine slept for %.0f s", leap.jump, leap.slept)
+    if leap.jump:
+        text = (
+            f"The clock jumped by {leap.jump / 3600:+.2f} h at {datetime.fromtimestamp(leap.at, UTC).isoformat()}. "
+            "Deadlines, waits and approvals of open runs were moved along; schedules go by the new time. "
+            "Set the machine's clock right if this is not right (`timedatectl`)."
+        )
+        await store.close_alert(CLOCK_ALERT)  # one that was told must not keep this one quiet
+        await store.raise_alert(CLOCK_ALERT, text, {"jump": leap.jump, "slept": leap.slept, "at": leap.at})
+
+
 class Deliveries:
     """Deferred notices on their way. Each in a task of its own: an outside that is slow holds up nobody else."""
 
@@ -221,11 +247,22 @@ async def retain(app: App) -> None:
     """Forget what is old and ended; remove content that nobody refers to."""
     now = await app.store.now()
     keep = app.config.retention
-    app.artifacts.remove(await app.store.forget(now - keep.runs, now - keep.artifacts))
+    until = await _retained_until(app.store, now)
+    app.artifacts.remove(await app.store.forget(until - keep.runs, until - keep.artifacts))
     referred = await app.store.referred()
     orphans = [digest for digest in app.artifacts.digests() - referred if app.artifacts.older_than(digest, now - 86400)]
     app.artifacts.remove(orphans)
-    await _forget_work(app, now - keep.rescues)
+    await _forget_work(app, until - keep.rescues)
+
+
+async def _retained_until(store: Store, now: float) -> float:
+    """The day by which age is counted: it moves on by one day a sweep at most, so that a clock that was set far ahead
+    does not make everything old at once.
+    """
+    known = next(iter(await store.cursors(RETAINED)), None)
+    until = now if known is None else min(now, float(known.value) + MOST_AGED)
+    await store.fire(known, Cursor(name=RETAINED, value=repr(until)), ())
+    return until
 
 
 async def _forget_work(app: App, before: float) -> None:
@@ -286,6 +323,6 @@ class Sometimes:
 
     async def __call__(self) -> None:
         now = await self._now()
-        if self._last is None or now - self._last >= self._every:
+        if self._last is None or not 0 <= now - self._last < self._every:  # or the clock was set back
             self._last = now
             await self._chore()

@@ -92,6 +92,11 @@ def _call_settled(data: Data) -> str:
     return f"{data['agent']} {data['outcome'].replace('_', ' ')}, used {took(used.seconds)}, {used_words(used)}"
 
 
+def _leapt(data: Data) -> str:
+    slept = f", the machine was suspended for {took(data['slept'])}" if data["slept"] else ""
+    return f"the clock jumped by {data['jump'] / 3600:+.2f} h{slept}; what is due was moved along"
+
+
 def _amounts(amounts: Mapping[str, float]) -> str:
     said = [took(amount) if kind == "agent_time" else f"{amount:.10g} {kind}" for kind, amount in amounts.items()]
     return ", ".join(said) or "nothing"
@@ -128,5 +133,6 @@ _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.call_settled: _call_settled,
     Kind.spent: lambda data: f"used {_amounts(data['used'])}",
     Kind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",
+    Kind.clock_leapt: _leapt,
     Kind.note: lambda data: str(data.get("text") or evidence(data)),
 }

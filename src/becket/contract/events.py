@@ -53,6 +53,7 @@ class Kind(StrEnum):
     call_settled = "call.settled"
     spent = "spent"
     artifacts_dropped = "artifacts.dropped"
+    clock_leapt = "clock.leapt"
     note = "note"
 
 

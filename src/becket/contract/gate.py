@@ -75,7 +75,7 @@ class GateVerdict(Record):
 class Verdicts(Protocol):
     """Remembers first-try green steps by (tree, step, environment). Never red, never undecided."""
 
-    async def find(self, key: str, not_before: float) -> tuple[StepVerdict, str] | None:
+    async def find(self, key: str, not_before: float, now: float) -> tuple[StepVerdict, str] | None:
         """The verdict and the run that made it, if it is younger than `not_before` and its evidence still exists."""
         ...
 

@@ -123,6 +123,19 @@ class Control(Record):
     at: float
 
 
+class Leap(Record):
+    """How far the store's clock is from the time that passed at work: by its own jump, and by a suspended machine."""
+
+    jump: float
+    slept: float
+    since: float  # when it was noticed, by the time that it would be without it
+    at: float  # that time now
+
+    @property
+    def by(self) -> float:
+        return self.jump + self.slept
+
+
 class AlertState(StrEnum):
     open = "open"  # raised, nobody told yet
     told = "told"  # delivered; quiet until it closes or its delivery proves void
@@ -436,7 +449,24 @@ class HouseStore(Protocol):
     """Workers, triggers' cursors, money, alerts."""
 
     async def now(self) -> float:
-        """The store's time, seconds since 1970 UTC."""
+        """The store's time, seconds since 1970 UTC. Where an engine is at work, a leap of its clock shows only after
+        `adopt_leap`."""
+        ...
+
+    async def work_time(self) -> float:
+        """Seconds that passed here while the machine was awake; only differences within one process mean anything.
+
+        No clock that is set and no suspension moves it: what counts work is measured with it.
+        """
+        ...
+
+    async def adopt_leap(self) -> Leap | None:
+        """Called by the engine at every look; from the first call on, leaps are held back. None: there is none.
+
+        Otherwise one transaction has moved deadlines, leases, waits, approvals, handoffs and effects in flight by the
+        leap (those of people and the world only by its `jump`), each run concerned says so (`clock.leapt`), and `now`
+        follows the clock again. Of several workers that see the same leap, one moves what is due.
+        """
         ...
 
     async def join(self, worker: WorkerInfo, alone: bool) -> None:

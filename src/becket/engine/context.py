@@ -86,10 +86,12 @@ class StepContext:
     ends_at: float | None = None  # when its time is over, by the event loop; the timer gives up a little later
     labels: set[str] = field(default_factory=set)  # of the calls that it began
     failed_before: str = ""
+    stood_still: float = 0.0  # seconds in which this process did not run
 
     def again(self, following: StepContext, failure: Exception) -> StepContext:
         """The next attempt's context; what earlier attempts proved stays part of the step."""
         following.failed_before = str(failure)
+        following.stood_still += self.stood_still
         following.receipts += self.receipts
         following.artifacts += self.artifacts
         following.facts += self.facts

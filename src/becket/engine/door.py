@@ -35,6 +35,9 @@ _before_retry = CrashPoint("door.before_retry", "the next attempt is due and not
 
 _IN_DOUBT = "in_doubt"
 _LONGEST_REASON = 2000
+LONGEST_NAP = 30.0
+"""Seconds after which a due time is looked at again."""
+
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -225,7 +228,7 @@ class Door:
             elif row.call.defer or not turn.may_attempt:
                 break
             else:
-                await self._sleep(due - now)
+                await self._sleep(min(due - now, LONGEST_NAP))  # the clock may be set meanwhile
                 row = await self._read(row.key)
         return row
 

@@ -31,6 +31,7 @@ from becket.contract.spec import ActionSpec, VerifierSpec
 from becket.contract.template import is_field, name_of
 from becket.engine.commands import run_command, verify_by_command
 from becket.engine.context import StepContext
+from becket.engine.pulse import Pulse
 
 T = TypeVar("T")
 
@@ -52,6 +53,8 @@ class Done:
     step: Step
     receipts: tuple[StoredReceipt, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    stood_still: float = 0.0  # seconds in which this process did not run
+    work: float = 0.0  # seconds at work
 
 
 ContextFor = Callable[[str, int], StepContext]
@@ -112,7 +115,7 @@ async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
             "conditions": tuple(raised),
         }
     )
-    return Done(step, tuple(context.receipts), tuple(context.facts))
+    return Done(step, tuple(context.receipts), tuple(context.facts), context.stood_still)
 
 
 def skipped(context: StepContext, step_id: str, why: str, at: float) -> Done:
@@ -180,7 +183,8 @@ async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(allowed + GRACE) as context.timer:
             context.ends_at = asyncio.get_running_loop().time() + allowed
-            return await work
+            with Pulse(context):
+                return await work
     except TimeoutError:
         raise ActionFailed(f"it did not end within {allowed:g} s", kind="timeout", retryable=True) from None
 
@@ -197,7 +201,8 @@ def _done(step_id: str, context: StepContext, started: float, ended: float, atte
             "progress": result.progress,
         }
     )
-    return Done(step, tuple(context.receipts), (*context.facts, *result.facts.items()))
+    facts = (*context.facts, *result.facts.items())
+    return Done(step, tuple(context.receipts), facts, context.stood_still)
 
 
 async def _failed(step_id: str, context: StepContext, started: float, attempt: int, error: Exception) -> Done:
@@ -218,7 +223,7 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
     step = _step(step_id, context, started, ended, attempt).model_copy(
         update={"state": StepState.failed, "error_kind": kind, "error": said, "conditions": tuple(raised)}
     )
-    return Done(step, tuple(context.receipts), tuple(context.facts))
+    return Done(step, tuple(context.receipts), tuple(context.facts), context.stood_still)
 
 
 async def _look_for_unsettled(context: StepContext) -> None:

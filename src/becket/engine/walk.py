@@ -31,6 +31,9 @@ CLOSING_TIME = 60.0
 
 HANDOFF_LIFE = 30 * 86400.0
 
+LEAP = 30.0
+"""Seconds by which the store's time and the time at work must part to count as a leap of the clock."""
+
 decided = CrashPoint("walk.decided", "the decision is made, not written")
 decision_written = CrashPoint("walk.decision_written", "the decision is written, notify has not run")
 notified = CrashPoint("walk.notified", "notify has run, the run has not moved")
@@ -63,6 +66,10 @@ class Walk:
         self._decision: Decision | None = None
         self._budget = Budget()
         self._seconds_left = 0.0
+        self._due_at_work: float | None = None  # the deadline, by the time at work
+        self._came: tuple[float, float] | None = (
+            None  # the store's time and the time at work, when both were seen first
+        )
         self._spent: Mapping[str, float] | None = (
             None  # as of the last step that was done; a skipped one spends nothing
         )
@@ -84,6 +91,7 @@ class Walk:
     async def to_the_end(self) -> None:
         """Iterate until the run ends or waits."""
         await self._read_receipts()
+        self._came = await self._house.store.now(), await self._house.store.work_time()
         while True:
             decision = await self._iteration()
             if decision.outcome is not Outcome.again:
@@ -142,7 +150,10 @@ class Walk:
         if known is None:
             if self._run.cancel_asked and self._decision is None:
                 raise Interrupted
+            began = await self._house.store.work_time()
             done = await do()
+            worked = await self._house.store.work_time() - began - done.stood_still
+            done = replace(done, work=max(worked, 0.0))
             if phase is Phase.notify:  # it tells what was decided; it raises nothing
                 done = replace(done, step=done.step.model_copy(update={"conditions": ()}))
             known = done.step
@@ -211,7 +222,7 @@ class Walk:
         """Raise `deadline_passed` or `budget_exhausted` where it is so."""
         now = await self._house.store.now()
         budget = self._budget
-        left = {"deadline_passed": self._run.deadline_at - now}
+        left = {"deadline_passed": await self._deadline(now)}
         if budget.wall is not None:
             left["budget_exhausted"] = budget.wall - self._run.wall_used
         self._seconds_left = min(left.values())
@@ -229,6 +240,13 @@ class Walk:
                     self._raise("budget_exhausted", evidence, now)
         return "deadline_passed" in self._conditions or "budget_exhausted" in self._conditions
 
+    async def _deadline(self, now: float) -> float:
+        """Seconds to the deadline. Once at work, they go by as work does: no clock that is set can end the run."""
+        worked = await self._house.store.work_time()
+        if self._due_at_work is None:
+            self._due_at_work = worked + self._run.deadline_at - now
+        return self._due_at_work - worked
+
     def _raise(self, name: str, evidence: dict[str, Json], at: float) -> None:
         new = Condition(name=name, evidence=evidence, iteration=self._run.iteration, at=at)
         self._conditions = self._conditions.raised((new,))
@@ -242,7 +260,7 @@ class Walk:
     async def _write(self, batch: list[Done]) -> None:
         self._unwritten.clear()
         events = self._events(batch)
-        wall = sum(item.step.ended_at - item.step.started_at for item in batch)
+        wall = sum(item.work for item in batch if item.step.state is not StepState.skipped)
         await self._house.store.record(
             self._run.run_id,
             self._run.epoch,
@@ -263,7 +281,7 @@ class Walk:
             if item.step.phase is not self._entered:
                 self._entered = item.step.phase
                 events.append(NewEvent(kind=Kind.phase_entered, data={"phase": item.step.phase}))
-            events.append(_event(item.step))
+            events.append(_event(item))
         return events
 
     async def _decide(self) -> Decision:
@@ -282,12 +300,21 @@ class Walk:
         return decision
 
     async def _situation(self) -> Situation:
+        now = await self._house.store.now()
+        self._run = self._run.model_copy(update={"waits_since": await self._since(now)})
         return Situation(
             spec=self._spec, run=self._run, conditions=self._conditions, steps=tuple(self._steps),
             receipts=tuple(self._receipts), carried=self._carried,
-            autonomy=self._house.policy.autonomy(self._spec, self._run), failing=self._failing,
-            now=await self._house.store.now(),
+            autonomy=self._house.policy.autonomy(self._spec, self._run), failing=self._failing, now=now,
         )  # fmt: skip
+
+    async def _since(self, now: float) -> dict[str, float]:
+        """Since when it waits, by the clock as it goes now: a leap under this claim moves it along."""
+        worked = await self._house.store.work_time()
+        came, self._came = self._came or (now, worked), (now, worked)
+        leap = (now - came[0]) - (worked - came[1])
+        by = leap if abs(leap) >= LEAP else 0.0
+        return {name: min(at + by, now) for name, at in self._run.waits_since.items()}
 
     async def _next_iteration(self, decision: Decision) -> None:
         self._carried = carry(await self._situation())
@@ -355,11 +382,12 @@ _EVENT_OF = {
 }
 
 
-def _event(step: Step) -> NewEvent:
+def _event(done: Done) -> NewEvent:
     """What the story tells of a step; the rest is in its row."""
+    step = done.step
     if step.id == DECISION:
         return NewEvent(kind=Kind.decided, data={"outcome": step.outputs["outcome"], "reason": step.outputs["reason"]})
-    data: dict[str, Json] = {"phase": step.phase, "id": step.id, "seconds": round(step.ended_at - step.started_at, 3)}
+    data: dict[str, Json] = {"phase": step.phase, "id": step.id, "seconds": round(done.work, 3)}
     optional = {
         "conditions": [item.ref for item in step.conditions],
         "error": step.error,

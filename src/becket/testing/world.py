@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from becket.adapters.store import open_memory, open_sqlite
+from becket.adapters.store.steady import Steady
 from becket.app.compose import App
 from becket.app.plugins import built_in_loops
-from becket.app.serve import recover
+from becket.app.serve import follow_clock, recover
 from becket.app.state import State, find_state
 from becket.contract.action import ActionDef, VerifierDef
 from becket.contract.agent import Agent, Agents, AgentsByName
@@ -63,7 +64,10 @@ class World:
         self.app = self._open_app()
 
     def _open_store(self) -> Store:
-        return open_memory(self.clock) if self._kind == "memory" else open_sqlite(self.state.database, self.clock)
+        steady = Steady(self.clock.worked, self.clock.real)
+        if self._kind == "memory":
+            return open_memory(self.clock, steady)
+        return open_sqlite(self.state.database, self.clock, steady)
 
     def _open_app(self) -> App:
         app = App(self.state, self.store, self.console, self._ports)
@@ -131,6 +135,7 @@ class World:
         """Move every run that can move, one after another, until nothing can."""
         await self._join()
         while True:
+            await follow_clock(self.store)
             await self.store.wake_due()
             await self.app.triggers.follow()
             for effect in await self.store.due_effects():

@@ -162,7 +162,8 @@ class _Runner:
         return await self._found(self._key(step))
 
     async def _found(self, key: str) -> StepVerdict | None:
-        found = await self.context.port(Verdicts).find(key, await self.context.now() - self.ttl)
+        now = await self.context.now()
+        found = await self.context.port(Verdicts).find(key, now - self.ttl, now)
         if found is None:
             return None
         verdict, run_id = found

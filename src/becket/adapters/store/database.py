@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from becket.adapters.store.steady import Steady
 from becket.adapters.store.tx import Tx
 
 P = ParamSpec("P")
@@ -13,6 +14,8 @@ T = TypeVar("T")
 
 class Database(Protocol):
     """SQLite runs the function on the spot; Postgres awaits it. Either way all of it happens or nothing."""
+
+    steady: Steady
 
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 

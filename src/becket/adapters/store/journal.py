@@ -10,6 +10,7 @@ from becket.adapters.store import (
     effects,
     ending,
     house,
+    leaping,
     money,
     moving,
     people,
@@ -41,6 +42,7 @@ from becket.contract.store import (
     Cursor,
     End,
     Heartbeat,
+    Leap,
     Recorded,
     RunFilter,
     SignalEnd,
@@ -238,6 +240,18 @@ class Journal:
 
     async def now(self) -> float:
         return await self._db.read(house.now)
+
+    async def work_time(self) -> float:
+        return self._db.steady.at_work()
+
+    async def adopt_leap(self) -> Leap | None:
+        await self.now()
+        self._db.steady.hold()
+        leap = self._db.steady.leap()
+        if leap is not None:
+            await self._db.write(leaping.adopt_leap, leap)
+            self._db.steady.adopt()
+        return leap
 
     async def join(self, worker: WorkerInfo, alone: bool) -> None:
         await self._db.write(house.join, worker, alone)

@@ -13,34 +13,42 @@ from becket.adapters.store.damage import damaged, is_damage
 from becket.adapters.store.journal import Journal
 from becket.adapters.store.schema import bring_up_to_date, version_of
 from becket.adapters.store.sqlite import SqliteDatabase, unavailable
+from becket.adapters.store.steady import Steady
 from becket.adapters.store.tables import VERSION
 from becket.adapters.store.tx import Clock
 from becket.contract.store import Store
 
 
-def open_sqlite(path: str | Path, clock: Clock | None = None, mark: Path | None = None) -> Store:
-    """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's.
+def open_sqlite(
+    path: str | Path, clock: Clock | None = None, mark: Path | None = None, steady: Steady | None = None
+) -> Store:
+    """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's, for
+    work too.
 
     Raises StoreDamaged for a file that is not the journal it should be; nothing is written over it.
     """
-    return _opened(Path(path), clock or time.time, mark)
+    return _opened(Path(path), clock or time.time, steady or _steady(clock), mark)
 
 
-def open_memory(clock: Clock | None = None) -> Store:
+def open_memory(clock: Clock | None = None, steady: Steady | None = None) -> Store:
     """A journal that is gone with the process: for tests and for trying out."""
-    return _opened(None, clock or time.time)
+    return _opened(None, clock or time.time, steady or _steady(clock))
 
 
-def open_postgres(url: str, clock: Clock | None = None) -> Store:
+def open_postgres(url: str, clock: Clock | None = None, steady: Steady | None = None) -> Store:
     """The journal on Postgres, which may have many workers. Without a `clock`, time is the database's."""
     from becket.adapters.store.postgres import PostgresDatabase, prepare
 
     prepare(url)
-    return Journal(PostgresDatabase(url, clock))
+    return Journal(PostgresDatabase(url, clock, steady or _steady(clock)))
 
 
-def _opened(path: Path | None, clock: Clock, mark: Path | None = None) -> Store:
-    database = SqliteDatabase(path, clock, mark)
+def _steady(clock: Clock | None) -> Steady:
+    return Steady() if clock is None else Steady(clock, clock)
+
+
+def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None = None) -> Store:
+    database = SqliteDatabase(path, clock, steady, mark)
     try:
         database.recognise()
         _prepare(database.connection, path if mark is not None else None)

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from becket.adapters.store import points
 from becket.adapters.store.schema import bring_up_to_date
+from becket.adapters.store.steady import Steady
 from becket.adapters.store.tables import VERSION
 from becket.adapters.store.tx import Clock, Tx
 from becket.contract.errors import StoreUnavailable, UsageError
@@ -29,7 +30,8 @@ _SCHEMA_LOCK = 7_233_281_550_926_348_101  # any number, the same in every proces
 class PostgresDatabase:
     """A pool of connections. It belongs to the event loop that used it first."""
 
-    def __init__(self, url: str, clock: Clock | None) -> None:
+    def __init__(self, url: str, clock: Clock | None, steady: Steady) -> None:
+        self.steady = steady
         self._clock = clock
         self._address = _address(url)
         self._engine: AsyncEngine = create_async_engine(
@@ -58,7 +60,7 @@ class PostgresDatabase:
         for left in reversed(range(_TRIES)):
             try:
                 async with self._engine.begin() as conn:
-                    return await conn.run_sync(lambda sync: work(Tx(sync, self._clock)))
+                    return await conn.run_sync(lambda sync: work(Tx(sync, self._clock, self.steady.read)))
             except sa.exc.DBAPIError as error:
                 if left and _lost_a_race(error):
                     continue

@@ -30,7 +30,8 @@ from becket.adapters.store.damage import (
 )
 from becket.adapters.store.mark import UNREADABLE, Mark, objection, read_mark, write_mark
 from becket.adapters.store.prepared import prepare
-from becket.adapters.store.tx import Clock, Params, Tx
+from becket.adapters.store.steady import Steady
+from becket.adapters.store.tx import Clock, Params, Steadied, Tx
 from becket.contract.errors import StoreDamaged, StoreUnavailable
 
 P = ParamSpec("P")
@@ -47,8 +48,8 @@ class SqliteTx(Tx):
 
     __slots__ = ("_raw",)
 
-    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection) -> None:
-        super().__init__(conn, clock)
+    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection, steadied: Steadied) -> None:
+        super().__init__(conn, clock, steadied)
         self._raw = raw
 
     def run(self, statement: sa.Executable, params: Params) -> int:
@@ -72,7 +73,8 @@ class SqliteDatabase:
     is read or written any more.
     """
 
-    def __init__(self, path: Path | None, clock: Clock, mark: Path | None = None) -> None:
+    def __init__(self, path: Path | None, clock: Clock, steady: Steady, mark: Path | None = None) -> None:
+        self.steady = steady
         self._path = path
         self._mark = mark
         self._clock = clock
@@ -119,7 +121,7 @@ class SqliteDatabase:
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock, self._advised():
             self._stand()
-            return work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
+            return work(self._tx(), *args, **kwargs)
 
     async def write(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         name = work.__name__
@@ -127,7 +129,7 @@ class SqliteDatabase:
             self._stand()
             self._raw.execute("BEGIN IMMEDIATE")
             try:
-                result = work(SqliteTx(self._conn, self._clock, self._raw), *args, **kwargs)
+                result = work(self._tx(), *args, **kwargs)
                 marked = self._counted() if name in MARKED and self._mark is not None else None
                 points.before_commit(name)
                 self._raw.execute("COMMIT")
@@ -139,6 +141,9 @@ class SqliteDatabase:
                 write_mark(self._mark, marked)
         points.after_commit(name)
         return result
+
+    def _tx(self) -> SqliteTx:
+        return SqliteTx(self._conn, self._clock, self._raw, self.steady.read)
 
     def _counted(self) -> Mark:
         last = own_mark(self._raw)

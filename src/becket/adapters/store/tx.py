@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import sqlalchemy as sa
 
 Clock: TypeAlias = Callable[[], float]
+Steadied: TypeAlias = Callable[[float], float]
 Row: TypeAlias = sa.Row[*tuple[Any, ...]]
 Params: TypeAlias = Mapping[str, Any] | list[dict[str, Any]]
 
@@ -19,19 +20,21 @@ _DATABASE_NOW = sa.text("SELECT extract(epoch FROM clock_timestamp())::double pr
 class Tx:
     """What every function of the store works on. Made by a backend, used for one transaction."""
 
-    __slots__ = ("_clock", "_now", "conn", "dialect")
+    __slots__ = ("_clock", "_now", "_steadied", "conn", "dialect")
 
-    def __init__(self, conn: sa.Connection, clock: Clock | None) -> None:
+    def __init__(self, conn: sa.Connection, clock: Clock | None, steadied: Steadied | None = None) -> None:
         self.conn = conn
         self.dialect = conn.dialect.name
         self._clock = clock
+        self._steadied = steadied
         self._now: float | None = None
 
     @property
     def now(self) -> float:
         """Read once per transaction, and after the first locks: a time from before a wait for a lock is stale."""
         if self._now is None:
-            self._now = self._clock() if self._clock else float(self.conn.execute(_DATABASE_NOW).scalar_one())
+            raw = self._clock() if self._clock else float(self.conn.execute(_DATABASE_NOW).scalar_one())
+            self._now = self._steadied(raw) if self._steadied else raw
         return self._now
 
     @property

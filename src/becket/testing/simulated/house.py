@@ -12,6 +12,7 @@ from pathlib import Path
 from becket.actions.runs import EventPost
 from becket.adapters.notify import ConsoleNotice
 from becket.adapters.store import open_memory
+from becket.adapters.store.steady import Steady
 from becket.app.plugins import built_in_loops, load_registry
 from becket.contract.agent import Agents, AgentsByName
 from becket.contract.calls import CallWish
@@ -85,7 +86,7 @@ class MemoryVerdicts:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[StepVerdict, str, float]] = {}
 
-    async def find(self, key: str, not_before: float) -> tuple[StepVerdict, str] | None:
+    async def find(self, key: str, not_before: float, now: float) -> tuple[StepVerdict, str] | None:
         found = self._kept.get(key)
         return found[:2] if found is not None and found[2] >= not_before else None
 
@@ -180,7 +181,9 @@ class Kept:
 
 
 def kept_in_memory(time: SimulatedTime) -> Kept:
-    return Kept(open_memory(time.clock), MemoryArtifacts(), MemoryVerdicts())
+    return Kept(
+        open_memory(time.clock, Steady(time.clock.worked, time.clock.real)), MemoryArtifacts(), MemoryVerdicts()
+    )
 
 
 def build(
@@ -202,7 +205,7 @@ def build(
     door = Door(store, effects, redactor, {}, sleep=time.spend, chance=chance.random)
     intake = Intake(store, loops, ground.port, BRANCH, lambda: None)
     triggers = Triggers(
-        store, loops, intake, ground.port, BRANCH, on_started=_nobody, clock=time.clock, sleep=time.sleep
+        store, loops, intake, ground.port, BRANCH, on_started=_nobody, clock=time.clock.worked, sleep=time.sleep
     )
     ports: dict[type, object] = {
         Git: ground.port, Candidates: ground.candidates, Processes: outside.processes, Projects: projects,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from becket.app.serve import follow_clock
 from becket.contract.git import RefMoved
 from becket.testing.clock import ManualClock
 from becket.testing.simulated.ground import Changes, Ground, ModelGround
@@ -89,6 +90,7 @@ class Play:
         """As the dispatcher does: wake, deliver, start; one run after another, as the loop's group demands."""
         store = self.house.store
         while True:
+            await follow_clock(store)
             await store.wake_due()
             await self.house.triggers.follow()
             for effect in await store.due_effects():

@@ -33,12 +33,18 @@ class SimulatedTime:
         await self.until(self.clock() + seconds)
 
     async def until(self, at: float) -> None:
-        """Let time pass. What is planned may plan more; nothing goes back in time."""
-        while self._planned and self._planned[0][0] <= at:
+        """Let time pass. What is planned may plan more, and may set the clock: that takes no time."""
+        end = self.clock.worked() + at - self.clock()
+        while self._planned and self._planned[0][0] - self.clock() <= end - self.clock.worked():
             due, _, deed = heapq.heappop(self._planned)
-            await self._set(max(due, self.clock()))
+            await self._pass(due - self.clock())
             await deed()
-        await self._set(max(at, self.clock()))
+        await self._pass(end - self.clock.worked())
+
+    def jump(self, seconds: float) -> None:
+        """The clock is set. What the world does, it does as long from now as before."""
+        self.clock.jump(seconds)
+        self._planned = [(at + seconds, number, deed) for at, number, deed in self._planned]
 
     async def sleep(self, seconds: float) -> None:
         """For tasks that stand beside the work, such as the debounce's timers."""
@@ -52,8 +58,8 @@ class SimulatedTime:
         self.plan(self.clock() + seconds, wake)
         await woken
 
-    async def _set(self, at: float) -> None:
-        self.clock.set(at)
+    async def _pass(self, seconds: float) -> None:
+        self.clock.advance(max(seconds, 0.0))
         if self.moved is not None:
             await self.moved()
 

@@ -1,0 +1,62 @@
+"""A step's time limit counts the time in which this process ran. What it slept through is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Protocol
+
+BEAT = 1.0
+STALL = 4.0
+"""Seconds without a beat, beyond the one that was due, that count as standing still: stopped by a signal, not busy."""
+
+
+class Timed(Protocol):
+    """What has a time limit: the context of a step."""
+
+    timer: asyncio.Timeout | None
+    ends_at: float | None
+    stood_still: float
+
+
+class Pulse:
+    """Beats while a step is at work, as a callback and not as a task: when a stopped process goes on, the beat that is
+    overdue comes before the time limit that is overdue too, and moves it.
+    """
+
+    def __init__(self, context: Timed, beat: float = BEAT, stall: float = STALL) -> None:
+        self._context = context
+        self._every = beat
+        self._stall = stall
+        self._loop = asyncio.get_running_loop()
+        self._last = 0.0
+        self._next: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> None:
+        self._plan()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._next is not None:
+            self._next.cancel()
+
+    def _plan(self) -> None:
+        self._last = self._loop.time()
+        self._next = self._loop.call_at(self._last + self._every, self._beat)
+
+    def _beat(self) -> None:
+        late = self._loop.time() - self._last - self._every
+        if late >= self._stall:
+            self._give_back(late)
+        self._plan()
+
+    def _give_back(self, seconds: float) -> None:
+        context = self._context
+        context.stood_still += seconds
+        context.ends_at = None if context.ends_at is None else context.ends_at + seconds
+        timer = context.timer
+        if timer is not None and (when := timer.when()) is not None:
+            with contextlib.suppress(RuntimeError):  # it is expiring already
+                timer.reschedule(when + seconds)
