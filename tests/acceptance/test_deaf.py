@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import select
 import signal
+import socket
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ import pytest
 from cli_stage import PROGRAM, Answer, Stage, environment
 
 from becket.app.keeper import RESTARTS, read_restarts
+from becket.app.signs import stopped
 from becket.app.state import State, holder, last_sign, silent_for
 
 pytestmark = pytest.mark.slow
@@ -235,7 +239,7 @@ def test_a_slow_start_is_waited_for_and_burns_no_restart(house: House) -> None:
     first = house.daemon
     (house.site / "slow").touch()
     os.kill(first, signal.SIGKILL)
-    until("the start is under way", lambda: (house.site / "starts").exists())
+    until("the start is under way", (house.site / "starts").exists)
     until("it is known by its pid", lambda: "starting (pid" in house.status())
     began = time.monotonic()
     until("twenty looks went by", lambda: time.monotonic() - began > 4)
@@ -249,7 +253,7 @@ def test_a_watchdog_that_was_killed_meanwhile_knows_the_start_that_is_under_way(
     house.up()
     (house.site / "slow").touch()
     os.kill(house.daemon, signal.SIGKILL)
-    until("the start is under way", lambda: (house.site / "starts").exists())
+    until("the start is under way", (house.site / "starts").exists)
     starting = holder(house.paths.daemon_start)
     os.kill(house.watchdog, signal.SIGKILL)
     second = house.background("watchdog")
@@ -330,3 +334,75 @@ def test_a_stopped_run_in_a_terminal_is_told_of_and_not_ended(house: House) -> N
     assert waits.returncode == 0
     assert "is stopped (Ctrl-Z?) and holds the engine" in said
     until("it is over", lambda: "Nobody deaf" in house.told("well:engine_deaf"))
+
+
+SERVICE = """\
+version: 1
+sandbox: none
+services:
+  main:
+    start: "exec {python} -m http.server --bind 127.0.0.1 {{port}}"
+    port: {port}
+    health: {{url: /, samples: 2, soak: 200ms}}
+"""
+
+
+@pytest.fixture
+def shop(house: House) -> Iterator[House]:
+    """A house with a service that runs."""
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        port = line.getsockname()[1]
+    house.write("becket.yaml", SERVICE.format(python=sys.executable, port=port))
+    house.commit("a service")
+    try:
+        house.do("service", "main", "start")
+        yield house
+    finally:
+        house.do("service", "main", "stop")
+
+
+def test_a_replaced_watchdog_adopts_the_services_and_restarts_none(shop: House) -> None:
+    shop.up()
+    before = shop.json("service", "main", "status")
+    first = shop.watchdog
+    os.kill(first, signal.SIGSTOP)
+    until("another watchdog lives", lambda: shop.watchdog not in (0, first) and shop.alive("watchdog"))
+    assert gone(first)
+    until("it looks after the service", lambda: shop.json("service", "main", "status")["state"] == "up")
+    after = shop.json("service", "main", "status")
+    assert (after["pid"], after["starts"]) == (before["pid"], before["starts"])
+    os.kill(after["pid"], signal.SIGKILL)
+    until(
+        "and restarts one that died", lambda: shop.json("service", "main", "status")["pid"] not in (None, after["pid"])
+    )
+
+
+def test_a_stopped_watchdog_that_nobody_keeps_is_replaced_by_whoever_asks_it(shop: House) -> None:
+    """Without a daemon there is only the person who types."""
+    before, first = shop.json("service", "main", "status"), shop.watchdog
+    until("it shows life", lambda: shop.alive("watchdog"))
+    os.kill(first, signal.SIGSTOP)
+    shop.do("service", "main", "start")
+    assert shop.watchdog not in (0, first)
+    assert gone(first)
+    assert shop.json("service", "main", "status")["starts"] == before["starts"]
+
+
+def test_ctrl_z_on_the_engine_says_what_stops_with_it(house: House) -> None:
+    ours, theirs = pty.openpty()
+    mine = subprocess.Popen(
+        [*PROGRAM, "run", "slow"], cwd=house.root, env=house.env, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    house.children.append(mine)
+    os.close(theirs)
+    until("it is the engine", lambda: last_sign(house.paths.engine_lock))
+    os.kill(mine.pid, signal.SIGTSTP)
+    assert "still the engine" in os.read(ours, 4096).decode() + os.read(ours, 4096).decode()
+    until("it is stopped", lambda: stopped(mine.pid))
+    os.kill(mine.pid, signal.SIGCONT)
+    (run,) = house.json("runs", "list")
+    (house.scratch_of(run["run_id"]) / "wake").touch()
+    assert mine.wait(timeout=120) == 0
+    os.close(ours)
