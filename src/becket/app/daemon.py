@@ -107,7 +107,8 @@ def _asked_to_stop(state: State, number: signal.Signals, stop: asyncio.Event) ->
 
 async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
     """A watchdog that does not stay cannot tell of itself."""
-    part, told = watchdog_of(app.state), True  # perhaps by the daemon before this one
+    part = watchdog_of(app.state)
+    told: bool | None = None  # perhaps by the daemon before this one
     while True:
         await asyncio.sleep(every)
         often = len(read_restarts(part.restarts).recent(since_boot())) >= RESTARTS
@@ -115,7 +116,7 @@ async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
             if often and not told:
                 said = last_words(app.state, part.verb)
                 await app.store.raise_alert(UNKEPT, f"The watchdog does not stay; its log says: {said}", {})
-            elif told and not often:
+            elif not often and told is not False:
                 await app.store.close_alert(UNKEPT)
             told = often
         except BecketError as error:
