@@ -59,11 +59,11 @@ def run_foreground(state: State) -> int:
     with Lock(state.daemon_lock) as lock:
         if not lock.acquire():
             raise UsageError(_runs_already(state))
-        if not started_by_becket():
+        if not started_by_becket():  # else whoever started it knows; and `becket down` may have come in between
             forget_restarts(daemon_of(state))
+            state.wanted.touch()
         start_is_over()
         log_to(state, "daemon")
-        state.wanted.touch()
         try:
             asyncio.run(_daemon(App.open(state), lock))
         except BecketError as error:
@@ -87,7 +87,7 @@ async def _daemon(app: App, lock: Lock) -> None:
     pulse = Pulse(lock)
     keeper = Keeper(app.state, watchdog_of(app.state), app.state.wanted.exists, gives_up=False)
     keeper.start()
-    beside = [asyncio.create_task(_tell_of_watchdog(app)), asyncio.create_task(_keep_lock(app.state, lock, stop))]
+    beside = [asyncio.create_task(tell_of_watchdog(app)), asyncio.create_task(_keep_lock(app.state, lock, stop))]
     try:
         while not stop.is_set() and not await serve(app, "daemon", stop=stop, ready=pulse.begin):
             pulse.begin()
@@ -115,9 +115,10 @@ async def _keep_lock(state: State, lock: Lock, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def _tell_of_watchdog(app: App, every: float = 30.0) -> None:
+async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
     """A watchdog that does not stay cannot tell of itself."""
-    part, told = watchdog_of(app.state), True  # perhaps by the daemon before this one
+    part = watchdog_of(app.state)
+    told: bool | None = None  # perhaps by the daemon before this one
     while True:
         await asyncio.sleep(every)
         often = len(read_restarts(part.restarts).recent(since_boot())) >= RESTARTS
@@ -125,7 +126,7 @@ async def _tell_of_watchdog(app: App, every: float = 30.0) -> None:
             if often and not told:
                 said = last_words(app.state, part.verb)
                 await app.store.raise_alert(UNKEPT, f"The watchdog does not stay; its log says: {said}", {})
-            elif told and not often:
+            elif not often and told is not False:
                 await app.store.close_alert(UNKEPT)
             told = often
         except BecketError as error:
@@ -140,7 +141,7 @@ def start_detached(state: State, say: Say = lambda _: None) -> Started:
     state.make()
     forget_restarts(daemon_of(state))
     replaced = tuple(
-        ended.pid for part in (watchdog_of(state), daemon_of(state)) if (ended := _end_if_deaf(state, part, say))
+        ended.pid for part in (watchdog_of(state), daemon_of(state)) if (ended := end_if_deaf(state, part, say))
     )
     if (pid := holder(state.daemon_lock)) is not None:
         return Started(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
@@ -161,8 +162,8 @@ def _did_not_start(state: State) -> str:
     return f"the daemon did not start: {said} (more in {log_file} and {state.logs / 'up.out'})"
 
 
-def _end_if_deaf(state: State, part: Part, say: Say) -> Ended | None:
-    """A deaf process is one whose event loop has stood still, by the same rule as the watchdog's."""
+def end_if_deaf(state: State, part: Part, say: Say = lambda _: None) -> Ended | None:
+    """By the same rule as the watchdog's; but one that is stopped for good need not be waited for."""
     pid, silent = holder(part.lock), silent_for(part.lock)
     if pid is None or silent is None or silent <= TELL_AFTER:
         return None

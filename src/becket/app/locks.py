@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -49,8 +50,8 @@ def started_by_becket() -> bool:
 
 def start_is_over() -> None:
     """Called by a started process as soon as it holds its own lock."""
-    if started_by_becket():
-        os.close(int(os.environ.pop(StartLock.VARIABLE)))
+    with contextlib.suppress(OSError, ValueError):  # a variable that somebody else left there
+        os.close(int(os.environ.pop(StartLock.VARIABLE, "")))
 
 
 class Writer:

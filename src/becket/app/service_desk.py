@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.adapters.service import NobodyListens, ask
+from becket.adapters.service import LineFailed, NobodyListens, ask
 from becket.app.compose import read_config
+from becket.app.daemon import end_if_deaf
 from becket.app.launch import last_words, launch
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.shop import service_log
@@ -54,8 +55,12 @@ def _carried(state: State, message: dict[str, Json]) -> dict[str, Json]:
     try:
         return ask(state.watchdog_socket, message)
     except NobodyListens:
-        ensure_watchdog(state)
-        return ask(state.watchdog_socket, message)
+        pass
+    except LineFailed:
+        if end_if_deaf(state, watchdog_of(state)) is None:
+            raise
+    ensure_watchdog(state)
+    return ask(state.watchdog_socket, message)  # under the same key: what the last one took is not done twice
 
 
 def ensure_watchdog(state: State) -> None:

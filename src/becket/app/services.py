@@ -12,6 +12,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
@@ -128,9 +129,13 @@ class ServiceThread:
         self._thread.join(JOIN_WITHIN)
 
     @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
     def ended(self) -> bool:
-        """By a fault of ours: it is not told to."""
-        return not self._thread.is_alive() and (self._stop is None or not self._stop.is_set())
+        """By a fault of ours: it was not told to."""
+        return not self.alive and (self._stop is None or not self._stop.is_set())
 
     def silent_for(self) -> float:
         """Since its loop last went round."""
@@ -167,13 +172,16 @@ class ServiceThread:
 class Services:
     """The thread as the watchdog sees it. One that died is begun anew; one that hangs can only be told of."""
 
-    def __init__(self, state: State, hangs_after: float = HANGS_AFTER) -> None:
+    def __init__(
+        self, state: State, hangs_after: float = HANGS_AFTER, make: Callable[[State], ServiceThread] = ServiceThread
+    ) -> None:
         self._state = state
         self._hangs_after = hangs_after
+        self._make = make
         self._thread: ServiceThread | None = None
 
     def start(self) -> None:
-        self._thread = ServiceThread(self._state)
+        self._thread = self._make(self._state)
         self._thread.start()
 
     def look(self) -> None:
@@ -183,7 +191,7 @@ class Services:
             self.start()
 
     def well(self) -> bool:
-        return self._thread is None or self._thread.ended or self._thread.silent_for() < self._hangs_after
+        return self._thread is None or not self._thread.alive or self._thread.silent_for() < self._hangs_after
 
     def stop(self) -> None:
         if self._thread is not None:

@@ -20,7 +20,7 @@ DEAF_AFTER = float(os.environ.get("BECKET_DEAF_AFTER", "60"))
 """An event loop that does not go round for so long will not come back by itself."""
 START_WITHIN = float(os.environ.get("BECKET_START_WITHIN", "300"))
 """From its beginning to its first sign of life: imports, migrations, what a killed one left to be put in order."""
-TELL_AFTER = min(10.0, DEAF_AFTER)
+TELL_AFTER = min(10.0, DEAF_AFTER / 2)
 """A person is told of a silence that is longer than a busy store's."""
 
 

@@ -103,6 +103,7 @@ def _to_follow(follow: bool | None) -> bool:
 
 def _leave(run_id: str, as_json: bool, created: bool) -> None:
     from becket.app.desk import daemon_is_up
+    from becket.app.signs import engine_trouble
     from becket.app.state import find_state
     from becket.app.story import read_story
 
@@ -111,7 +112,9 @@ def _leave(run_id: str, as_json: bool, created: bool) -> None:
         emit(document(story, created))
         return
     print(run_id)
-    note((words.QUEUED_BEHIND_DAEMON if daemon_is_up(find_state()) else words.QUEUED_FOR_NOBODY).format(run_id=run_id))
+    state = find_state()
+    text = words.QUEUED_BEHIND_DAEMON if daemon_is_up(state) else words.QUEUED_FOR_NOBODY
+    note(engine_trouble(state) or text.format(run_id=run_id))
 
 
 def _say_why_it_rests(story: Story) -> None:

@@ -67,7 +67,7 @@ class World:
         steady = Steady(self.clock.worked, self.clock.real)
         if self._kind == "memory":
             return open_memory(self.clock, steady)
-        return open_sqlite(self.state.database, self.clock, steady)
+        return open_sqlite(self.state.database, self.clock, steady=steady)
 
     def _open_app(self) -> App:
         app = App(self.state, self.store, self.console, self._ports)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from becket.adapters.store import open_memory
+from becket.app.daemon import tell_of_watchdog
+from becket.app.keeper import RESTARTS, read_restarts, since_boot, write_restarts
 from becket.app.watchdog import Watchdog, alarm_file
 from becket.contract.effect import EffectCall
 from becket.contract.store import Alert, AlertState
@@ -48,3 +51,23 @@ def test_an_alarm_file_is_written_where_it_was_configured_and_opens_no_folder_to
     assert json.loads(line)["payload"]["alarm"] == "daemon_dead"
     call = EffectCall(name="notify.file", target=str(world.root / "README.md"), payload={"text": "x"})
     assert world.app.effects["notify.file"].check(call) is not None
+
+
+def test_a_watchdog_that_does_not_stay_is_told_of_by_the_daemon_and_one_that_stays_is_well(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    file = world.state.watchdog_restarts
+
+    async def alert(there: bool) -> None:
+        async with asyncio.timeout(60):
+            while bool(await world.store.alerts((AlertState.open,))) is not there:
+                await asyncio.sleep(0.01)
+
+    async def story() -> None:
+        telling = asyncio.create_task(tell_of_watchdog(world.app, every=0.01))
+        write_restarts(file, replace(read_restarts(file), at=(since_boot(),) * RESTARTS))
+        await alert(there=True)
+        file.unlink()
+        await alert(there=False)
+        telling.cancel()
+
+    asyncio.run(story())

@@ -18,6 +18,7 @@ from becket.engine.deadman import (
     ALLOWANCE,
     LAST_RETRY,
     STRIKES,
+    Alarm,
     Case,
     DeadMan,
     Ending,
@@ -177,6 +178,9 @@ SILENT = "schedule_silent:nightly:abc"
         ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),), "workers": ()}, Ending.unsure),
         ("run_stuck:run_a", {}, Ending.moot),
         ("blind", {}, Ending.well),
+        ("gave_up", {}, Ending.well),
+        ("gave_up", {"daemon_gone": True}, Ending.unsure),
+        ("gave_up", {"daemon_expected": False}, Ending.moot),
     ],
 )
 def test_only_a_sign_of_life_makes_well(key: str, more: dict[str, Any], expected: Ending) -> None:
@@ -193,10 +197,11 @@ class Switch:
         self.reachable = True
         self.unreadable: Exception | None = None
         self.expected = expected
+        self.certain: tuple[Alarm, ...] = ()
         self.deadman = self.another()
 
     def another(self) -> DeadMan:
-        return DeadMan(self.read, self.own, self.tell, self.stage.clock)
+        return DeadMan(self.read, self.own, self.tell, self.stage.clock, certain=lambda: self.certain)
 
     async def read(self) -> SignsOfLife:
         if self.unreadable is not None:
@@ -621,3 +626,31 @@ def test_other_alerts_of_the_store_are_left_alone() -> None:
         await switch.own.close()
 
     play(story)
+
+
+STUCK = Alarm(case=Case.stuck, text="It does not end.", well="It ended.")
+GAVE_UP = Alarm(case=Case.gave_up, text="Given up; type `becket up --detach`.", well="It stays up.")
+
+
+def test_what_is_certain_is_told_and_taken_back_although_the_journal_cannot_be_read() -> None:
+    async def story(stage: Stage) -> None:
+        switch = Switch(stage)
+        await stage.join()
+        switch.unreadable = OSError("the disk hangs")
+        switch.certain = (STUCK, GAVE_UP)
+        await switch.watch(20)
+        assert sorted(switch.said) == ["gave_up", "stuck"]
+        switch.certain = ()
+        await switch.watch(20)
+        assert switch.said[2:] == ["well:stuck"], "that the daemon stays up again is not known yet"
+        switch.unreadable = None
+        await switch.watch(20, daemon=True)
+        assert switch.said[3:] == ["well:gave_up"]
+        await switch.own.close()
+
+    play(story)
+
+
+def test_what_is_known_of_a_daemon_that_does_not_work_is_said_instead_of_the_usual_advice() -> None:
+    (alarm,) = judge(view(workers=(), daemon_why="It waits for pid 12."), NOW)
+    assert alarm.text.endswith("until it is back. It waits for pid 12.")

@@ -2,6 +2,6 @@
 
 from becket.adapters.service.book import SqliteBook
 from becket.adapters.service.effect import ReleaseEffect
-from becket.adapters.service.line import NobodyListens, WatchdogLine, ask, listening_socket
+from becket.adapters.service.line import LineFailed, NobodyListens, WatchdogLine, ask, listening_socket
 
-__all__ = ["NobodyListens", "ReleaseEffect", "SqliteBook", "WatchdogLine", "ask", "listening_socket"]
+__all__ = ["LineFailed", "NobodyListens", "ReleaseEffect", "SqliteBook", "WatchdogLine", "ask", "listening_socket"]
