@@ -56,7 +56,7 @@ KINDS = (
 )  # fmt: skip
 
 CASES = [(kind, deed) for kind in KINDS for deed in DEEDS]
-VERBS = (["status"], ["runs", "list"], ["verify", "run_"], ["store", "check"], ["doctor"], ["handoffs", "list"])
+VERBS = (["status"], ["runs", "list"], ["verify", "run_"], ["store", "check"], ["handoffs", "list"])
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def play(shop: Shop, kind: str, deed: str, heal: bool) -> None:
     damaged = journal.read_bytes() if kind == r"becket\.db" and journal.is_file() and deed != "closed" else None
     answers = {" ".join(verb): shop.here(*verb) for verb in VERBS}
     if heal:
-        answers["run heal"] = shop.here("run", "heal")
+        answers |= {"doctor": shop.here("doctor"), "run heal": shop.here("run", "heal")}
     for verb, answer in answers.items():
         assert "internal error" not in answer.err, (verb, answer.err)
         assert "Traceback" not in answer.err, (verb, answer.err)
@@ -103,7 +103,7 @@ def play(shop: Shop, kind: str, deed: str, heal: bool) -> None:
     assert not new or set(new) <= shop.recorded(), "a promotion that no journal records"
 
 
-SAMPLE = random.Random(SEED).sample(CASES, 6)
+SAMPLE = random.Random(SEED).sample(CASES, 4)
 
 
 @pytest.mark.parametrize(("kind", "deed"), SAMPLE)
@@ -111,7 +111,7 @@ def test_a_damaged_file_is_named_or_harmless(shop: Shop, kind: str, deed: str) -
     play(shop, kind, deed, heal=False)
 
 
-@pytest.mark.parametrize("deed", ["flipped", "emptied", "removed"])
+@pytest.mark.parametrize("deed", ["flipped", "emptied"])
 def test_no_heal_promotes_over_a_damaged_journal(shop: Shop, deed: str) -> None:
     play(shop, r"becket\.db", deed, heal=True)
     assert len(shop.promoted()) == 1
