@@ -125,7 +125,7 @@ def _locks(state: State | None) -> tuple[LockFact, ...]:
         left = read_lock(path)
         if (pid := holder(path)) is not None:
             found.append(LockFact(path, pid))
-        elif left is not None and left.pid is not None:
+        elif left is not None and (left.pid is not None or path.is_dir()):
             found.append(left)
     return (*found, *_old_git_locks(state))
 

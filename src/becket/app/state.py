@@ -178,7 +178,10 @@ class Lock:
         self._file: int | None = None
 
     def acquire(self) -> bool:
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(f"the lock {self._path} cannot be used ({error.strerror}); remove what is there") from None
         try:
             ask_kernel(file, fcntl.F_OFD_SETLK, os.getpid())
         except (BlockingIOError, PermissionError):
@@ -246,8 +249,12 @@ def _length(path: Path, start: int) -> int | None:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise UsageError(f"the lock {path} cannot be read ({error.strerror}); remove what is there") from None
     try:
         kind, length, _ = ask_kernel(file, fcntl.F_OFD_GETLK, 1, start)
+    except OSError:
+        return None  # a folder or the like: nobody can hold it
     finally:
         os.close(file)
     return None if kind == fcntl.F_UNLCK else length

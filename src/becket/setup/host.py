@@ -25,6 +25,8 @@ def read_lock(path: Path) -> LockFact | None:
         text = path.read_text(errors="replace")[:4096]
     except FileNotFoundError:
         return None
+    except OSError:
+        return LockFact(path, None)
     with contextlib.suppress(ValueError):
         data = json.loads(text)
         if isinstance(data, dict) and isinstance(data.get("pid"), int):

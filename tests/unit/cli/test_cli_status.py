@@ -257,7 +257,7 @@ def test_alarms_of_the_watchdog_are_shown_even_without_a_journal(tmp_path: Path)
 def test_a_file_that_is_no_journal_is_an_error_with_advice(tmp_path: Path) -> None:
     state = find_state(_bare(tmp_path)).make()
     state.database.write_text("this is not a database, and long enough to be sure of it " * 40)
-    with pytest.raises(StoreUnavailable, match="becket doctor"):
+    with pytest.raises(StoreUnavailable, match="becket store check"):
         take(state)
 
 

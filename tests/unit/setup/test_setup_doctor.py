@@ -17,7 +17,7 @@ import yaml
 from pydantic import ValidationError
 
 from becket.contract.config import Config
-from becket.contract.errors import Finding, InvalidDocument, StoreUnavailable
+from becket.contract.errors import Finding, InvalidDocument, StoreDamaged, StoreUnavailable
 from becket.contract.process import Holds, SandboxKind
 from becket.contract.spec import Autonomy
 from becket.contract.store import WorkerInfo
@@ -250,6 +250,14 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "database down": (
         {"open_store": raises(StoreUnavailable("no answer from the server"))},
         "database", ERROR, "no answer", "start the database",
+    ),
+    "journal damaged": (
+        {"open_store": raises(StoreDamaged("the journal is gone")), "last_backup": lambda: "monday.db"},
+        "database", ERROR, "is gone", "becket store restore",
+    ),
+    "journal damaged, no backup": (
+        {"open_store": raises(StoreDamaged("the journal is gone"))},
+        "database", ERROR, "is gone", "becket store accept",
     ),
     "database newer": (
         {"open_store": raises(StoreUnavailable("the database is of a newer version (9)"))},

@@ -109,32 +109,36 @@ class OpenedFiles:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[Path, tuple[int, int]] = {}
+        self._names = tuple(os.fspath(one) for one in (path, *companions(path)))
+        self._known: dict[str, tuple[int, int]] = {}
         self._size, self._changed = 0, 0
 
     def trouble(self, count: int) -> str:
         """What became of them, or "". `count` is what the journal last counted here: it never goes back."""
-        for path in (self._path, *companions(self._path)):
+        for name in self._names:
+            known = self._known.get(name)
             try:
-                seen = path.stat()
+                seen = os.stat(name)  # noqa: PTH116  # called all the time
             except OSError:
-                if path in self._known or path == self._path:
-                    return f"{path.name} was removed while it was open, or the folder it lies in"
+                if known is not None or name == self._names[0]:
+                    return f"{Path(name).name} was removed while it was open, or the folder it lies in"
                 continue
-            known, which = self._known.get(path), (seen.st_dev, seen.st_ino)
-            if known is not None and known != which:
-                return f"{path.name} was replaced while it was open"
-            self._known[path] = which
-            if path == self._path and (said := self._written_to(seen, known is None, count)):
+            if known is None:
+                self._known[name] = seen.st_dev, seen.st_ino
+            elif known != (seen.st_dev, seen.st_ino):
+                return f"{Path(name).name} was replaced while it was open"
+            if name == self._names[0] and (said := self._written_to(seen, known is None, count)):
                 return said
         return ""
 
     def _written_to(self, seen: os.stat_result, new: bool, count: int) -> str:
         """By a checkpoint of ours or of another process, most likely. One that only grew is asked for its count."""
-        before, self._size, self._changed = (self._size, self._changed), seen.st_size, seen.st_mtime_ns
-        if new or before == (self._size, self._changed):
+        if (seen.st_size, seen.st_mtime_ns) == (self._size, self._changed):
             return ""
-        if self._size < before[0] and (said := faults(self._path, whole=False, most=1)):
+        shrunk, self._size, self._changed = seen.st_size < self._size, seen.st_size, seen.st_mtime_ns
+        if new:
+            return ""
+        if shrunk and (said := faults(self._path, whole=False, most=1)):
             return f"it was cut off while it was open: {said[0]}"
         with closing(read_only(self._path)) as raw:
             now = own_mark(raw).count
