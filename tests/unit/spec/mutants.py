@@ -200,7 +200,7 @@ def _of_files(source: str, content: str, chance: random.Random) -> Iterator[Muta
         "escape sequence": (raw[:inside] + b"\x1b[2J" + raw[inside:], True),
         "second document": (raw + b"---\nversion: 1\n", True),
         "tab": (raw + b"\tx: y\n", True),
-        "10 MB": (raw + b"# filler\n" * 1_200_000, True),
+        "larger than a file may be": (raw + b"# filler\n" * 120_000, True),
         "cut off": (raw[:inside], False),
         "empty": (b"", True),
         "only a list": (b"- a\n", True),
