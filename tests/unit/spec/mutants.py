@@ -31,7 +31,7 @@ class Mutant:
     kind: str
     where: str
     content: bytes
-    always: bool  # never harmless, unless it means the same
+    always: bool  # never harmless, even where it would mean the same: nothing is read as another kind
 
     def __str__(self) -> str:
         return f"{self.source}: {self.kind} at {self.where}"

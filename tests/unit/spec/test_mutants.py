@@ -125,10 +125,10 @@ def faults(source: Source, mutant: Mutant, original: Record) -> list[str]:
     if findings:
         return told + [f"{mutant}: told badly: {found}" for found in findings if not _has_a_place(found, mutant)]
     assert made is not None
-    if made == original:
-        return told
     if mutant.always:
         return [*told, f"{mutant}: accepted"]
+    if made == original:
+        return told
     return told + [f"{mutant}: {why}" for why in _unusable(made, source, mutant)]
 
 
