@@ -39,6 +39,12 @@ ENV = {"USER": "ada", "BECKET_DATABASE": "postgresql://db.example/becket"}
 LOOP_CONFIG = load_config(
     "version: 1\ngates: {fast: [{name: unit, run: make}]}\nagents: {fixer: {driver: claude}}\n", "becket.yaml", {}
 )
+ADDRESSES = """\
+version: 1
+database: postgresql://db.example/becket
+alarms: [{url: "https://hooks.example.org/a"}]
+agents: {fixer: {driver: claude, endpoint: "https://gateway.example.org/v1"}}
+"""
 SECONDS = 1.0  # of this process, whatever the machine does besides
 _BLOCK = re.compile(r"^```yaml\n(version: 1\n.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -110,6 +116,7 @@ def _sources() -> list[Source]:
         *(Source(name, text, _of_product, spec_schema) for name, text in _documented(loops=True).items()),
         *(Source(name, text, _config, config_schema) for name, text in _documented(loops=False).items()),
         Source("whole", WHOLE, _config, config_schema),
+        Source("addresses", ADDRESSES, _config, config_schema),
     ]
 
 
