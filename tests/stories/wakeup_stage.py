@@ -139,6 +139,7 @@ class House:
             own,
             actions={**own.actions, ACTION.name: ACTION},
             verifiers={**own.verifiers, VERIFIER.name: VERIFIER},
+            signals=(*own.signals, "go"),
         )
 
     @cached_property

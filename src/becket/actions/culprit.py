@@ -13,6 +13,7 @@ from becket.contract.candidate import Candidates
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict, StepVerdict
 from becket.contract.git import Git
+from becket.contract.naming import BranchName
 from becket.contract.setup import SetupFailed
 from becket.verifiers.culprit import Culprit, Noise, Observation, Undecided, search
 
@@ -25,7 +26,7 @@ class CulpritParams(Record):
     """`verdicts` are the red verdicts of `base`, as artifacts; `branch` names the subjects that earlier runs proved."""
 
     base: str
-    branch: str
+    branch: BranchName
     verdicts: tuple[str, ...]
 
 

@@ -15,6 +15,7 @@ from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import Config, GateName, GateStep
 from becket.contract.errors import ActionFailed
 from becket.contract.gate import GateColor, GateVerdict, RedClass
+from becket.contract.naming import BranchOrNone
 from becket.contract.project import Projects
 from becket.contract.receipt import Receipt
 from becket.contract.setup import SetupFailed
@@ -38,7 +39,7 @@ class GateParams(Record):
     by: str
     place: Literal["resident", "fresh"] = "fresh"
     keep_green: Duration = 7 * 86400.0
-    branch: str = ""  # where earlier proofs are looked for, to tell a broken machine from broken code
+    branch: BranchOrNone = ""  # where earlier proofs are looked for, to tell a broken machine from broken code
 
 
 def colors(gate: str) -> tuple[str, ...]:

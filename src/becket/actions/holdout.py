@@ -24,6 +24,7 @@ from becket.contract.crash import CrashPoint
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git
 from becket.contract.guard import ChangeClass
+from becket.contract.naming import BranchName
 from becket.contract.project import Projects
 from becket.contract.receipt import Receipt
 from becket.contract.spec import Autonomy, Name
@@ -51,7 +52,7 @@ class HoldoutParams(Record):
     of: Name = "candidate"
     base: str
     candidate: str
-    branch: str
+    branch: BranchName
     failing: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     summaries: tuple[str, ...] = ()

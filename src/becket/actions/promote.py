@@ -11,6 +11,7 @@ from becket.contract.effect import EffectCall
 from becket.contract.errors import ActionFailed
 from becket.contract.git import Git
 from becket.contract.guard import ChangeClass, Finding
+from becket.contract.naming import BranchName, BranchOrNone
 from becket.contract.promote import PROMOTE, WhyNot
 
 after_effect = CrashPoint("promote.after_effect", "the effect is settled; the step that asked for it is not written")
@@ -34,7 +35,7 @@ _PROMOTED = "promoted"
 class PromoteParams(Record):
     """`moves` is how often main has moved away in this run so far: this action's own output of earlier iterations."""
 
-    branch: str
+    branch: BranchName
     old: str
     new: str
     proof: str
@@ -46,7 +47,7 @@ class ProposeParams(Record):
 
     candidate: str
     base: str
-    branch: str = ""  # becket/<loop>/<short hash>
+    branch: BranchOrNone = ""  # becket/<loop>/<short hash>
     patch: str = ""
     why: str = ""
 

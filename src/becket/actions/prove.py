@@ -10,6 +10,7 @@ from becket.contract.base import Json, Record, digest_of
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.crash import CrashPoint
 from becket.contract.gate import GateVerdict, StepVerdict
+from becket.contract.naming import BranchOrNone
 from becket.contract.receipt import Receipt
 from becket.contract.report import TestReport
 from becket.contract.setup import Setups
@@ -31,7 +32,7 @@ class ProveParams(Record):
     before: tuple[str, ...] = ()
     after: tuple[str, ...]
     parts: dict[str, str] = Field(default_factory=dict)
-    branch: str = ""  # where the last proven commit is looked for, whose tests must run
+    branch: BranchOrNone = ""  # where the last proven commit is looked for, whose tests must run
     needs: tuple[str, ...] = ()  # conditions that must be raised; `a or b` where one is enough
 
 

@@ -8,6 +8,7 @@ from becket.contract.action import ActionContext, ActionDef, EffectReport, Resul
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.errors import ActionFailed, EffectFailed
+from becket.contract.naming import BranchName
 from becket.contract.project import Projects
 from becket.contract.remote import PUSH, PushRequest, WhyNotPushed, push_call
 
@@ -24,7 +25,7 @@ class PushParams(Record):
     """
 
     remote: str = ""
-    branch: str
+    branch: BranchName
     sha: str
     expected: str = ""
 

@@ -145,6 +145,9 @@ VariableName = Annotated[
 BranchName = Annotated[
     str, _text(is_branch, "can be no branch of git", "write its short name, like main or release/next")
 ]
+BranchOrNone = Annotated[
+    str, _text(lambda name: not name or is_branch(name), "can be no branch of git", "write its short name, like main")
+]
 RemoteName = Annotated[
     str,
     _text(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -38,8 +39,14 @@ def _found(document: Document, model: type[BaseModel], under: Path, open_: Calla
 
 def scalars_at(model: type[BaseModel], path: Path) -> tuple[type, ...]:
     """The kinds that may stand at `path`, if all of them are numbers or truth values; else nothing."""
-    plain = [kind for kind in kinds_at(model, path) if kind is not type(None)]
+    kinds = [one for kind in kinds_at(model, path) for one in _of_literal(kind)]
+    plain = [kind for kind in kinds if kind is not type(None)]
     return tuple(plain) if plain and all(kind in _WANTED for kind in plain) else ()
+
+
+def _of_literal(kind: Any) -> tuple[Any, ...]:
+    """`version: true` equals 1 to Python, and is not meant."""
+    return tuple({type(one) for one in get_args(kind)}) if get_origin(kind) is Literal else (kind,)
 
 
 def _is(value: Json, kind: type) -> bool:

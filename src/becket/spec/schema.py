@@ -42,6 +42,7 @@ def config_schema() -> Schema:
                 if _needs_more_than_text(value, definitions):
                     definition["properties"][key] = _or_variable(value)
     _also_as_text(definitions, "SandboxConfig", "Short for `use`.")
+    _also_as_text(definitions, "Credential", "Short for `file`.")
     return schema
 
 

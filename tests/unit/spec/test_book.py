@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from becket.contract.action import Registry
+from becket.contract.config import Config, GateStep
 from becket.contract.errors import InvalidDocument, NotFound
 from becket.spec.book import LoopBook
+
+from .registry import REGISTRY
 
 GOOD = """\
 version: 1
@@ -74,6 +77,28 @@ def test_only_a_loop_that_comes_with_becket_can_be_replaced(tmp_path: Path) -> N
     loops = book(tmp_path, heal=GOOD.replace("NAME", "heal"))
     (finding,) = loops.findings()[str(tmp_path / "mine.yaml")]
     assert (finding.rule, finding.line, finding.column) == ("built-in-loop", 3, 1)
+
+
+def test_what_a_loop_names_is_looked_up_in_becket_yaml_as_it_stands_now(tmp_path: Path) -> None:
+    text = GOOD.replace("NAME", "odd").replace(
+        "phases:\n", "phases:\n  act: {objective: do, actions: [{id: again, uses: gate.again, with: {gate: smoke}}]}\n"
+    )
+    (tmp_path / "odd.yaml").write_text(text)
+    step = GateStep(name="unit", run="make")
+    now = [Config(version=1, gates={"fast": (step,)}), Config(version=1, gates={"fast": (step,), "smoke": (step,)})]
+    loops = LoopBook(tmp_path, {}, REGISTRY, lambda: now[0])
+    with pytest.raises(InvalidDocument, match=r"odd\.yaml:9:77: unknown-gate: becket\.yaml has no `smoke`"):
+        loops.get("odd")
+    now.pop(0)
+    assert loops.get("odd").spec.loop_id == "odd"
+
+
+def test_a_loop_that_sleeps_may_name_what_is_not_there_yet(tmp_path: Path) -> None:
+    act = "  act: {objective: do, actions: [{id: again, uses: gate.again, with: {gate: smoke}}]}\n"
+    text = GOOD.replace("NAME", "odd").replace("phases:\n", f"needs: [gates]\nphases:\n{act}")
+    (tmp_path / "odd.yaml").write_text(text)
+    loops = LoopBook(tmp_path, {}, REGISTRY, lambda: Config(version=1))
+    assert loops.findings() == {str(tmp_path / "odd.yaml"): ()}
 
 
 def test_a_loop_with_findings_does_not_start(tmp_path: Path) -> None:

@@ -174,5 +174,10 @@ def test_what_is_refused_and_where(line: str, rule: str, column: int) -> None:
     assert (finding.rule, finding.line, finding.column) == (rule, 2, column)
 
 
+@pytest.mark.parametrize("written", ["true", "1.0", '"1"', "2", "~"])
+def test_the_version_is_the_number_one(written: str) -> None:
+    assert only(f"version: {written}\n").column == 10
+
+
 def test_an_unknown_key_deep_inside_suggests_its_siblings() -> None:
     assert only("version: 1\ngates: {fast: [{name: a, run: x, reprot: plain}]}\n").fix == "did you mean `report`?"
