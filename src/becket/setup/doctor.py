@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from becket.contract.base import Json
 from becket.setup import words
-from becket.setup.checks import agents, configuration, containment, loops, machine, programs, store
+from becket.setup.checks import agents, configuration, containment, loops, machine, programs, store, trees
 from becket.setup.facts import Check, Diagnosis, DoctorFacts, Exam, Level
 
 CHECKS: dict[str, Check] = {
@@ -31,6 +31,7 @@ CHECKS: dict[str, Check] = {
     "daemons": store.daemons,
     "clock": store.clock,
     "locks": store.locks,
+    "tree": trees.resident,
     "loops": loops.lint,
 }
 

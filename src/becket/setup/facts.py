@@ -11,6 +11,7 @@ from pathlib import Path
 from becket.contract.base import Record
 from becket.contract.config import Config
 from becket.contract.errors import Finding
+from becket.contract.git import TreeHealth
 from becket.contract.process import Holds
 from becket.contract.store import WorkerInfo
 
@@ -48,6 +49,15 @@ class LockFact:
     pid: int | None
     started: int | None = None
     boot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFact:
+    """The resident tree, and what could not be removed when it was made anew."""
+
+    path: Path
+    health: TreeHealth
+    aside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +134,7 @@ class DoctorFacts:
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]
     lint_loops: Callable[[], Iterable[Finding]]
+    look_at_tree: Callable[[], TreeFact | None] = lambda: None
     look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 
