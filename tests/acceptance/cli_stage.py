@@ -168,6 +168,11 @@ class Stage:
         assert "\x1b" not in done.stdout + done.stderr
         return Answer(done.returncode, done.stdout, done.stderr)
 
+    def becket_bytes(self, *arguments: str) -> bytes:
+        """Standard output to the byte, whatever is in it."""
+        asked = [*PROGRAM, *arguments]
+        return subprocess.run(asked, cwd=self.root, env=environment(), check=True, capture_output=True).stdout
+
     def json(self, *arguments: str, code: int = 0) -> Any:
         """The one document of --json; anything else on standard output does not parse."""
         return self.becket(*arguments, "--json", code=code).json

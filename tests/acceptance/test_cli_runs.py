@@ -49,6 +49,18 @@ def test_a_loop_of_yaml_runs_to_completion_with_a_line_per_event(stage: Stage) -
     assert stage.becket("runs", "show", run_id, "--log", "write").out == "hello ann\n"
 
 
+def test_what_a_terminal_would_obey_is_spelled_in_a_pipe_too_unless_raw_is_asked_for(stage: Stage) -> None:
+    said = r"printf 'a\033[2Jb\tc\r\n\302\233d\342\200\256e\n' # {who}"
+    text = (stage.root / ".becket/loops/greet.yaml").read_text()
+    stage.write(".becket/loops/greet.yaml", text.replace('echo "hello {who}" | tee greeting.txt', said))
+    stage.becket("run", "greet", code=1)
+    run_id = only_run(stage)
+    spelled, raw = "a\\x1b[2Jb\tc\r\n\\x9bd\\u202ee", "a\x1b[2Jb\tc\r\n\x9bd\u202ee"
+    for way in (("--output", "write.text"), ("--log", "write")):
+        assert stage.becket_bytes("runs", "show", run_id, *way).decode().rstrip("\n") == spelled
+        assert stage.becket_bytes("runs", "show", run_id, *way, "--raw").decode().rstrip("\n") == raw
+
+
 def test_json_is_one_document_even_where_a_loop_speaks(stage: Stage) -> None:
     notify = (
         "  notify:\n    objective: Say it.\n    actions:\n      - {id: say, uses: notify.console, with: {text: well}}\n"

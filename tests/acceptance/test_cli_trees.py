@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
-from cli_stage import CONFIG, Stage
+from cli_stage import CONFIG, PROGRAM, Stage
 
 GATES = """\
 gates:
@@ -73,6 +75,29 @@ def test_somebody_elses_folder_is_left_alone(stage: Stage) -> None:
     stage.write(".worktrees/test/precious", "mine\n")
     assert "did not make" in stage.becket("worktree", "ensure", code=1).err
     assert (stage.root / ".worktrees/test/precious").read_text() == "mine\n"
+
+
+def test_a_tree_whose_git_was_removed_is_named_and_mended(stage: Stage) -> None:
+    """By whatever ran in it: a gate's step may do so."""
+    tree = stage.root / ".worktrees/test"
+    stage.becket("worktree", "ensure")
+    assert tree_checks(stage) == [("ok", None)]
+    shutil.rmtree(tree / ".git")
+    assert tree_checks(stage) == [("warn", "becket worktree ensure")]
+    assert "damaged" in stage.becket("worktree", "status").out
+    assert "whole again" in stage.becket("worktree", "ensure").out
+    assert tree_checks(stage) == [("ok", None)]
+    assert stage.json("worktree", "status")["clean"]
+    shutil.rmtree(tree)
+    stage.write(".worktrees/test/precious", "mine\n")
+    assert [level for level, _ in tree_checks(stage)] == ["error"]
+
+
+def tree_checks(stage: Stage) -> list[tuple[str, str | None]]:
+    """What the doctor says of the tree; other checks depend on the machine."""
+    done = subprocess.run([*PROGRAM, "doctor", "--json"], cwd=stage.root, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)["diagnoses"]
+    return [(item["level"], item["mend"]) for item in found if item["name"] == "tree"]
 
 
 def test_what_somebody_left_in_the_tree_is_saved_once(stage: Stage) -> None:

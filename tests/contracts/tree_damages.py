@@ -268,6 +268,7 @@ def damage(tree: Path, names: list[str]) -> None:
 
 def _gone(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
+        path.chmod(0o700)
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from becket.contract.receipt import StoredReceipt
 from becket.contract.removal import removed
 from becket.contract.run import Run
 from becket.contract.setup import SetupFailed, SetupReady
+from becket.engine.values import hand_over
 
 COMMANDS = ("command", "verifier")
 REPEATABLE = (*COMMANDS, GATE)
@@ -79,14 +80,16 @@ class _Again:
     async def _command(self, item: StoredReceipt) -> ChildResult:
         body = item.receipt.body
         tree, readable = await self._place(str(body.get("cwd")))
+        *program, text = item.receipt.command
+        handed = hand_over(body.get("env", {}), self.folder / "values")
         return await self.app.processes.run(
             ChildSpec(
-                argv=item.receipt.command,
+                argv=(*program, handed.before + text),
                 tree=tree,
-                env=body.get("env", {}),
+                env=handed.env,
                 network=Network(body.get("network", "none")),
                 output=self.folder / "again.log",
-                readable=readable,
+                readable=(*readable, *handed.readable),
                 hidden=self.app.hidden(),
             )
         )

@@ -316,7 +316,7 @@ class App:
         return self.state.runs / run_id
 
     def resident(self) -> tuple[Path, Path]:
-        return self.state.folder / "worktrees" / "test", self.state.root / ".worktrees" / "test"
+        return self.state.resident
 
     def hidden(self) -> tuple[Path, ...]:
         return (self.state.folder, self.state.common, Path.home())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import MIN_VERSION, discover
+from becket.adapters.git.workspace import health, set_aside
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
 from becket.adapters.store import open_memory
@@ -29,7 +30,16 @@ from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.process import Holds
 from becket.setup import doctor
-from becket.setup.facts import Diagnosis, DoctorFacts, InotifyFacts, LockFact, RefsFacts, SandboxFact, StoreFacts
+from becket.setup.facts import (
+    Diagnosis,
+    DoctorFacts,
+    InotifyFacts,
+    LockFact,
+    RefsFacts,
+    SandboxFact,
+    StoreFacts,
+    TreeFact,
+)
 from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
 from becket.spec.book import BUILT_IN
 from becket.spec.document import read
@@ -79,8 +89,16 @@ def facts(folder: Path) -> DoctorFacts:
         lint_loops=partial(_lint, state),
         absent_branches=partial(_absent_branches, state),
         refs=partial(_refs, state),
+        look_at_tree=partial(_tree, state),
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
+
+
+def _tree(state: State | None) -> TreeFact | None:
+    if state is None:
+        return None
+    folder, tree = state.resident
+    return TreeFact(tree, health(folder, tree), set_aside(tree))
 
 
 def _state(folder: Path) -> State | None:

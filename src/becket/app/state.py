@@ -34,6 +34,11 @@ class State:
         return self.root / ".becket" / "loops"
 
     @property
+    def resident(self) -> tuple[Path, Path]:
+        """The test tree: the folder of its workspace, and the tree itself, where people look."""
+        return self.folder / "worktrees" / "test", self.root / ".worktrees" / "test"
+
+    @property
     def database(self) -> Path:
         return self.folder / "becket.db"
 

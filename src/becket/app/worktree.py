@@ -7,12 +7,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from becket.adapters.git.workspace import health
 from becket.app.compose import App
 from becket.app.project import CommittedProjects
 from becket.app.state import Lock, holder
 from becket.contract.base import Record
 from becket.contract.errors import ActionFailed, BecketError, UsageError
-from becket.contract.git import Workspace
+from becket.contract.git import TreeHealth, Workspace
 from becket.contract.run import Status
 
 ENV = ".env"
@@ -39,6 +40,7 @@ class TreeReady(Record):
     branch: str
     sha: str
     made: bool  # else it was there and was reset
+    mended: bool = False  # whatever ran in it had damaged its `.git`
     saved: str = ""
     env: tuple[EnvFile, ...] = ()
 
@@ -50,6 +52,7 @@ class TreeSeen(Record):
     branch: str
     sha: str = ""
     branch_sha: str = ""
+    damaged: bool = False
     clean: bool = True
     changed: tuple[str, ...] = ()
 
@@ -64,12 +67,15 @@ async def ensure(app: App, at: str | None = None) -> TreeReady:
         if not lock.acquire():
             raise TreeInUse(f"another becket is at work on {tree}; try again when it is done")
         await _nobody_works(app, tree)
+        damaged = health(folder, tree) is TreeHealth.damaged
         names, why = await _declared(app, sha)
         before = await app.git.find_workspace(folder)
         saved = await _saved(app, before, names) if before else ""
         workspace = await app.git.open_workspace(folder, sha, tree)
         env = await _env_files(app, workspace, names, why)
-    return TreeReady(tree=tree, branch=branch, sha=sha, made=before is None, saved=saved, env=env)
+    return TreeReady(
+        tree=tree, branch=branch, sha=sha, made=before is None, mended=damaged, saved=saved, env=env
+    )  # fmt: skip
 
 
 async def look(app: App) -> TreeSeen:
@@ -81,8 +87,10 @@ async def look(app: App) -> TreeSeen:
         return TreeSeen(tree=tree, branch=branch, branch_sha=head)
     state = await app.git.status(workspace)
     changed = (*state.changed, *state.untracked)
+    damaged = health(folder, tree) is TreeHealth.damaged
     return TreeSeen(
-        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, clean=state.clean, changed=changed
+        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, damaged=damaged, clean=state.clean,
+        changed=changed,
     )  # fmt: skip
 
 

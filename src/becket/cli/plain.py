@@ -23,6 +23,19 @@ def safe(text: object) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", shown))
 
 
+def visible(text: str) -> str:
+    """The same for a pipe, with nothing left out: what a terminal would obey is spelled. Tabs and line ends stay."""
+    return _CONTROLS.sub(lambda found: "\r" if found[0] == "\r" and _ends_line(found) else _spelled(found[0]), text)
+
+
+def _ends_line(found: re.Match[str]) -> bool:
+    return found.string[found.end() : found.end() + 1] == "\n"
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def line(text: object, most: int = 160) -> str:
     """The same in one line of bounded length."""
     shown = " ".join(safe(text).split())

@@ -10,7 +10,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
-from becket.cli.plain import clock, digests_shortened, safe, short, took
+from becket.cli.plain import clock, digests_shortened, safe, short, took, visible
 from becket.cli.run import Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
 from becket.contract.errors import UsageError
@@ -68,10 +68,12 @@ def show(
     follow: Annotated[
         bool, typer.Option("--follow", help="See an open run through, as the engine if there is none.")
     ] = False,
-    output: Annotated[
-        str | None, typer.Option("--output", metavar="ID.NAME", help="Print one output as it is.")
-    ] = None,
+    output: Annotated[str | None, typer.Option("--output", metavar="ID.NAME", help="Print one output.")] = None,
     log: Annotated[str | None, typer.Option("--log", metavar="ID", help="Print the log of one step.")] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="With --output or --log: as it was made, with what a terminal would obey."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell a run's story."""
@@ -81,9 +83,9 @@ def show(
 
     story = in_app(lambda app: read_story(app, run_id))
     if output is not None:
-        say(_output(story, output))
+        say(_output(story, output, raw=raw))
     elif log is not None:
-        sys.stdout.buffer.write(_log(story, log))
+        sys.stdout.buffer.write(_log(story, log, raw=raw))
     elif follow:
         see_run(story.run.run_id, follow=True, as_json=as_json)
     elif as_json:
@@ -131,8 +133,7 @@ def _write(path: Path, text: str) -> None:
     note(words.REPORT_WROTE.format(path=path))
 
 
-def _output(story: Story, wanted: str) -> str:
-    """As the step made it: people pipe patches into git."""
+def _output(story: Story, wanted: str, *, raw: bool) -> str:
     made = {
         f"{step.id}.{name}": value
         for step in story.steps
@@ -143,13 +144,18 @@ def _output(story: Story, wanted: str) -> str:
         raise UsageError(words.no_output(story.run.run_id, wanted, ", ".join(made)))
     value = made[wanted]
     if isinstance(value, str):
-        return safe(value) if sys.stdout.isatty() else value
+        return value if raw else _harmless(value)
     import json
 
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json.dumps(value, indent=2, ensure_ascii=not raw)
 
 
-def _log(story: Story, step: str) -> bytes:
+def _harmless(text: str) -> str:
+    """For a file or a pipe too: it is read with `cat` and `less -R` later. There tabs stay, for patches need them."""
+    return safe(text) if sys.stdout.isatty() else visible(text)
+
+
+def _log(story: Story, step: str, *, raw: bool) -> bytes:
     logs = {item.action_id: item.receipt.log for item in story.receipts if item.receipt.log}
     if step not in logs:
         raise UsageError(words.no_step(story.run.run_id, step, ", ".join(logs)))
@@ -159,7 +165,7 @@ def _log(story: Story, step: str) -> bytes:
         return app.artifacts.read(str(digest))
 
     content = in_app(read)
-    return safe(content.decode(errors="replace")).encode() if sys.stdout.isatty() else content
+    return content if raw else _harmless(content.decode(errors="replace")).encode()
 
 
 def _whole(story: Story) -> dict[str, object]:

@@ -38,6 +38,8 @@ def ensure(
         return
     said = words.TREE_MADE if ready.made else words.TREE_RESET
     say(said.format(tree=safe(ready.tree), branch=safe(ready.branch), sha=short(ready.sha)))
+    if ready.mended:
+        say(words.TREE_MENDED)
     if ready.saved:
         say(words.TREE_SAVED.format(name=ready.saved))
     for file in ready.env:
@@ -68,5 +70,7 @@ def _say(seen: TreeSeen) -> None:
         branch=safe(seen.branch), sha=short(seen.branch_sha)
     )  # fmt: skip
     say(words.TREE_AT.format(tree=safe(seen.tree), branch=safe(seen.branch), sha=short(seen.sha), behind=behind))
+    if seen.damaged:
+        say(words.TREE_DAMAGED)
     if not seen.clean:
         say(words.TREE_CHANGED.format(paths=line(", ".join(seen.changed), 400)))

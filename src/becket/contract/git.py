@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,15 @@ class TreeState(Record):
     @property
     def clean(self) -> bool:
         return not self.changed and not self.untracked
+
+
+class TreeHealth(StrEnum):
+    """What is in the place of the resident tree."""
+
+    none = "none"  # nothing, or a tree that is being made
+    good = "good"
+    damaged = "damaged"  # ours, but its `.git` is not what was made: whatever ran there did that
+    foreign = "foreign"  # somebody else's files
 
 
 class Workspace(Record):

@@ -64,9 +64,9 @@ def removed(path: Path) -> bool:
 
 def remove_entry(name: bytes, parent: int) -> None:
     """The same for a name in an open folder."""
-    if _unlinked(name, parent):
-        return
     try:
+        if _unlinked(name, parent):
+            return
         with opened(name, parent) as top:
             _remove_folder(name, parent, top)
     except FileNotFoundError:

@@ -22,6 +22,7 @@ from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import UNHELD, Loops, Places, Policy
 from becket.contract.process import ChildSpec, ChildWatcher, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
+from becket.contract.removal import removed
 from becket.contract.run import Decision, Run
 from becket.contract.spec import Autonomy, LoopSpec, Phase
 from becket.contract.store import ArtifactRef, Artifacts, RunFilter, Store
@@ -32,6 +33,7 @@ from becket.engine.door import Door
 from becket.engine.excerpts import beginning_and_end, head, size_of, tail
 from becket.engine.intake import Ask, Intake
 from becket.engine.trouble import Trouble
+from becket.engine.values import hand_over
 
 Port = TypeVar("Port")
 
@@ -221,19 +223,24 @@ class StepContext:
         label = f"{self.step_id}-{command.label}" if command.label else self.step_id
         name = f"{self.run.iteration}-{self.phase}-{label}"
         log, stdout = folder / f"{name}.log", folder / f"{name}.out"
+        values = folder / f"{name}.values"
+        handed = await asyncio.to_thread(hand_over, command.env, values)
         spec = ChildSpec(
-            argv=shell(command.text),
+            argv=shell(handed.before + command.text),
             tree=command.cwd,
-            env=command.env,
+            env=handed.env,
             network=Network(command.network),
             output=log,
             stdout=stdout,
             timeout=min(command.timeout, self.seconds_left),
             stdin=command.input,
-            readable=command.readable,
+            readable=(*command.readable, *handed.readable),
             hidden=self.house.places.hidden(),
         )
-        result = await self.port(Processes).run(spec, self.watcher())
+        try:
+            result = await self.port(Processes).run(spec, self.watcher())
+        finally:
+            removed(values)
         command_ended()
         kept = await self.keep(log, f"{label}.log")
         log_kept()

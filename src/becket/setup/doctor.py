@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from becket.contract.base import Json
 from becket.setup import words
-from becket.setup.checks import agents, configuration, containment, loops, machine, programs, refs, store
+from becket.setup.checks import agents, configuration, containment, loops, machine, programs, refs, store, trees
 from becket.setup.facts import Check, Diagnosis, DoctorFacts, Exam, Level
 
 CHECKS: dict[str, Check] = {
@@ -32,6 +32,7 @@ CHECKS: dict[str, Check] = {
     "clock": store.clock,
     "locks": store.locks,
     "refs": refs.refs,
+    "tree": trees.resident,
     "loops": loops.lint,
 }
 

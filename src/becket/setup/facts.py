@@ -12,6 +12,7 @@ from becket.contract.base import Record
 from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding
+from becket.contract.git import TreeHealth
 from becket.contract.process import Holds
 from becket.contract.store import WorkerInfo
 
@@ -49,6 +50,15 @@ class LockFact:
     pid: int | None
     started: int | None = None
     boot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFact:
+    """The resident tree, and what could not be removed when it was made anew."""
+
+    path: Path
+    health: TreeHealth
+    aside: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,7 @@ class DoctorFacts:
     lint_loops: Callable[[], Iterable[Finding]]
     absent_branches: Callable[[], Iterable[Finding]] = lambda: ()  # what loops wait for and is not there
     refs: Callable[[], RefsFacts] = RefsFacts
+    look_at_tree: Callable[[], TreeFact | None] = lambda: None
     look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 

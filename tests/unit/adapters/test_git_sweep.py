@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git.sweep import Inventory, sweep
+from becket.adapters.git.sweep import Inventory, defuse, stuck_on, sweep
 from becket.contract.removal import remove
 
 
@@ -112,3 +112,30 @@ def test_remove_takes_files_folders_and_nothing(tmp_path: Path) -> None:
     for name in ("folder", "link", "missing", "missing/deeper"):
         remove(tmp_path / name)
     assert left(tmp_path) == {"file"}
+
+
+def test_a_pipe_in_a_tracked_files_place_is_swept(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".gitignore")
+    sweep(tmp_path, Inventory.of(listing(".gitignore")))
+    assert left(tmp_path) == set()
+
+
+def test_only_what_git_cannot_save_goes_when_a_tree_is_made_safe(tmp_path: Path) -> None:
+    put(tmp_path, "work", "a/b/work", ".git/config", "a/.git/HEAD", ".gitignore", "git~1x", "x.git")
+    kept = left(tmp_path)
+    put(tmp_path, ".GIT/config", "a/.Git", "git~1", "a/.git ", "GIT~1./x", ".git::$INDEX_ALLOCATION", "b\\.git\\x")
+    os.mkfifo(tmp_path / "a/pipe")
+    (tmp_path / "link").symlink_to("nowhere")
+    defuse(tmp_path)
+    assert left(tmp_path) == kept | {"link"}
+
+
+def test_pipes_that_git_would_wait_at_are_found_and_others_are_not(tmp_path: Path) -> None:
+    put(tmp_path, "src/lib.py")
+    os.mkfifo(tmp_path / "plain")
+    os.mkfifo(tmp_path / "src/.gitattributes")
+    assert stuck_on(tmp_path, {b"src"}) == ("src/.gitattributes",)
+    assert stuck_on(tmp_path, set()) == ()
+    assert stuck_on(tmp_path, None) == ("src/.gitattributes",)
+    (tmp_path / "src/.git").symlink_to("..")
+    assert set(stuck_on(tmp_path, None)) == {"plain", "src/.gitattributes"}

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument, StoreDamaged, StoreUnavailable
+from becket.contract.git import TreeHealth
 from becket.contract.process import Holds, SandboxKind
 from becket.contract.spec import Autonomy
 from becket.contract.store import WorkerInfo
@@ -33,6 +34,7 @@ from becket.setup.facts import (
     LoginFact,
     SandboxFact,
     StoreFacts,
+    TreeFact,
 )
 
 NOW = 1_700_000_000.0
@@ -111,6 +113,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> DoctorFacts:
         which=shutil.which,
         inotify=lambda: InotifyFacts(True, 65_536, 128, 10, 1),
         lint_loops=lambda: (),
+        look_at_tree=lambda: TreeFact(root / ".worktrees/test", TreeHealth.good),
     )
 
 
@@ -280,6 +283,14 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         {"socket": Path("/" + "é" * 54)}, "socket", ERROR, "109 bytes; the system allows 107", "2 bytes shorter",
     ),
     "empty lock": ({"locks": (LockFact(Path("/x y"), None),)}, "locks", WARN, "names no process", "rm -- '/x y'"),
+    "a damaged tree": (
+        {"look_at_tree": lambda: TreeFact(Path("/t"), TreeHealth.damaged)}, "tree", WARN, "damaged its .git",
+        "becket worktree ensure",
+    ),
+    "files in the tree's place": (
+        {"look_at_tree": lambda: TreeFact(Path("/a b"), TreeHealth.foreign)}, "tree", ERROR, "did not make",
+        "mv -- '/a b' '/a b'.mine",
+    ),
     "no inotify": ({"inotify": lambda: InotifyFacts(False)}, "inotify", WARN, "poll every 30 s", "container"),
     "inotify instances used up": (
         {"inotify": lambda: InotifyFacts(False, 65_536, 128, 5, 128)},
@@ -509,6 +520,7 @@ def test_a_password_in_a_message_is_hidden(healthy: DoctorFacts) -> None:
         ("which", "tools"),
         ("inotify", "inotify"),
         ("lint_loops", "loops"),
+        ("look_at_tree", "tree"),
         ("now", "database"),
     ],
 )
@@ -541,3 +553,9 @@ def test_outside_a_repository_only_the_machine_is_examined(healthy: DoctorFacts)
     )
     errors = [item.name for item in examine(facts) if item.level is Level.error]
     assert errors == ["repository"]
+
+
+def test_what_could_not_be_removed_is_told_beside_the_tree(healthy: DoctorFacts) -> None:
+    fact = TreeFact(Path("/t"), TreeHealth.good, (Path("/t.aside-1"),))
+    found = [item for item in examine(dataclasses.replace(healthy, look_at_tree=lambda: fact)) if item.name == "tree"]
+    assert [(item.level, item.mend) for item in found] == [(Level.ok, None), (Level.warn, "rm -rf -- /t.aside-1")]

@@ -41,6 +41,12 @@ class Resident:
         return self.same_folder or _token(self.path) == self.token
 
     @property
+    def signed(self) -> bool:
+        """Its `.git` is the one that was made, as far as a look from outside can tell."""
+        git = self.path / ".git"
+        return _token(self.path) == self.token and all((git / name).is_file() for name in ("HEAD", "config"))
+
+    @property
     def same_folder(self) -> bool:
         return bool(self.identity) and self.identity == _identity(self.path)
 

@@ -28,7 +28,7 @@ from becket.adapters.git.status import read_status
 from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
-from becket.contract.git import OBJECTS, TreeState, Workspace
+from becket.contract.git import OBJECTS, TreeHealth, TreeState, Workspace
 from becket.contract.removal import NotRemoved, opened, remove
 
 A = TypeVar("A")
@@ -164,6 +164,22 @@ def find_workspace(folder: Path) -> Workspace | None:
     workspace = _workspace(folder, marker.sha, marker.resident)
     ready = marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir)
     return workspace if ready and (marker.resident is None or marker.resident.ours) else None
+
+
+def health(folder: Path, tree: Path) -> TreeHealth:
+    """Of a tree where people look, without touching it."""
+    marker = _Marker.read(folder)
+    known = marker.resident
+    if not os.path.lexists(tree) or marker.state is _State.making:
+        return TreeHealth.none
+    if known is None or known.path != tree or not known.ours:
+        return TreeHealth.foreign if not _is_folder(tree) or any(tree.iterdir()) else TreeHealth.none
+    return TreeHealth.good if known.signed else TreeHealth.damaged
+
+
+def set_aside(tree: Path) -> tuple[Path, ...]:
+    """What could not be removed when a new tree was made in its place."""
+    return tuple(sorted(tree.parent.glob(f"{tree.name}{ASIDE}*")))
 
 
 async def status(source: Source, workspace: Workspace, *, untracked: bool) -> TreeState:
