@@ -48,7 +48,7 @@ def handed_over(world: World) -> Run:
 def resolve(world: World, run: Run) -> None:
     async def change() -> None:
         for handoff in await world.store.handoffs(run_id=run.run_id):
-            await world.store.change_handoff(handoff.handoff_id, HandoffState.resolved, "me", "done")
+            await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "me", "done")
 
     asyncio.run(change())
 
