@@ -25,6 +25,7 @@ ELSEWHERE = (
     "gate",
     "history",
     "holdout",
+    "objects",
     "promote",
     "proof",
     "release",

@@ -24,7 +24,9 @@ log = logging.getLogger("becket.engine")
 
 _DONE = (Status.completed, Status.completed_dry_run)
 
-rescued = CrashPoint("advance.rescued", "what an ended run left is saved; its folder is still there")
+rescued = CrashPoint(
+    "advance.rescued", "what is worth it of what an ended run left is saved; its folder is still there"
+)
 
 
 class Advanced(StrEnum):
@@ -113,7 +115,7 @@ class Engine:
                 if (workspace := await git.find_workspace(place)) is not None:
                     if status not in _DONE:
                         await git.rescue(workspace, name, f"becket: what {name} left")
-                        rescued()
+                    rescued()
                     await git.close_workspace(place)
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)
