@@ -24,9 +24,7 @@ log = logging.getLogger("becket.engine")
 
 _DONE = (Status.completed, Status.completed_dry_run)
 
-rescued = CrashPoint(
-    "advance.rescued", "what is worth it of what an ended run left is saved; its folder is still there"
-)
+rescued = CrashPoint("advance.rescued", "what an ended run left is saved if it is worth it; its folder is still there")
 
 
 class Advanced(StrEnum):

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument, StoreUnavailable
 from becket.contract.process import Holds, SandboxKind
@@ -31,6 +32,7 @@ from becket.setup.facts import (
     Level,
     LockFact,
     LoginFact,
+    RefsFacts,
     SandboxFact,
     StoreFacts,
 )
@@ -534,3 +536,14 @@ def test_outside_a_repository_only_the_machine_is_examined(healthy: DoctorFacts)
     )
     errors = [item.name for item in examine(facts) if item.level is Level.error]
     assert errors == ["repository"]
+
+
+def test_broken_refs_are_errors_and_much_saved_work_is_a_warning(healthy: DoctorFacts) -> None:
+    broken = BrokenRef(ref="refs/becket/candidate/run_1/1", sha="1" * 40, missing="missing tree object '22'")
+    facts = dataclasses.replace(healthy, refs=lambda: RefsFacts((broken,), 3, 4_000_000_000))
+    found = [item for item in examine(facts) if item.name == "refs"]
+    assert [(item.level, item.mend) for item in found] == [
+        (Level.error, "becket doctor --fix"), (Level.warn, "becket rescue list, then becket rescue drop NAME")
+    ]  # fmt: skip
+    assert "missing tree object '22'" in found[0].what
+    assert "3 rescues take 4 GB" in found[1].what
