@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import subprocess
@@ -225,3 +226,35 @@ def test_dropped_work_can_still_be_brought_back(stage: Stage) -> None:
     assert [item["name"] for item in stage.json("rescue", "list")] == ["run_2"]
     stage.git(*command[1:])
     assert {item["name"] for item in stage.json("rescue", "list")} == {"run_1", "run_2"}
+
+
+def test_a_rescue_tells_its_size_its_end_and_what_was_left_out(stage: Stage) -> None:
+    stage.becket("worktree", "ensure")
+    tree = stage.root / ".worktrees/test"
+    (tree / "new.py").write_text("n = 1\n")
+    (tree / ".env.local").write_text("A=1\n")
+    with (tree / "huge.bin").open("wb") as file:
+        os.truncate(file.fileno(), 3_000_000_000)
+    assert stage.json("worktree", "ensure")["saved"]
+    (found,) = stage.json("rescue", "list")
+    assert found["paths"] == ["new.py"]
+    assert {item["path"]: item["size"] for item in found["left_out"]} == {".env.local": 4, "huge.bin": 3_000_000_000}
+    assert 0 < found["size"] < 2000
+    assert found["expires_at"] - found["at"] == 30 * 86400
+    told = stage.becket("rescue", "list")
+    assert "1 rescue, " in told.err
+    assert "dropped 30d after it was saved" in told.err
+    shown = stage.becket("rescue", "show", found["name"])
+    assert "left out: huge.bin (3 GB): larger than 10 MB" in shown.err
+    assert shown.out.startswith("diff --git a/new.py")
+
+
+def test_doctor_finds_broken_refs_of_ours_and_removes_them_on_request(stage: Stage) -> None:
+    stage.write(".git/refs/becket/candidate/run_1/1-1", "1" * 40 + "\n")
+    (found,) = [item for item in stage.json("doctor", code=1)["diagnoses"] if item["name"] == "refs"]
+    assert (found["level"], found["where"]) == ("error", "refs/becket/candidate/run_1/1-1")
+    assert found["mend"] == "becket doctor --fix"
+    told = stage.becket("doctor", "--fix", code=1).out  # there is no gate
+    assert f"removed refs/becket/candidate/run_1/1-1, which was at {'1' * 40}" in told
+    assert "everything that Becket keeps in the repository is whole" in told
+    stage.git("gc", "--quiet", "--prune=now")

@@ -27,6 +27,7 @@ ELSEWHERE = (
     "history",
     "holdout",
     "mark",
+    "objects",
     "promote",
     "proof",
     "release",

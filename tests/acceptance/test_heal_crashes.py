@@ -15,7 +15,7 @@ from heal_world import REPAIR
 
 from becket.testing.crashes import Life, every_point
 
-OWN = ("candidate.", "fix.", "gate.", "history.", "holdout.", "proof.", "promote.", "setup.", "workspace.")
+OWN = ("candidate.", "fix.", "gate.", "history.", "holdout.", "objects.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
 
 UNDOING = {"promote.mid_undo", "promote.before_old_index"}

@@ -194,6 +194,7 @@ def test_a_broken_branch_of_the_person_stops_no_candidate(home: Path, workspace:
     is_whole(home)
 
 
+@pytest.mark.slow
 def test_many_packs_of_ours_become_one(home: Path, workspace: Workspace) -> None:
     """Else a person's git would begin to tidy up in the middle of their work."""
 

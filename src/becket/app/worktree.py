@@ -116,16 +116,10 @@ async def _nobody_works(app: App, tree: Path) -> None:
 
 
 async def _saved(app: App, workspace: Workspace, names: Sequence[str]) -> str:
-    """Named after what it is, so that the same leftovers are saved once."""
+    """The name of the rescue. The same leftovers are saved once."""
     _hide(workspace, names)
-    candidates, message = app.git.candidates(), f"becket: what was left in {workspace.tree.name}"
-    left = await candidates.commit_work(workspace, message, "worktree/test")
-    if left is None:
-        return ""
-    name = f"test-{left.tree[:12]}"
-    await app.git.rescue(workspace, name, message)
-    await candidates.forget("worktree/test")
-    return name
+    saved = await app.git.rescue(workspace, "test", f"becket: what was left in {workspace.tree.name}")
+    return next((item.name for item in await app.git.candidates().rescued() if item.sha == saved), "")
 
 
 async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:

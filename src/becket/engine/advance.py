@@ -35,7 +35,7 @@ LONGEST_PAUSE = 5.0
 
 _DONE = (Status.completed, Status.completed_dry_run)
 
-rescued = CrashPoint("advance.rescued", "what an ended run left is saved; its folder is still there")
+rescued = CrashPoint("advance.rescued", "what an ended run left is saved if it is worth it; its folder is still there")
 
 
 class Advanced(StrEnum):
@@ -138,7 +138,7 @@ class Engine:
                 if (workspace := await git.find_workspace(place)) is not None:
                     if status not in _DONE:
                         await git.rescue(workspace, name, f"becket: what {name} left")
-                        rescued()
+                    rescued()
                     await git.close_workspace(place)
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)

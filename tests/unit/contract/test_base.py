@@ -21,6 +21,7 @@ from becket.contract.base import (
     parse_duration,
     parse_size,
     show_duration,
+    show_size,
 )
 
 
@@ -110,3 +111,10 @@ def test_identifiers_are_short_unique_and_carry_their_kind() -> None:
     made = {new_id("run") for _ in range(2000)}
     assert len(made) == 2000
     assert all(name.startswith("run_") and len(name) == 20 for name in made)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (10_000_000, "10 MB"), (4_000_000_000, "4 GB")]
+)
+def test_a_size_is_shown_as_people_write_it(size: int, text: str) -> None:
+    assert show_size(size) == text

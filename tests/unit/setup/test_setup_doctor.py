@@ -16,6 +16,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, InvalidDocument, StoreDamaged, StoreUnavailable
 from becket.contract.git import TreeHealth
@@ -32,6 +33,7 @@ from becket.setup.facts import (
     Level,
     LockFact,
     LoginFact,
+    RefsFacts,
     SandboxFact,
     StoreFacts,
     TreeFact,
@@ -559,3 +561,14 @@ def test_what_could_not_be_removed_is_told_beside_the_tree(healthy: DoctorFacts)
     fact = TreeFact(Path("/t"), TreeHealth.good, (Path("/t.aside-1"),))
     found = [item for item in examine(dataclasses.replace(healthy, look_at_tree=lambda: fact)) if item.name == "tree"]
     assert [(item.level, item.mend) for item in found] == [(Level.ok, None), (Level.warn, "rm -rf -- /t.aside-1")]
+
+
+def test_broken_refs_are_errors_and_much_saved_work_is_a_warning(healthy: DoctorFacts) -> None:
+    broken = BrokenRef(ref="refs/becket/candidate/run_1/1", sha="1" * 40, missing="missing tree object '22'")
+    facts = dataclasses.replace(healthy, refs=lambda: RefsFacts((broken,), 3, 4_000_000_000))
+    found = [item for item in examine(facts) if item.name == "refs"]
+    assert [(item.level, item.mend) for item in found] == [
+        (Level.error, "becket doctor --fix"), (Level.warn, "becket rescue list, then becket rescue drop NAME")
+    ]  # fmt: skip
+    assert "missing tree object '22'" in found[0].what
+    assert "3 rescues take 4 GB" in found[1].what
