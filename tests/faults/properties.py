@@ -28,6 +28,7 @@ from becket.adapters.store import tables
 from becket.app.compose import App
 from becket.app.state import State, find_state
 from becket.app.verify import verified
+from becket.app.watchdog import ALARM_FILE
 from becket.contract.effect import SETTLED, Effect, EffectState
 from becket.contract.promote import PROMOTE
 from becket.contract.run import ENDED, Run, Status, Step
@@ -259,6 +260,7 @@ def _performed(scene: Scene) -> dict[str, int]:
     """What the caller saw outside, and what lies in the outbox."""
     seen = Counter(scene.performed)
     outbox = () if scene.state is None else sorted(scene.state.outbox.glob("**/*.jsonl"))
+    outbox = [file for file in outbox if file.name != ALARM_FILE]  # the watchdog has a store of its own
     for line in (line for file in outbox for line in file.read_text(errors="replace").splitlines()):
         try:
             seen[json.loads(line)["key"]] += 1
