@@ -13,8 +13,8 @@ import pytest
 
 from becket.adapters.store import FileArtifacts
 from becket.contract import crash
+from becket.contract.artifacts import Artifacts
 from becket.contract.errors import NotFound
-from becket.contract.store import Artifacts
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ tests/faults/properties.py knows of may be broken. Whatever breaks is printed wi
 from __future__ import annotations
 
 import argparse
-import glob
 import json
 import os
 import signal
@@ -57,11 +56,11 @@ def _in_a_mount_namespace() -> NoReturn:
 
 
 def _preload() -> str:
-    found = glob.glob(FAKETIME)
+    found = sorted(Path("/").glob(FAKETIME.lstrip("/")))
     if not found:
         print("faketime is not installed: the clock cannot be moved; `apt-get install faketime`", file=sys.stderr)
         raise SystemExit(2)
-    return found[0]
+    return str(found[0])
 
 
 def soak(town: Town, minutes: float, only: list[str]) -> int:
@@ -99,7 +98,7 @@ def one_round(town: Town, faults: list) -> list[str]:  # type: ignore[type-arg]
 
 
 def _peace(town: Town) -> list[str]:
-    """Nothing is asked of anybody but `becket up`: where both were killed, and where an alarm says that it is needed."""
+    """Nothing is asked of anybody but `becket up`: where both were killed, and where an alarm says so."""
     if town.daemon is None and town.watchdog is None:
         town.becket("up", "--detach")
     until = time.monotonic() + PEACE_WITHIN

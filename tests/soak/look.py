@@ -9,6 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
-from properties import broken_at  # noqa: E402
+from properties import broken_at
 
 print(json.dumps(asyncio.run(broken_at(Path(sys.argv[1]), served=True))))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from becket.contract.action import KEPT, CommandEnd, EffectReport, Executed, Registry, RunCommand
+from becket.contract.artifacts import Artifacts
 from becket.contract.base import Json, digest_of
 from becket.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.contract.condition import Conditions
@@ -25,7 +26,7 @@ from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.removal import removed
 from becket.contract.run import Decision, Run
 from becket.contract.spec import Autonomy, LoopSpec, Phase
-from becket.contract.store import ArtifactRef, Artifacts, RunFilter, Store
+from becket.contract.store import ArtifactRef, RunFilter, Store
 from becket.contract.template import fill
 from becket.engine import money
 from becket.engine.children import Children
