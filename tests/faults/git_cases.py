@@ -1,6 +1,8 @@
 """One heal while a call of git fails, and what is broken afterwards.
 
-The git that the product finds on its PATH is a script of ours: it counts, and at the n-th call it goes wrong.
+The git that the product finds on its PATH is a script of ours: it counts, and at the n-th call it goes wrong. Two that
+run at once get numbers of their own. Whoever talks with a git that says nothing waits for it in vain, as for one that
+hangs.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ SCRIPT = """#!/bin/sh
 real=REAL
 [ -f "FOLDER/count" ] || exec $real "$@"
 read n < "FOLDER/count"
-n=$((n + 1))
+n=$((${n:-0} + 1))
+until (set -C; : > "FOLDER/numbers/$n") 2> /dev/null; do n=$((n + 1)); done
 echo $n > "FOLDER/count"
 echo "$*" >> "FOLDER/calls"
 way=
@@ -43,7 +46,10 @@ esac
 case $way in
 refuses) echo "fatal: the n-th call goes wrong" >&2; exit 128 ;;
 killed) kill -9 $$ ;;
-mute) $real "$@" > /dev/null 2>&1; kill -9 $$ ;;
+mute)
+    case "$*" in *"update-ref --no-deref --stdin"*) echo $$ > "FOLDER/hangs" ;; esac
+    $real "$@" > /dev/null 2>&1
+    kill -9 $$ ;;
 hangs) echo $$ > "FOLDER/hangs"; exec sleep 100000 ;;
 *) exec $real "$@" ;;
 esac
@@ -62,6 +68,7 @@ class GitOnPath:
         cases = "\n".join(f"{number}) way={way} ;;" for number, way in faults.items())
         text = SCRIPT.replace("FOLDER", str(self.folder)).replace("REAL", real).replace("CASES", cases)
         (self.folder / "bin").mkdir(parents=True)
+        (self.folder / "numbers").mkdir()
         script = self.folder / "bin" / "git"
         script.write_text(text)
         script.chmod(0o755)

@@ -22,7 +22,7 @@ from becket.testing.world import make_repository
 WIDE = os.environ.get("BECKET_MATRIX") == "wide"
 SEED = int(os.environ.get("BECKET_SEED", "1"))
 FOR_A_WHILE = 20.0
-QUICK, SLOW = 1, 4
+QUICK, SLOW = 1, 1
 """So many operations per error, each once and for a while."""
 
 HONEST = ("completed stop_conditions_met", "ready_for_handoff environment_broken")
@@ -68,7 +68,7 @@ def test_one_file_operation_fails(way: Errno) -> None:
 @pytest.mark.parametrize("lasts", [0.0, FOR_A_WHILE])
 @pytest.mark.parametrize("way", Errno)
 def test_any_file_operation_fails(way: Errno, lasts: float) -> None:
-    held(chosen(way, lasts, SLOW // 2, but=QUICK if lasts else 0))
+    held(chosen(way, lasts, SLOW, but=QUICK if lasts else 0))
 
 
 @pytest.mark.slow

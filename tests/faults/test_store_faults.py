@@ -17,7 +17,7 @@ from store_cases import STORIES, case, told
 
 WIDE = os.environ.get("BECKET_MATRIX") == "wide"
 SEED = int(os.environ.get("BECKET_SEED", "1"))
-QUICK, SLOW, PAIRS = 3, 9, (4, 14)
+QUICK, SLOW, PAIRS = 2, 5, (4, 8)
 """So many calls per way and story; so many pairs per story."""
 
 FOUND = [
