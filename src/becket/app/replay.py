@@ -65,6 +65,7 @@ class Replay:
         self.seals: dict[str, str] = {}
         self.conditions: dict[tuple[str, str], Condition] = {}
         self.dropped = 0
+        self.seconds = 0.0  # at work, as its steps say
         self.covers: frozenset[str] = frozenset()
         self.calls: dict[str, ToldCall] = {}
         self.amounts: dict[str, dict[str, float]] = {}
@@ -79,6 +80,8 @@ class Replay:
 
     def _tell(self, event: Event) -> None:
         kind, data = event.kind, event.data
+        if kind in OF_STEPS:
+            self.seconds += float(str(data.get("seconds", 0.0)))
         if (kind is Kind.run_created) is not (event.seq == 1):
             self.problems.append(f"event {event.seq} is {kind}; a run begins once")
         if self.run.get("ended_at") is not None and kind not in AFTER_END:
