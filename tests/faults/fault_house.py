@@ -22,7 +22,7 @@ from properties import Scene, broken
 from properties_git import Moved
 from virtual_time import LoopTime, VirtualLoop
 
-from becket.adapters.dispatch.embedded import Embedded, Staff
+from becket.adapters.dispatch.embedded import Chore, Embedded, Staff
 from becket.adapters.store import open_memory
 from becket.adapters.store.database import Database
 from becket.adapters.store.journal import Journal
@@ -108,8 +108,8 @@ class FaultHouse:
         self.people: list[Callable[[], Awaitable[bool]]] = []
         self.on.person_commits(begin(), "begin")
 
-    def break_it(self, number: int) -> str:
-        return self.on.person_commits({module(number): source("bug", number, f"v{number}")}, f"break {number}")
+    def break_it(self, number: int, text: str = "") -> str:
+        return self.on.person_commits({module(number): source("bug", number, text or f"v{number}")}, f"break {number}")
 
     async def _main_was_moved(self, old: str, new: str, proof: str) -> None:
         self.moves.append(Moved(old, new))
@@ -128,7 +128,7 @@ class FaultHouse:
     async def settle(self) -> list[str]:
         """Processes follow each other until nothing is left to do. What is broken then, and after the last one left."""
         until, self.rests, self.found = self.loop.time() + PATIENCE, False, ["no process came to its end"]
-        for _ in range(LIVES):
+        for _ in range(self.most_lives):
             with contextlib.suppress(StoreUnavailable, WorkerDeclaredDead):
                 await self._live(until)
                 break
@@ -137,6 +137,7 @@ class FaultHouse:
 
     async def _live(self, until: float) -> None:
         self.lives += 1
+        self.plan.killed = False
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
         app = self._app(self.house)
@@ -148,7 +149,9 @@ class FaultHouse:
         )  # fmt: skip
         staff = Staff(
             engine=self.house.engine, store=kept.store, worker=worker, ttl=TTL, recover=partial(recover, app),
-            chores=[self.house.triggers.follow, Deliveries(app).look, self.house.triggers.tick, sweep],
+            chores=[
+                *self.first_chores(), self.house.triggers.follow, Deliveries(app).look, self.house.triggers.tick, sweep,
+            ],
             residents=[partial(self._watch, self.house)],
         )  # fmt: skip
         self.dispatcher = Embedded(staff)
@@ -162,8 +165,19 @@ class FaultHouse:
             self.dispatcher.stop()
             await asyncio.gather(serving, return_exceptions=True)
             await self.house.triggers.close()
+        if serving.cancelled():
+            raise StoreUnavailable("killed")
         if serving.exception() is not None:
             raise serving.exception()  # type: ignore[misc]
+
+    def first_chores(self) -> list[Chore]:
+        return []
+
+    def kill(self) -> None:
+        """The process is gone from one moment to the next: whatever it still tries is in vain."""
+        if self.dispatcher is not None:
+            self.plan.killed = True
+            self.dispatcher.fail(StoreUnavailable("killed"))
 
     async def _ask(self) -> list[str]:
         """What is broken while the process still lives."""
@@ -211,6 +225,7 @@ class FaultHouse:
         return bool(looked) or await self.truth.has_fact("proven", subject, "heal")
 
     served_main = True
+    most_lives = LIVES
 
     # What is asked of it afterwards
 

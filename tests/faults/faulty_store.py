@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from becket.adapters.store.database import Database
+from becket.adapters.store.steady import Steady
 
 BUSY = 5.0  # as long as SQLite waits for a lock
 
@@ -46,6 +48,7 @@ class Plan:
     names: list[str] = field(default_factory=list)
     struck: list[str] = field(default_factory=list)  # what happened, for whoever reads a failure
     away_until: float = 0.0
+    killed: bool = False  # the process is gone: nothing that it still tries has an effect, or an end
 
     def next(self, name: str, now: float) -> Way | None:
         if not self.armed:
@@ -78,6 +81,8 @@ class FaultyDatabase:
         return await self._call(self.inner.write, work, args, kwargs)
 
     async def _call(self, do: Callable[..., Any], work: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        if self.plan.killed:
+            raise asyncio.CancelledError
         way = self.plan.next(work.__name__, self.clock())
         if way in (Way.slow_beat, Way.slow_lease):
             self.block(self.plan.ttl * (0.6 if way is Way.slow_beat else 2.5))
@@ -89,6 +94,13 @@ class FaultyDatabase:
         if way is Way.io_after:
             await do(work, *args, **kwargs)
         return await do(_failing(work, way), *args, **kwargs)
+
+    @property
+    def steady(self) -> Steady:
+        return self.inner.steady
+
+    async def faults(self, whole: bool) -> tuple[str, ...]:
+        return await self.inner.faults(whole)
 
     async def version_changed(self) -> bool:
         return await self.inner.version_changed()

@@ -101,11 +101,27 @@ def _children_by_descriptor(loop: VirtualLoop) -> Iterator[None]:
         policy.set_child_watcher(before)
 
 
+class LoopClock:
+    """In the place of a `ManualClock`."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def __call__(self) -> float:
+        return self._loop.clock()
+
+    def worked(self) -> float:
+        return self._loop.passed
+
+    def real(self) -> float:
+        return self._loop.passed
+
+
 class LoopTime:
     """The loop's time in the place of `SimulatedTime`: whoever works sleeps in it. `pace` makes work shorter."""
 
     def __init__(self, loop: VirtualLoop, pace: float = 1.0) -> None:
-        self.clock = loop.clock
+        self.clock = LoopClock(loop)
         self._pace = pace
 
     async def spend(self, seconds: float) -> None:
