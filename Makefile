@@ -10,7 +10,7 @@ AGENTS := .cache/agents
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test test-slow test-agents check format bench docs lock clean bubblewrap openssl languages
+.PHONY: help demo test test-slow test-agents test-soak check format bench docs lock clean bubblewrap faketime openssl languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -27,6 +27,10 @@ test-slow: $(STAMP) bubblewrap openssl languages ## the long matrices, the sandb
 
 test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
+
+test-soak: $(STAMP) faketime ## faults without end: simulated weeks, then a real hour (SOAK_MINUTES, SOAK_SEED)
+	$(BIN)/python tests/soak/weeks.py --weeks 4 --seed $(or $(SOAK_SEED),1)
+	$(BIN)/python tests/soak/hour.py --minutes $(or $(SOAK_MINUTES),60) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
 check: $(STAMP) ## formatting, lint, types and the walls between the rooms
 	$(BIN)/ruff format --check .
@@ -57,6 +61,9 @@ clean: ## remove everything that make has made
 
 bubblewrap:
 	@command -v bwrap >/dev/null || { echo "installing bubblewrap"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq bubblewrap >/dev/null; }
+
+faketime:
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { echo "installing faketime"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq faketime >/dev/null; }
 
 openssl:
 	@command -v openssl >/dev/null || { echo "installing openssl"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq openssl >/dev/null; }

@@ -199,7 +199,7 @@ class World:
         if self.kind == "memory":
             return open_memory(self.clock, steady)
         if self.kind == "sqlite":
-            return open_sqlite(self.place, self.clock, steady)
+            return open_sqlite(self.place, self.clock, steady=steady)
         return open_postgres(self.place, self.clock, steady)
 
     def play(self, story: Callable[[Store, ManualClock], Awaitable[None]]) -> None:
