@@ -85,7 +85,8 @@ def make_app(folder: Path) -> App:
         make_repository(folder)
     state = find_state(folder).make()
     app = App(state, open_sqlite(state.database))
-    app.registry = replace(app.registry, actions={**app.registry.actions, **{one.name: one for one in ACTIONS}})
+    actions = {**app.registry.actions, **{one.name: one for one in ACTIONS}}
+    app.registry = replace(app.registry, actions=actions, signals=(*app.registry.signals, "bell"))
     return app
 
 

@@ -11,6 +11,7 @@ autonomy: merge
 sandbox: {use: none, without: [files, processes, network]}
 people: {owner: {role: owner}}
 handoff_to: owner
+agents: {fixer: {driver: command, run: "true"}}
 """
 
 

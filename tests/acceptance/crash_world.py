@@ -146,7 +146,8 @@ def open_app(folder: Path, timeout: float = ADAPTER_TIMEOUT) -> tuple[App, Clock
     console = (folder / "console.log").open("a", buffering=1)
     app = App(state, open_sqlite(state.database, clock), console, {Agents: AgentsByName({"fixer": Fixer()})})
     bought = {one.name: one for one in ACTIONS}
-    app.registry = replace(app.registry, actions={**app.registry.actions, **bought})
+    signals = (*app.registry.signals, "bell", "late")
+    app.registry = replace(app.registry, actions={**app.registry.actions, **bought}, signals=signals)
     for adapter in app.effects.values():
         adapter.timeout = timeout
     commands.KILL_ROOM = KILL_ROOM
@@ -254,8 +255,9 @@ async def cancelling(stage: Stage) -> None:
 
 
 async def _is_at_work(stage: Stage, run_id: str) -> bool:
-    run = await stage.app.store.get_run(run_id)
-    if run.status is not Status.running:
+    """In this life: what a dead one had at work is cancelled without being heard again."""
+    here = {one.run_id for one in await stage.app.store.at_work(stage.app.worker_id)}
+    if run_id not in here:
         return False
     return any(event.kind is Kind.child_started for event in await stage.app.store.events(run_id))
 

@@ -26,6 +26,8 @@ ELSEWHERE = (
     "gate",
     "history",
     "holdout",
+    "keeper",
+    "launch",
     "mark",
     "objects",
     "promote",

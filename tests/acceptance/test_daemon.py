@@ -183,3 +183,29 @@ def test_a_loop_that_fires_and_always_fails_is_reported(house: House) -> None:
     house.up()
     until("the alarm is told", lambda: any("loop_failing" in alarm["alarm"] for alarm in house.alarms()))
     assert "tick" in next(alarm["text"] for alarm in house.alarms() if "loop_failing" in alarm["alarm"])
+
+
+@pytest.mark.parametrize("point", ["launch.before_spawn", "launch.after_spawn"])
+def test_whoever_starts_the_daemon_is_killed_on_the_way(house: House, point: str) -> None:
+    """The next `becket up` finds one daemon, begun by the killed one or by itself."""
+    killed = subprocess.run(
+        [*PROGRAM, "up", "--detach"], cwd=house.root, env=environment() | {"BECKET_CRASH_AT": point}, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    house.up()
+    until("a daemon serves", lambda: house.daemon)
+    house.becket("run", "greet", "--follow")
+    house.becket("down")
+
+
+def test_a_watchdog_that_is_killed_after_counting_a_restart_is_replaced(house: House) -> None:
+    """The restart was counted and not made: somebody else has to make it."""
+    fast = environment() | {"BECKET_WATCHDOG_EVERY": "0.2", "BECKET_CRASH_AT": "keeper.counted"}
+    subprocess.run([*PROGRAM, "up", "--detach"], cwd=house.root, env=fast, check=True, capture_output=True)
+    daemon = house.daemon
+    assert daemon is not None
+    os.kill(daemon, signal.SIGKILL)
+    until("the watchdog is gone too", lambda: house.watchdog is None)
+    house.up()
+    house.becket("run", "greet", "--follow")
+    house.becket("down")
