@@ -195,7 +195,7 @@ class World:
     clock: ManualClock = field(default_factory=ManualClock)
 
     def open(self) -> Store:
-        steady = Steady(self.clock.worked, self.clock.real)
+        steady = None if self.clock is None else Steady(self.clock.worked, self.clock.real)
         if self.kind == "memory":
             return open_memory(self.clock, steady)
         if self.kind == "sqlite":

@@ -83,7 +83,7 @@ def test_our_own_work_goes_on_while_it_prints(stage: AgentStage, flood: str) -> 
         await call
         return longest
 
-    assert asyncio.run(longest_pause()) < 1
+    assert asyncio.run(longest_pause()) < 2.5
 
 
 @pytest.mark.parametrize("kind", DRIVERS)

@@ -344,11 +344,13 @@ def test_no_backup_is_made_of_a_damaged_journal(place: Place) -> None:
 def test_a_journal_is_copied_before_its_tables_are_changed(place: Place) -> None:
     place.live("run_a")
     with closing(sqlite3.connect(place.journal)) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '0001'")
-        raw.execute("DROP TABLE agent_calls")
+        raw.execute("UPDATE alembic_version SET version_num = '0003'")
+        raw.execute("ALTER TABLE runs ADD COLUMN lost_by TEXT")
+        raw.execute("CREATE INDEX ix_runs_lost ON runs (lost_by)")
+        raw.execute("CREATE INDEX ix_leases_worker ON leases (worker)")
         raw.commit()
     assert place.known() == 1
     (kept,) = backups(place.folder / "backups")
     assert kept.why == "migration"
     with closing(sqlite3.connect(kept.path)) as raw:
-        assert raw.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
+        assert raw.execute("SELECT version_num FROM alembic_version").fetchone() == ("0003",)

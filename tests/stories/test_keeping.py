@@ -89,6 +89,9 @@ def test_candidates_of_ended_runs_go_in_their_time_and_crossings_at_once(world: 
     asyncio.run(retain(world.app))
     assert kept(world) == [f"candidate/{run.run_id}/1-1"]
     days_later(world, 31)
+    assert kept(world) == [f"candidate/{run.run_id}/1-1"], "at one sweep everything ages by a day at most"
+    for day in range(32, 64):
+        days_later(world, day)
     assert kept(world) == []
 
 

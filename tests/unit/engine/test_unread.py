@@ -185,7 +185,7 @@ def test_so_many_are_kept_and_no_more() -> None:
         now = await stage_with_a_broken_file(stage)
         kept = Unread(stage.store, stage.loops, Trouble(stage.store), most=3)
         for number in (0, 1, 2, 2, 3):
-            await kept.keep(posted("ci.failed", {}, f"e{number}", 0), ["bad.yaml"])
+            await kept.keep(posted("ci.failed", {}, f"e{number}", 0, None), ["bad.yaml"])
         assert len(await stage.store.cursors(PREFIX)) == 3
         assert (await stage.alerts(OPEN))[LEFT_OUT].data["of"] == "event:e3"
         stage.loops.mend("bad")
