@@ -20,6 +20,7 @@ from store_worlds import Postgres, postgres_of
 from virtual_time import VirtualLoop, play
 
 from becket.adapters.store.postgres import PostgresDatabase
+from becket.adapters.store.steady import Steady
 from becket.contract.errors import StoreUnavailable
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def case(server: Postgres, story: str, faults: Mapping[int, Way]) -> tuple[list[
     async def whole(loop: VirtualLoop) -> tuple[list[str], Plan]:
         with tempfile.TemporaryDirectory(prefix="becket-fault-") as folder:
             plan = Plan(faults, TTL)  # type: ignore[arg-type]
-            database = PostgresDatabase(url, loop.clock)
+            database = PostgresDatabase(url, loop.clock, Steady(loop.time, loop.time))
             house = PostgresHouse(Path(folder), loop, plan, database, write_loops(Path(folder)))
             await house.begin()
             if story == "heal":
