@@ -143,7 +143,8 @@ def _kept(folder: Path, pack: Path | None) -> Iterator[None]:
     except OSError as error:
         raise GitFailed(f"new objects cannot be put into {folder}: {error}") from error
     finally:
-        keep.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what stays is swept later
+            keep.unlink(missing_ok=True)
 
 
 def _link(file: Path, name: Path) -> None:
