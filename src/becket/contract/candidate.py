@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
 from becket.contract.git import Workspace
-from becket.contract.guard import Change
+from becket.contract.guard import Change, Refusal
 
 
 class Made(Record):
@@ -25,6 +25,21 @@ class Conflict(Record):
 
     paths: tuple[str, ...]
     message: str
+
+
+class Barred(Record):
+    """Work that may not enter the repository, and why. Nothing of it did."""
+
+    refusals: tuple[Refusal, ...]
+
+
+Bar = Callable[[Change], Sequence[Refusal]]
+"""What of a change may not enter the repository."""
+
+
+def nothing_barred(change: Change) -> Sequence[Refusal]:
+    """For whoever takes everything."""
+    return ()
 
 
 class LeftOut(Record):
@@ -79,8 +94,13 @@ class Candidates(Protocol):
     with the same name moves that ref, and making the same thing twice makes the same commit.
     """
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
+    async def commit_work(
+        self, workspace: Workspace, message: str, keep: str, bar: Bar = nothing_barred
+    ) -> Made | Barred | None:
         """Everything the workspace holds beyond its commit, untracked files too (L5); None if there is nothing.
+
+        `bar` is asked twice: by names and sizes alone, before a file is opened, and with the contents, before an
+        object enters the repository.
 
         Ignored files are left out. Commits that a contained program made in the tree's own `.git` do not count:
         only the files do. A nested repository or a submodule is left as the files it is made of, or refused.

@@ -63,12 +63,12 @@ def judge_content(change: Change, max_file: int) -> Iterator[Refusal]:
     for file in change.files:
         if not file.in_candidate or SUBMODULE in (file.old_mode, file.new_mode) or file.new_mode == SYMLINK:
             continue
-        if _COMPILED.search(file.path) and (
+        if file.new_size > max_file and (file.new_size > file.old_size or not file.in_base):
+            yield refused(GuardRule.large_file, file.path, words.too_large(file.new_size, max_file))
+        elif _COMPILED.search(file.path) and (
             file.status is not ChangeStatus.renamed or not _COMPILED.search(file.old_path)
         ):
             yield refused(GuardRule.compiled_file, file.path, words.COMPILED)
-        elif file.new_size > max_file and (file.new_size > file.old_size or not file.in_base):
-            yield refused(GuardRule.large_file, file.path, words.too_large(file.new_size, max_file))
         elif file.unread:
             yield refused(GuardRule.large_file, file.path, words.TOO_MUCH)
         elif not file.same and file.new_size <= READ_LIMIT:

@@ -17,6 +17,12 @@ from becket.verifiers.guard.side import TestSide
 from becket.verifiers.guard.tests import judge_tests
 
 _MOST_PER_RULE = 40
+_KEPT_OUT = (GuardRule.large_file, GuardRule.secret_added)
+
+
+def kept_out(change: Change, max_file: int) -> tuple[Refusal, ...]:
+    """What may not even be stored in the repository to be examined there: it would stay (L25)."""
+    return _listed(refusal for refusal in judge_content(change, max_file) if refusal.rule in _KEPT_OUT)
 
 
 def examine(
