@@ -167,3 +167,16 @@ def test_a_nested_repository_is_bounded_too(home: Path, repository: GitRepositor
     assert paths(home, found) == ["inner/kept.py"]
     assert found is not None
     assert [item.path for item in found.left_out] == ["inner/big.bin"]
+
+
+def test_the_same_work_of_an_attempt_and_of_its_run_is_saved_once(
+    repository: GitRepository, workspace: Workspace
+) -> None:
+    write(workspace.tree, {"app.py": "x = 2\n"})
+    first = asyncio.run(repository.rescue(workspace, "run_7-1-1", "what the attempt left"))
+    assert asyncio.run(repository.rescue(workspace, "run_7-1", "what the run left")) == first
+    assert asyncio.run(repository.rescue(workspace, "run_70", "what another left")) != first
+    names = [item.name for item in asyncio.run(repository.candidates().rescued())]
+    assert sorted(names) == ["run_7-1-1", "run_70"]
+    write(workspace.tree, {"app.py": "x = 3\n"})
+    assert asyncio.run(repository.rescue(workspace, "run_7-1", "what the run left")) != first

@@ -19,7 +19,7 @@ from becket.adapters.git.blobs import sizes_of
 from becket.adapters.git.program import Place, run, shown
 from becket.adapters.git.quarantine import Quarantine
 from becket.adapters.git.sweep import defuse
-from becket.adapters.git.workspace import private_place
+from becket.adapters.git.workspace import standing_place
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
 from becket.contract.guard import SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
@@ -54,7 +54,7 @@ async def tree_of_work(workspace: Workspace, new: Quarantine, choose: Choose | N
         with tempfile.TemporaryDirectory(prefix="work-", dir=workspace.git_dir) as folder:
             index = Path(folder) / "index"
             await asyncio.to_thread(shutil.copy2, workspace.git_dir / "index", index)
-            place = new.at(replace(private_place(workspace), index=index))
+            place = new.at(replace(standing_place(workspace), index=index))
             await asyncio.to_thread(defuse, workspace.tree)
             await _stage(place, workspace.tree, choose)
             return (await run(place, "write-tree")).text
@@ -68,7 +68,7 @@ async def work_by_size(workspace: Workspace) -> Change:
     Some of it may have only another date.
     """
     try:
-        place, tree = private_place(workspace), workspace.tree
+        place, tree = standing_place(workspace), workspace.tree
         await asyncio.to_thread(defuse, tree)
         tracked = await _tracked(place)
         roots = await _roots(place, tree, tracked)
