@@ -74,13 +74,19 @@ def no_secret(path: str, old: bytes, new: bytes) -> str | None:
     return None
 
 
+def as_it_is(name: str) -> str:
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class RescueRules:
     """What may be saved. Sizes are judged before a file is read; of a sparse file, all of it counts."""
 
     largest: int = 10_000_000  # bytes of one file
     together: int = 50_000_000  # bytes of one rescue
-    secret: Callable[[str, bytes, bytes], str | None] = no_secret  # path, content before and now: why it may not
+    # Path, content (of a link: where it leads) before and now: why it may not.
+    secret: Callable[[str, bytes, bytes], str | None] = no_secret
+    shown: Callable[[str], str] = as_it_is  # the name of what is left out, without a secret
 
 
 CUT = "# cut here: "

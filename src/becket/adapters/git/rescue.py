@@ -142,13 +142,12 @@ class Sieve:
         return fitting
 
     def _is_clean(self, path: bytes, old: Mapping[str, bytes], rules: RescueRules) -> bool:
-        size = self._size(path)
-        if size is None:
-            return True
         name = os.fsdecode(path)
-        why = rules.secret(name, old.get(name, b""), (self.workspace.tree / name).read_bytes())
+        file = self.workspace.tree / name
+        content = os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+        why = rules.secret(name, old.get(name, b""), content)
         if why:
-            self._leave(path, size, why)
+            self._leave(path, len(content), why)
         return not why
 
     def _size(self, path: bytes) -> int | None:
@@ -160,7 +159,8 @@ class Sieve:
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def _leave(self, path: bytes, size: int, why: str) -> None:
-        self.left_out.append(LeftOut(path=" ".join(shown(path).split("\n")), size=size, why=why))
+        name = " ".join(self.rules.shown(shown(path)).split("\n"))
+        self.left_out.append(LeftOut(path=name, size=size, why=why))
 
 
 def _made_again(path: bytes) -> bytes:

@@ -9,7 +9,7 @@ from becket.contract.guard import READ_LIMIT, SUBMODULE, SYMLINK, Change, Change
 from becket.verifiers.guard import words
 from becket.verifiers.guard.paths import refused
 from becket.verifiers.guard.secrets import secrets_in
-from becket.verifiers.guard.text import added_lines, is_binary
+from becket.verifiers.guard.text import added_lines, as_text, is_binary
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 _COMPILED = re.compile(
@@ -111,7 +111,7 @@ def _markers(path: str, old: bytes, new: bytes) -> Iterator[Refusal]:
 
 
 def _secrets(path: str, old: bytes, new: bytes) -> Iterator[Refusal]:
-    for number, kind in secrets_in(old, new):
+    for number, kind in secrets_in(as_text(old) or b"", as_text(new) or b""):
         yield refused(GuardRule.secret_added, path, words.secret(kind), number)
 
 
