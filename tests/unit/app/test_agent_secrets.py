@@ -30,7 +30,8 @@ def test_variables_are_known_by_their_values_unless_they_say_that_they_are_none(
     said = "open-sesame-4711 en_US.UTF-8 not-given-at-all-1 sesame-close-99 model-4-mini /opt/lang-8"
     told = redacted(tmp_path, said, environ, driver="command", run="cat", env=["WORD", "LANG"], set=given)
     assert told == (
-        "[redacted:agents.fixer.WORD] en_US.UTF-8 not-given-at-all-1 [redacted:agents.fixer.PIN] model-4-mini /opt/lang-8"
+        "[redacted:agents.fixer.WORD] en_US.UTF-8 not-given-at-all-1 [redacted:agents.fixer.PIN] model-4-mini "
+        "/opt/lang-8"
     )
 
 
