@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,7 @@ from becket.adapters.git.repository import discover
 from becket.contract.candidate import Barred, Candidates, Conflict, Made
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
-from becket.contract.guard import Change, Refusal
-from becket.verifiers.guard.examine import kept_out
+from becket.verifiers.guard.examine import bar
 
 TOKEN = "ghp_" + "Zk3Qw9Lm2Xv7Bn5Tc8Rf1Hd6Js4Py0Ga2VuE7"
 LINES = "".join(f"line {number}\n" for number in range(1, 30))
@@ -187,16 +184,12 @@ def test_a_submodule_stays_a_link_until_somebody_writes_into_it(home: Path, tmp_
     assert "160000" not in git(home, "ls-tree", "-r", candidate.sha)
 
 
-def large(size: int) -> Callable[[Change], tuple[Refusal, ...]]:
-    return partial(kept_out, max_file=size)
-
-
 def objects(home: Path) -> set[str]:
     return set(git(home, "cat-file", "--batch-check", "--batch-all-objects", "--unordered").splitlines())
 
 
 def barred(home: Path, workspace: Workspace, max_file: int = 5_000_000) -> list[str]:
-    result = asyncio.run(port(home).commit_work(workspace, "Mend it", "candidate/run_1", large(max_file)))
+    result = asyncio.run(port(home).commit_work(workspace, "Mend it", "candidate/run_1", bar(max_file)))
     assert isinstance(result, Barred), result
     return [f"{refusal.path}: {refusal.rule}" for refusal in result.refusals]
 
@@ -216,7 +209,7 @@ def test_a_large_file_is_refused_by_its_size_before_it_is_opened(home: Path, wor
 def test_many_files_are_as_large_as_one(home: Path, workspace: Workspace) -> None:
     write(workspace.tree, {f"data/{number}": "x" * 90 for number in range(5)})
     assert barred(home, workspace, 100) == ["data/0: large-file"]
-    assert isinstance(asyncio.run(port(home).commit_work(workspace, "Mend", "candidate/a", large(120))), Made)
+    assert isinstance(asyncio.run(port(home).commit_work(workspace, "Mend", "candidate/a", bar(120))), Made)
 
 
 def test_a_large_file_that_was_there_may_move_shrink_and_be_touched(home: Path, tmp_path: Path) -> None:
@@ -226,7 +219,7 @@ def test_a_large_file_that_was_there_may_move_shrink_and_be_touched(home: Path, 
     (work.tree / "moved").rename(work.tree / "elsewhere")
     os.utime(work.tree / "touched", (1, 1))
     write(work.tree, {"shrunk": "shrunk\n" * 900})
-    assert isinstance(asyncio.run(port(home).commit_work(work, "Mend", "candidate/a", large(1000))), Made)
+    assert isinstance(asyncio.run(port(home).commit_work(work, "Mend", "candidate/a", bar(1000))), Made)
     write(work.tree, {"grown": "grown\n" * 1001})
     assert barred(home, work, 1000) == ["grown: large-file"]
 
@@ -235,7 +228,12 @@ def test_a_secret_stays_out_of_the_repository(home: Path, workspace: Workspace) 
     """L25: a ref would keep it for weeks, and `git push --mirror` send it."""
     before = objects(home)
     write(workspace.tree, {"app.py": "x = 2\n", "settings.py": f'KEY = "{TOKEN}"\n'})
-    assert barred(home, workspace) == ["settings.py: secret-added"]
+    (workspace.tree / "leads").symlink_to(f"to/{TOKEN}")
+    (workspace.tree / "wide.txt").write_bytes(f"key {TOKEN}\n".encode("utf-16"))
+    kinds = ["leads: secret-added", "settings.py: secret-added", "wide.txt: secret-added"]
+    assert barred(home, workspace) == kinds
+    write(workspace.tree, {f"{TOKEN}.txt": "x\n"})
+    assert barred(home, workspace) == ["***.txt: secret-added", *kinds]
     assert objects(home) == before
     assert git(home, "for-each-ref", "refs/becket") == ""
     left = [path for path in (home / ".git" / "becket").rglob("*") if path.is_file() and "objects" in path.parts]

@@ -25,6 +25,8 @@ def with_a_dump(tree: Path) -> None:
 def with_a_token(tree: Path) -> None:
     writes("calc.py", GOOD)(tree)
     writes("settings.py", f'KEY = "{TOKEN}"\n')(tree)
+    writes(f"notes/{TOKEN}.txt", "seen\n")(tree)
+    (tree / "leads").symlink_to(f"notes/{TOKEN}.txt")
 
 
 LARGE = (with_a_dump, "core.12345: large-file: the file has 3,221,225,472 bytes; the limit is 5,000,000")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pydantic import Field
@@ -25,7 +24,7 @@ from becket.contract.guard import Refusal
 from becket.contract.loop import WORK
 from becket.contract.project import Projects
 from becket.contract.setup import SetupFailed
-from becket.verifiers.guard.examine import kept_out
+from becket.verifiers.guard.examine import bar
 
 SUBJECT_LIMIT = 72
 _CHANGING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\b\d+(?:\.\d+)? ?m?s\b")
@@ -130,8 +129,8 @@ async def _committed(
 ) -> Attempt:
     judged = calls.chosen.judged
     try:
-        bar = await _bar(context, params.base)
-        made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep, bar)
+        rules = await _bar(context, params.base)
+        made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep, rules)
     except GitFailed as failed:
         await clone.leave()
         refused = Judged(outcome=AgentOutcome.refused, reason=str(failed), changed_paths=judged.changed_paths)
@@ -150,7 +149,7 @@ async def _committed(
 
 async def _bar(context: ActionContext, base: str) -> Bar:
     config = await _config_of(context, base)
-    return partial(kept_out, max_file=(config.guard if config is not None else GuardConfig()).max_file)
+    return bar((config.guard if config is not None else GuardConfig()).max_file)
 
 
 @dataclass

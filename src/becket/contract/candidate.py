@@ -33,13 +33,20 @@ class Barred(Record):
     refusals: tuple[Refusal, ...]
 
 
-Bar = Callable[[Change], Sequence[Refusal]]
-"""What of a change may not enter the repository."""
-
-
-def nothing_barred(change: Change) -> Sequence[Refusal]:
+def nothing_against(change: Change) -> Sequence[Refusal]:
     """For whoever takes everything."""
     return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What of a change may not enter the repository."""
+
+    by_size: Callable[[Change], Sequence[Refusal]] = nothing_against  # no content is known: no file was opened yet
+    by_content: Callable[[Change], Sequence[Refusal]] = nothing_against  # no object has entered the repository yet
+
+
+OPEN = Bar()
 
 
 class LeftOut(Record):
@@ -100,13 +107,8 @@ class Candidates(Protocol):
     with the same name moves that ref, and making the same thing twice makes the same commit.
     """
 
-    async def commit_work(
-        self, workspace: Workspace, message: str, keep: str, bar: Bar = nothing_barred
-    ) -> Made | Barred | None:
+    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
         """Everything the workspace holds beyond its commit, untracked files too (L5); None if there is nothing.
-
-        `bar` is asked twice: by names and sizes alone, before a file is opened, and with the contents, before an
-        object enters the repository.
 
         Ignored files are left out. Commits that a contained program made in the tree's own `.git` do not count:
         only the files do. A nested repository or a submodule is left as the files it is made of, or refused.

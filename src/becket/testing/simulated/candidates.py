@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from becket.contract.base import Json, digest_of
-from becket.contract.candidate import Bar, Barred, Conflict, Made, Rescued, nothing_barred
+from becket.contract.candidate import OPEN, Bar, Barred, Conflict, Made, Rescued
 from becket.contract.effect import EffectCall, Permit, Seen, demand
 from becket.contract.git import Workspace
 from becket.contract.guard import Change, ChangedFile, ChangeStatus
@@ -22,13 +22,11 @@ class ModelCandidates:
     def __init__(self, git: ModelGit) -> None:
         self._git = git
 
-    async def commit_work(
-        self, workspace: Workspace, message: str, keep: str, bar: Bar = nothing_barred
-    ) -> Made | Barred | None:
+    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
         files, before = self._git.at(workspace.tree), self._git.commit(workspace.sha).files
         if files == before:
             return None
-        if refusals := bar(_change(before, files)):
+        if refusals := bar.by_content(_change(before, files)):
             return Barred(refusals=tuple(refusals))
         return self._kept(files, workspace.sha, message, keep)
 
