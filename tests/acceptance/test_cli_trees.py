@@ -264,3 +264,40 @@ def test_doctor_finds_broken_refs_of_ours_and_removes_them_on_request(stage: Sta
     assert f"removed refs/becket/candidate/run_1/1-1, which was at {'1' * 40}" in told
     assert "everything that Becket keeps in the repository is whole" in told
     stage.git("gc", "--quiet", "--prune=now")
+
+
+def test_a_tree_whose_commit_was_pruned_is_named_saved_and_mended(stage: Stage) -> None:
+    stage.becket("worktree", "ensure")
+    tree, gone = stage.root / ".worktrees/test", sha(stage)
+    (tree / "notes.txt").write_text("what I saw\n")
+    stage.write("app.py", "x = 2\n")
+    stage.git("commit", "--quiet", "--all", "--amend", "--message=other")
+    stage.git("reflog", "expire", "--expire=now", "--all")
+    stage.git("gc", "--quiet", "--prune=now")
+    told = stage.becket("worktree", "status").out
+    assert "The repository no longer has that commit" in told
+    assert "It holds more than its commit: notes.txt" in told
+    (diagnosis,) = [each for each in stage.json("doctor", code=1)["diagnoses"] if each["name"] == "tree"]
+    assert (diagnosis["level"], diagnosis["mend"]) == ("warn", "becket worktree ensure")
+    ready = stage.json("worktree", "ensure")
+    assert (ready["sha"], ready["saved"]) == (sha(stage), "test")
+    assert stage.git("rev-parse", "refs/becket/rescue/test^").strip() == gone
+    assert stage.git("diff", "--name-only", gone, "refs/becket/rescue/test").split() == ["notes.txt"]
+    seen = stage.json("worktree", "status")
+    assert (seen["sha"], seen["pruned"], seen["clean"]) == (sha(stage), False, True)
+
+
+def test_links_of_a_set_up_are_nobodys_work(stage: Stage) -> None:
+    gate = 'gates: {fast: [{name: unit, run: "test -e .dep/lib"}]}\n'
+    setup = 'setup: {run: "mkdir .dep && touch .dep/lib", key: [app.py]}\n'
+    alone = "sandbox: {use: none, without: [files, processes, network]}\n"
+    stage.write("becket.yaml", CONFIG + gate + setup + alone)
+    stage.commit("a set-up")
+    stage.becket("run", "heal")
+    tree = stage.root / ".worktrees/test"
+    assert (tree / ".dep").is_symlink()
+    (tree / "mine.txt").write_text("mine\n")
+    assert stage.json("worktree", "ensure")["saved"] == "test"
+    assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.txt"]
+    stage.becket("run", "heal")
+    assert stage.json("worktree", "ensure")["saved"] == ""

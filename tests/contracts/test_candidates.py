@@ -11,10 +11,12 @@ from git_repos import commit, git, new_repository, planted_script, write
 
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import discover
-from becket.contract.candidate import Candidates, Conflict, Made
+from becket.contract.candidate import Barred, Candidates, Conflict, Made
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
+from becket.verifiers.guard.examine import bar
 
+TOKEN = "ghp_" + "Zk3Qw9Lm2Xv7Bn5Tc8Rf1Hd6Js4Py0Ga2VuE7"
 LINES = "".join(f"line {number}\n" for number in range(1, 30))
 
 
@@ -33,7 +35,9 @@ def port(home: Path) -> GitCandidates:
 
 
 def worked(home: Path, workspace: Workspace, message: str = "Mend it", keep: str = "candidate/run_1") -> Made | None:
-    return asyncio.run(port(home).commit_work(workspace, message, keep))
+    result = asyncio.run(port(home).commit_work(workspace, message, keep))
+    assert not isinstance(result, Barred)
+    return result
 
 
 def made(result: Made | Conflict | None) -> Made:
@@ -178,6 +182,62 @@ def test_a_submodule_stays_a_link_until_somebody_writes_into_it(home: Path, tmp_
     candidate = made(worked(home, workspace))
     assert "lib/planted.py" in files(home, candidate.sha)
     assert "160000" not in git(home, "ls-tree", "-r", candidate.sha)
+
+
+def objects(home: Path) -> set[str]:
+    return set(git(home, "cat-file", "--batch-check", "--batch-all-objects", "--unordered").splitlines())
+
+
+def barred(home: Path, workspace: Workspace, max_file: int = 5_000_000) -> list[str]:
+    result = asyncio.run(port(home).commit_work(workspace, "Mend it", "candidate/run_1", bar(max_file)))
+    assert isinstance(result, Barred), result
+    return [f"{refusal.path}: {refusal.rule}" for refusal in result.refusals]
+
+
+@pytest.mark.parametrize("name", ["core.12345", "src/lib.py", "other/core.so"])
+def test_a_large_file_is_refused_by_its_size_before_it_is_opened(home: Path, workspace: Workspace, name: str) -> None:
+    """Of a terabyte, which no disk here holds: whoever read it would not come back."""
+    before = objects(home)
+    write(workspace.tree, {"app.py": "x = 2\n", "other/.git/HEAD": "ref: refs/heads/main\n"})
+    with (workspace.tree / name).open("r+b" if name == "src/lib.py" else "wb") as file:
+        file.truncate(1 << 40)
+    assert barred(home, workspace) == [f"{name}: large-file", f"{name}: large-file"]  # by itself, and of the whole
+    assert objects(home) == before
+    assert git(home, "for-each-ref", "refs/becket") == ""
+
+
+def test_many_files_are_as_large_as_one(home: Path, workspace: Workspace) -> None:
+    write(workspace.tree, {f"data/{number}": "x" * 90 for number in range(5)})
+    assert barred(home, workspace, 100) == ["data/0: large-file"]
+    assert isinstance(asyncio.run(port(home).commit_work(workspace, "Mend", "candidate/a", bar(120))), Made)
+
+
+def test_a_large_file_that_was_there_may_move_shrink_and_be_touched(home: Path, tmp_path: Path) -> None:
+    names = ("moved", "touched", "shrunk", "grown")
+    commit(home, {name: f"{name}\n" * 1000 for name in names})
+    work = asyncio.run(discover(home).open_workspace(tmp_path / "runs" / "run_1", "main"))
+    (work.tree / "moved").rename(work.tree / "elsewhere")
+    os.utime(work.tree / "touched", (1, 1))
+    write(work.tree, {"shrunk": "shrunk\n" * 900})
+    assert isinstance(asyncio.run(port(home).commit_work(work, "Mend", "candidate/a", bar(1000))), Made)
+    write(work.tree, {"grown": "grown\n" * 1001})
+    assert barred(home, work, 1000) == ["grown: large-file"]
+
+
+def test_a_secret_stays_out_of_the_repository(home: Path, workspace: Workspace) -> None:
+    """L25: a ref would keep it for weeks, and `git push --mirror` send it."""
+    before = objects(home)
+    write(workspace.tree, {"app.py": "x = 2\n", "settings.py": f'KEY = "{TOKEN}"\n'})
+    (workspace.tree / "leads").symlink_to(f"to/{TOKEN}")
+    (workspace.tree / "wide.txt").write_bytes(f"key {TOKEN}\n".encode("utf-16"))
+    kinds = ["leads: secret-added", "settings.py: secret-added", "wide.txt: secret-added"]
+    assert barred(home, workspace) == kinds
+    write(workspace.tree, {f"{TOKEN}.txt": "x\n"})
+    assert barred(home, workspace) == ["***.txt: secret-added", *kinds]
+    assert objects(home) == before
+    assert git(home, "for-each-ref", "refs/becket") == ""
+    left = [path for path in (home / ".git" / "becket").rglob("*") if path.is_file() and "objects" in path.parts]
+    assert left == []
 
 
 def test_a_name_that_git_would_refuse_is_refused(home: Path, workspace: Workspace) -> None:

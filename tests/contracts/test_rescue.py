@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import time
 from pathlib import Path
@@ -150,6 +151,43 @@ def test_a_secret_is_never_saved_in_clear_and_is_named(
     assert "plain-but-known" not in message
 
 
+SHAPES = {
+    "slack": "xoxb-" + "2345678901-abcdefGHIJKL",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.c2lnbmF0dXJlLW9mLWl0",
+    "dsn": "postgres://ada:s3cr3tpw@db.corp.io/main",
+    "yaml": "password: correct-horse-7",
+    "code": 'API_KEY = "Zk3v9Qw8Lr2Tb7Xy5Nc1"',
+    "header": "Authorization: Bearer Zk3v9Qw8Lr2Tb7Xy5Nc1",
+    "given": "the word is open-sesame-4711",
+}
+
+
+def test_whatever_a_log_would_hide_is_not_saved_by_content_name_or_link(
+    home: Path, repository: GitRepository, workspace: Workspace
+) -> None:
+    """L25: and what cannot be read as text is not saved either."""
+    redactor = Redactor({"agents.fixer.WORD": "open-sesame-4711"})
+    repository.rescue_rules = lambda: rules(Retention(), redactor)
+    tree = workspace.tree
+    write(tree, {f"{name}.txt": f"first\n{line}\n" for name, line in SHAPES.items()})
+    write(tree, {f"out/{TOKEN}": "x\n", "kept.py": "def login(token: str) -> None: ...\n"})
+    (tree / "leads").symlink_to(f"/srv/{TOKEN}")
+    (tree / "wide.txt").write_bytes(f"key {TOKEN}\n".encode("utf-16"))
+    (tree / "wide-kept.txt").write_bytes("nothing\n".encode("utf-16"))
+    (tree / "log.gz").write_bytes(gzip.compress(f"key {TOKEN}\n".encode()))
+    (tree / "core").write_bytes(b"\0\1" * 500 + TOKEN.encode())
+    (tree / "dot").write_bytes(b"\0\1")
+    found = saved(repository, workspace)
+    assert found is not None
+    assert paths(home, found) == ["dot", "kept.py", "wide-kept.txt"]
+    why = {item.path: item.why for item in found.left_out}
+    assert why["given.txt"] == "it holds the value of agents.fixer.WORD"
+    assert why["out/[redacted:github]"] == "its name holds a secret"
+    assert {why[f"{name}.txt"][:12] for name in SHAPES if name != "given"} == {"line 2 holds"}
+    assert why["core"] == why["log.gz"] == "it is no text, so nobody can see whether it holds a secret"
+    assert TOKEN not in git(home, "log", "-1", "--format=%B", found.sha)
+
+
 def test_a_file_that_had_the_secret_before_is_saved(home: Path, tmp_path: Path) -> None:
     """It is in the history already: to leave the work out would only lose it."""
     commit(home, {"fixture.py": f"TOKEN = '{TOKEN}'\n"})
@@ -167,3 +205,16 @@ def test_a_nested_repository_is_bounded_too(home: Path, repository: GitRepositor
     assert paths(home, found) == ["inner/kept.py"]
     assert found is not None
     assert [item.path for item in found.left_out] == ["inner/big.bin"]
+
+
+def test_the_same_work_of_an_attempt_and_of_its_run_is_saved_once(
+    repository: GitRepository, workspace: Workspace
+) -> None:
+    write(workspace.tree, {"app.py": "x = 2\n"})
+    first = asyncio.run(repository.rescue(workspace, "run_7-1-1", "what the attempt left"))
+    assert asyncio.run(repository.rescue(workspace, "run_7-1", "what the run left")) == first
+    assert asyncio.run(repository.rescue(workspace, "run_70", "what another left")) != first
+    names = [item.name for item in asyncio.run(repository.candidates().rescued())]
+    assert sorted(names) == ["run_7-1-1", "run_70"]
+    write(workspace.tree, {"app.py": "x = 3\n"})
+    assert asyncio.run(repository.rescue(workspace, "run_7-1", "what the run left")) != first

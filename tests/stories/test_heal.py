@@ -156,6 +156,16 @@ def test_without_an_agent_the_culprit_is_undone_and_proposed(tmp_path: Path) -> 
     assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), (run.reason, run.detail)
 
 
+def test_whoever_gets_an_exhausted_repair_reads_why_main_is_red(tmp_path: Path) -> None:
+    """L17: no test fails here; the step spoils the tree."""
+    step = "gates: {fast: [{name: unit, run: echo more >> conftest.py}]}"
+    sandbox = "sandbox: {use: none, without: [files, processes, network]}"
+    stage = HealStage(tmp_path, config=f"version: 1\nautonomy: merge\n{step}\n{sandbox}\n")
+    run = asyncio.run(stage.heal())
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "fix_exhausted"), run.detail
+    assert run.detail["against"] == ["unit: the step changed tracked files: conftest.py"]
+
+
 @pytest.mark.parametrize(("autonomy", "reason", "calls"), [("observe", "observe_only", 0), ("propose", "proposed", 1)])
 def test_autonomy_is_held(tmp_path: Path, autonomy: str, reason: str, calls: int) -> None:
     """L18: observe calls no agent and moves nothing; propose offers a branch and moves nothing."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from becket.contract.action import ActionContext, ActionDef, Result
@@ -12,10 +14,12 @@ from becket.contract.base import Json, Record
 from becket.contract.candidate import Candidates, Conflict, Made
 from becket.contract.condition import Condition, ConditionGroup, Life
 from becket.contract.errors import ActionFailed
+from becket.contract.guard import Refusal
 
 OBJECT = "candidate"
 NAMES = ("exists", "none")
 GROUP = ConditionGroup(object=OBJECT, names=NAMES, life=Life.run)
+BARRED = ConditionGroup(object=OBJECT, names=("barred",))
 REPAIR, REVERT = "repair", "revert"
 
 
@@ -38,6 +42,20 @@ def none(why: str, waiting: tuple[str, ...] = (), *, ask_again: bool = True) -> 
     """`ask_again`: the same agent may do better."""
     evidence: dict[str, Json] = {"why": why, "waiting": list(waiting), "ask_again": ask_again}
     return Condition(object=OBJECT, name="none", group=NAMES, life=Life.run, evidence=evidence)
+
+
+def barred(refusals: Sequence[Refusal]) -> Condition:
+    """The guard keeps out what an agent left: there is no commit, and nothing of it is in the repository."""
+    evidence: dict[str, Json] = {"refusals": [refusal.model_dump(mode="json") for refusal in refusals]}
+    return Condition(object=OBJECT, name="barred", group=BARRED.names, evidence=evidence)
+
+
+def kept_out_of(context: ActionContext) -> tuple[Refusal, ...]:
+    """Why that is so."""
+    found = context.conditions.get("candidate.barred")
+    if found is None:
+        raise ActionFailed("there is no candidate, and none was kept out", kind="no_candidate")
+    return tuple(Refusal.model_validate(each) for each in found.evidence["refusals"])
 
 
 def current(context: ActionContext) -> Candidate:

@@ -11,18 +11,20 @@ from pydantic import Field
 
 from becket.actions import calling
 from becket.actions.calling import Called, Calls, Opened, Task
-from becket.actions.candidate import GROUP, REPAIR, exists, made_as, none
+from becket.actions.candidate import BARRED, GROUP, REPAIR, barred, exists, made_as, none
 from becket.actions.gates.tree import set_up
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
 from becket.contract.base import Duration, Json, Record
-from becket.contract.candidate import Candidates, Made
-from becket.contract.config import AgentName, Config, SetupConfig
+from becket.contract.candidate import Bar, Barred, Candidates, Made
+from becket.contract.config import AgentName, Config, GuardConfig
 from becket.contract.errors import ActionFailed, GitFailed
 from becket.contract.git import Git, Workspace
+from becket.contract.guard import Refusal
 from becket.contract.loop import WORK
 from becket.contract.project import Projects
 from becket.contract.setup import SetupFailed
+from becket.verifiers.guard.examine import bar
 
 SUBJECT_LIMIT = 72
 _CHANGING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\b\d+(?:\.\d+)? ?m?s\b")
@@ -54,6 +56,7 @@ class Attempt:
     judged: Judged
     calls: Calls
     made: Made | None
+    refusals: tuple[Refusal, ...] = ()  # why nothing was made of what it left
     by_earlier_life: bool = False  # then no call was made now
 
 
@@ -126,16 +129,27 @@ async def _committed(
 ) -> Attempt:
     judged = calls.chosen.judged
     try:
-        made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep)
+        rules = await _bar(context, params.base)
+        made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep, rules)
     except GitFailed as failed:
         await clone.leave()
         refused = Judged(outcome=AgentOutcome.refused, reason=str(failed), changed_paths=judged.changed_paths)
         return Attempt(number, refused, calls, None)
+    if isinstance(made, Barred):
+        await clone.leave()
+        reason = f"the guard keeps it out of the repository: {made.refusals[0]}"
+        refused = Judged(outcome=AgentOutcome.refused, reason=reason, changed_paths=judged.changed_paths)
+        return Attempt(number, refused, calls, None, made.refusals)
     await context.port(Git).close_workspace(clone.folder)  # what counts of it is committed
     if made is None:
         nothing = Judged(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
         return Attempt(number, nothing, calls, None)
     return Attempt(number, judged, calls, made)
+
+
+async def _bar(context: ActionContext, base: str) -> Bar:
+    config = await _config_of(context, base)
+    return bar((config.guard if config is not None else GuardConfig()).max_file)
 
 
 @dataclass
@@ -176,22 +190,23 @@ class Clone:
 
 async def readable(context: ActionContext, base: str, workspace: Workspace) -> tuple[Path, ...]:
     """The agent may run the tests as the gate does: the set-up is provided where one is configured."""
-    setup = await _setup_of(context, base)
-    if setup is None:
+    config = await _config_of(context, base)
+    if config is None or config.setup is None:
         return (workspace.objects,)
-    ready = await set_up(context, base, setup, workspace)
+    ready = await set_up(context, base, config.setup, workspace)
     if isinstance(ready, SetupFailed):
         raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
     return (ready.folder, workspace.objects)
 
 
-async def _setup_of(context: ActionContext, base: str) -> SetupConfig | None:
+async def _config_of(context: ActionContext, base: str) -> Config | None:
+    """None for a commit without becket.yaml."""
     try:
-        return (await context.port(Projects).committed(base)).setup
+        return await context.port(Projects).committed(base)
     except ActionFailed as error:
         if error.kind != "not_configured":
             raise
-        return None  # a commit without becket.yaml has no set-up either
+        return None
 
 
 async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:
@@ -228,8 +243,8 @@ def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], 
         "calls": [called.told for called in calls],
     }
     if first.made is None:
-        twice = "" if ask_again else " failed the same way twice and changed nothing"
-        said.append(none(f"the agent{twice}: {judged.outcome}: {judged.reason}", ask_again=ask_again))
+        said.append(none(_why(first, ask_again), ask_again=ask_again))
+        said += [barred(first.refusals)] if first.refusals else []
         return Result(outputs=outputs, conditions=tuple(said))
     others = tuple(each.made.sha for each in useful[1:] if each.made is not None)
     said.append(exists(made_as(first.made, REPAIR, others)))
@@ -238,10 +253,19 @@ def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], 
     return Result(outputs=outputs, conditions=tuple(said), progress=f"candidate {first.made.tree}")
 
 
+def _why(tried: Attempt, ask_again: bool) -> str:
+    if tried.refusals:  # as it was after a guard that looked later: the agent did its part
+        return tried.judged.reason
+    twice = "" if ask_again else " failed the same way twice and changed nothing"
+    return f"the agent{twice}: {tried.judged.outcome}: {tried.judged.reason}"
+
+
 def _to_be_told(done: list[Attempt]) -> Attempt:
-    """Of attempts without a result, one that waits for its quota: it is not over yet."""
+    """Of attempts without a result, one that waits for its quota: it is not over yet. Else one that left something."""
     waiting = [each for each in done if each.judged.outcome is AgentOutcome.quota_wait]
-    return min(waiting, key=lambda each: each.calls.chosen.report.until or 0.0) if waiting else done[0]
+    if waiting:
+        return min(waiting, key=lambda each: each.calls.chosen.report.until or 0.0)
+    return next((each for each in done if each.refusals), done[0])
 
 
 ACTIONS = (
@@ -250,7 +274,7 @@ ACTIONS = (
         summary="Let agents repair the base, each in its own clone; what they leave becomes a candidate.",
         run=fix,
         params=FixParams,
-        raises=(calling.GROUP, GROUP),
+        raises=(calling.GROUP, GROUP, BARRED),
         outputs=(*calling.OUTPUTS, "sha"),
         calls_agent=True,
     ),

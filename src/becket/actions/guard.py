@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from becket.actions.candidate import REPAIR, current
+from becket.actions.candidate import REPAIR, current, kept_out_of
 from becket.actions.side import gate_commands, side_of, tests_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
@@ -35,12 +35,12 @@ Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]]], Reading]
 class GuardParams(Record):
     """`failing` are ids of tests that fail on base; `verdicts` are the base's verdicts (artifact digests): they tell
     which tests ran. With `send_back` an agent's change that may not pass, or is powerful, goes back to the agent once
-    in a run.
+    in a run. Without a candidate it tells of what an agent left and the guard kept out.
     """
 
     of: Name = "candidate"
     base: str
-    candidate: str
+    candidate: str = ""
     failing: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     send_back: bool = False
@@ -52,6 +52,8 @@ def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
 
 async def check(context: ActionContext, params: GuardParams, read: Reader = classify) -> Result:
     """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
+    if not params.candidate:
+        return await _tell_kept_out(context, params, kept_out_of(context))
     config = await context.port(Projects).committed(params.base)
     change = await context.port(Candidates).change(params.base, params.candidate)
     side = await side_of(context, params.base, params.verdicts)
@@ -94,6 +96,33 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     return Result(outputs=outputs, conditions=(said, classed), note=_summary(refusals, reading))
 
 
+async def _tell_kept_out(context: ActionContext, params: GuardParams, refusals: tuple[Refusal, ...]) -> Result:
+    """There is nothing to read any more, and what is told is what the guard said then."""
+    reading = Reading(kind=ChangeClass.plain)
+    words = against(refusals, reading)
+    goes_back = params.send_back and _iterations_left(context) >= 2 and not _before(context).get("sent")
+    name = "guard_sent_back" if goes_back else "guard_refused"
+    told = [refusal.model_dump(mode="json") for refusal in refusals]
+    evidence: dict[str, Json] = {
+        "base": params.base,
+        "candidate": "",
+        "refusals": told[:_SHOWN],
+        "refusals_left_out": max(len(told) - _SHOWN, 0),
+        "against": words,
+        "full": await context.keep(json.dumps({"refusals": told}, indent=1).encode(), "guard.json"),
+    }
+    before = _before(context)
+    sent: dict[str, Json] = {
+        "sent_back": [*before.get("sent_back", []), *(words if goes_back else ())],
+        "sent": int(before.get("sent", 0)) + goes_back,
+    }
+    outputs: dict[str, Json] = {
+        "refusals": told, "digest": "", "class": "", "change": "", "question": question(refusals, reading), **sent
+    }  # fmt: skip
+    said = Condition(object=params.of, name=name, group=NAMES, evidence=evidence)
+    return Result(outputs=outputs, conditions=(said,), note=_summary(refusals, reading))
+
+
 def _name(refusals: Sequence[Refusal]) -> str:
     if not refusals:
         return "guard_ok"
@@ -110,8 +139,13 @@ def _goes_back(context: ActionContext, trust: GuardConfig, name: str, reading: R
     candidate = current(context)
     if context.run.dry_run or candidate.kind != REPAIR:
         return False
-    left = context.spec.max_iterations - context.run.counted  # in the last one no agent is called any more
+    left = _iterations_left(context)
     return left >= 1 if candidate.waiting else left >= 2 and not _before(context).get("sent")
+
+
+def _iterations_left(context: ActionContext) -> int:
+    """In the last one no agent is called any more."""
+    return context.spec.max_iterations - context.run.counted
 
 
 def _sent_back(context: ActionContext, name: str, words: Sequence[str]) -> dict[str, Json]:

@@ -13,6 +13,12 @@ from becket.engine.redact import secret_variables
 
 _LARGEST = 64_000
 _NAMES_A_SECRET = re.compile(r"(?i)token|key|secret|password|credential|cookie")
+_PLAIN_NAME = re.compile(
+    r"(?i)^(?:LANG|LC_\w+|TERM|COLORTERM|TZ|USER|LOGNAME|SHELL|EDITOR|PAGER|PWD)$"
+    r"|(?:^|_)(?:URL|HOST|ENDPOINT|PROXY|PATH|DIR|HOME|FILE|ROOT|MODEL|NAME|VERSION|REGION|MODE|LEVEL|FORMAT|OPTIONS"
+    r"|OPTS|ARGS|FLAGS)$"
+)
+_PLAIN_VALUE = re.compile(r"\s|^[a-z][a-z0-9+.-]*://|^[~./]|^[0-9.:]+$")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([\w.-]+)\s*[=:]\s*[\"']?([^\s\"']+)")
 
 
@@ -53,11 +59,18 @@ def agent_secrets(config: Config, environ: Mapping[str, str], home: Path) -> dic
 def _of_agent(agent: AgentConfig, environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
     if agent.key and (value := environ.get(agent.key)):
         yield agent.key, value
-    yield from secret_variables(agent.set).items()
+    given = {name: environ[name] for name in agent.env if name in environ} | agent.set
+    yield from secret_variables(given).items()
+    yield from ((name, value) for name, value in given.items() if _may_be_secret(name, value))
     for credential in agent.credentials:
         file = home / credential.file.removeprefix("~/")
         for where, value in _held_by(file):
             yield f"{file.name}.{where}", value
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    """Whatever is given and does not say that it is something else: an address, a place, the name of a model."""
+    return not _PLAIN_NAME.search(name) and not _PLAIN_VALUE.search(value)
 
 
 def _held_by(file: Path) -> Iterator[tuple[str, str]]:

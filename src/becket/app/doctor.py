@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from becket.adapters.git.candidates import GitCandidates
-from becket.adapters.git.repository import MIN_VERSION, discover
+from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
 from becket.adapters.git.workspace import health, set_aside
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
@@ -28,6 +28,7 @@ from becket.contract.base import Json
 from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
+from becket.contract.git import TreeHealth
 from becket.contract.process import Holds
 from becket.setup import doctor
 from becket.setup.facts import (
@@ -98,7 +99,15 @@ def _tree(state: State | None) -> TreeFact | None:
     if state is None:
         return None
     folder, tree = state.resident
-    return TreeFact(tree, health(folder, tree), set_aside(tree))
+    found = health(folder, tree)
+    if found is TreeHealth.good and asyncio.run(_is_pruned(discover(state.root), folder)):
+        found = TreeHealth.pruned
+    return TreeFact(tree, found, set_aside(tree))
+
+
+async def _is_pruned(git: GitRepository, folder: Path) -> bool:
+    workspace = await git.find_workspace(folder)
+    return workspace is not None and await git.resolve(workspace.sha) is None
 
 
 def _state(folder: Path) -> State | None:

@@ -10,6 +10,7 @@ from becket.contract.candidate import RescueRules
 from becket.contract.config import Retention
 from becket.engine.redact import Redactor
 from becket.verifiers.guard.secrets import secrets_in
+from becket.verifiers.guard.text import added_lines, as_text
 
 _NAMES = re.compile(
     r"\.env(?:\.(?!example$|sample$|template$|dist$).+)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx)"
@@ -18,15 +19,47 @@ _NAMES = re.compile(
 """Files that people keep secrets in; a new one is not looked into."""
 
 
+_MARK = re.compile(r"\[redacted:([^\]]*)\]")
+_READ_UNSEEN = 32
+"""Bytes of a file that is no text and may be saved all the same: they can hardly hold a secret."""
+
+
 def rules(retention: Retention, redactor: Redactor) -> RescueRules:
-    return RescueRules(largest=retention.rescue_file, together=retention.rescue_size, secret=partial(_secret, redactor))
+    return RescueRules(
+        largest=retention.rescue_file, together=retention.rescue_size, secret=partial(_secret, redactor),
+        shown=partial(_shown, redactor),
+    )  # fmt: skip
 
 
 def _secret(redactor: Redactor, path: str, old: bytes, new: bytes) -> str | None:
-    """Only what is surely one: a repair that is left out is a repair that is lost."""
+    """The guard's shapes, the values that are known, and whatever would be hidden in a log: a repair that is left out
+    can be made again, a secret that was saved cannot be taken back.
+    """
     if not old and _NAMES.fullmatch(PurePosixPath(path).name):
         return "files of this name hold secrets"
-    if (found := next(secrets_in(old, new), None)) is not None:
+    if _shown(redactor, path) != path:
+        return "its name holds a secret"
+    text = as_text(new)
+    if text is None:
+        return "it is no text, so nobody can see whether it holds a secret" if len(new) > _READ_UNSEEN else None
+    before = as_text(old) or b""
+    if (found := next(secrets_in(before, text), None)) is not None:
         return f"line {found[0]} holds {found[1]}"
-    known = redactor.leaks(new.decode("utf-8", "replace"))
-    return f"it holds the value of {known[0]}" if known else None
+    known = redactor.leaks(text.decode("utf-8", "replace"))
+    return f"it holds the value of {known[0]}" if known else _by_shape(redactor, before, text)
+
+
+def _by_shape(redactor: Redactor, old: bytes, new: bytes) -> str | None:
+    """Of lines that are new: what was there is in the history already."""
+    added = list(added_lines(old, new))
+    hidden = redactor.text("\n".join(line for _, line in added)).split("\n")
+    for (number, line), left in zip(added, hidden, strict=False):
+        if line != left:
+            kind = _MARK.search(left)
+            return f"line {number} holds what looks like a secret ({kind[1] if kind else 'part of one'})"
+    return None
+
+
+def _shown(redactor: Redactor, name: str) -> str:
+    safe = redactor.text(name)
+    return "a name that holds a secret" if redactor.leaks(safe) else safe

@@ -53,6 +53,7 @@ class TreeSeen(Record):
     sha: str = ""
     branch_sha: str = ""
     damaged: bool = False
+    pruned: bool = False  # the repository has lost the commit
     clean: bool = True
     changed: tuple[str, ...] = ()
 
@@ -89,8 +90,8 @@ async def look(app: App) -> TreeSeen:
     changed = (*state.changed, *state.untracked)
     damaged = health(folder, tree) is TreeHealth.damaged
     return TreeSeen(
-        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, damaged=damaged, clean=state.clean,
-        changed=changed,
+        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, damaged=damaged,
+        pruned=await app.git.resolve(workspace.sha) is None, clean=state.clean, changed=changed,
     )  # fmt: skip
 
 
@@ -117,7 +118,7 @@ async def _nobody_works(app: App, tree: Path) -> None:
 
 async def _saved(app: App, workspace: Workspace, names: Sequence[str]) -> str:
     """The name of the rescue. The same leftovers are saved once."""
-    _hide(workspace, names)
+    _hide(workspace, names, _hidden(workspace))  # links of a set-up are nobody's work
     saved = await app.git.rescue(workspace, "test", f"becket: what was left in {workspace.tree.name}")
     return next((item.name for item in await app.git.candidates().rescued() if item.sha == saved), "")
 
@@ -134,10 +135,10 @@ async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:
 
 
 async def _env_files(app: App, workspace: Workspace, names: Sequence[str], why: str) -> tuple[EnvFile, ...]:
+    _hide(workspace, names)
     if not names:
         there = (app.state.root / ENV).is_file()
         return (EnvFile(name=ENV, copied=False, why=why),) if there else ()
-    _hide(workspace, names)
     committed = await app.git.listing(workspace.sha)
     return tuple(_copied(app.state.root, workspace.tree, name, name in committed) for name in names)
 
@@ -166,7 +167,16 @@ def _inside(top: Path, path: Path) -> bool:
     return path.name not in ("", "..") and path.parent.resolve().is_relative_to(top.resolve())
 
 
-def _hide(workspace: Workspace, names: Sequence[str]) -> None:
+def _hide(workspace: Workspace, names: Sequence[str], beside: Sequence[str] = ()) -> None:
     """From the runtime's own view of the tree: a secret is never part of a commit or a rescue, ignored or not (L25)."""
     lines = ["/" + _SPECIAL.sub(r"\\\1", name.removeprefix("./")) for name in dict.fromkeys((ENV, *names))]
-    (workspace.git_dir / "info" / "exclude").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    content = "\n".join([*dict.fromkeys((*beside, *lines)), ""])
+    (workspace.git_dir / "info" / "exclude").write_text(content, encoding="utf-8", errors="surrogateescape")
+
+
+def _hidden(workspace: Workspace) -> list[str]:
+    try:
+        text = (workspace.git_dir / "info" / "exclude").read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return []
+    return text.split("\n")[:-1]

@@ -318,6 +318,10 @@ TREE_MADE = "Made {tree} at {branch}@{sha}."
 TREE_RESET = "Reset {tree} to {branch}@{sha}."
 TREE_MENDED = "What ran in it had damaged its .git; it is whole again."
 TREE_DAMAGED = "What ran in it damaged its .git: `becket worktree ensure` mends it, and so does the next gate."
+TREE_PRUNED = (
+    "The repository no longer has that commit (amended or rebased, and pruned): `becket worktree ensure` takes the "
+    "tree to the branch, and so does the next gate."
+)
 TREE_SAVED = "What was left in it is saved: `becket rescue show {name}`."
 TREE_ENV = "Copied {name}."
 TREE_NO_ENV = "Did not copy {name}: {why}."

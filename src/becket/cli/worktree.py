@@ -72,5 +72,7 @@ def _say(seen: TreeSeen) -> None:
     say(words.TREE_AT.format(tree=safe(seen.tree), branch=safe(seen.branch), sha=short(seen.sha), behind=behind))
     if seen.damaged:
         say(words.TREE_DAMAGED)
+    if seen.pruned:
+        say(words.TREE_PRUNED)
     if not seen.clean:
         say(words.TREE_CHANGED.format(paths=line(", ".join(seen.changed), 400)))

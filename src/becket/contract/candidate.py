@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from becket.contract.base import Record
 from becket.contract.git import Workspace
-from becket.contract.guard import Change
+from becket.contract.guard import Change, Refusal
 
 
 class Made(Record):
@@ -25,6 +25,28 @@ class Conflict(Record):
 
     paths: tuple[str, ...]
     message: str
+
+
+class Barred(Record):
+    """Work that may not enter the repository, and why. Nothing of it did."""
+
+    refusals: tuple[Refusal, ...]
+
+
+def nothing_against(change: Change) -> Sequence[Refusal]:
+    """For whoever takes everything."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What of a change may not enter the repository."""
+
+    by_size: Callable[[Change], Sequence[Refusal]] = nothing_against  # no content is known: no file was opened yet
+    by_content: Callable[[Change], Sequence[Refusal]] = nothing_against  # no object has entered the repository yet
+
+
+OPEN = Bar()
 
 
 class LeftOut(Record):
@@ -59,13 +81,19 @@ def no_secret(path: str, old: bytes, new: bytes) -> str | None:
     return None
 
 
+def as_it_is(name: str) -> str:
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class RescueRules:
     """What may be saved. Sizes are judged before a file is read; of a sparse file, all of it counts."""
 
     largest: int = 10_000_000  # bytes of one file
     together: int = 50_000_000  # bytes of one rescue
-    secret: Callable[[str, bytes, bytes], str | None] = no_secret  # path, content before and now: why it may not
+    # Path, content (of a link: where it leads) before and now: why it may not.
+    secret: Callable[[str, bytes, bytes], str | None] = no_secret
+    shown: Callable[[str], str] = as_it_is  # the name of what is left out, without a secret
 
 
 CUT = "# cut here: "
@@ -79,7 +107,7 @@ class Candidates(Protocol):
     with the same name moves that ref, and making the same thing twice makes the same commit.
     """
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
+    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
         """Everything the workspace holds beyond its commit, untracked files too (L5); None if there is nothing.
 
         Ignored files are left out. Commits that a contained program made in the tree's own `.git` do not count:

@@ -41,6 +41,7 @@ class TreeHealth(StrEnum):
     none = "none"  # nothing, or a tree that is being made
     good = "good"
     damaged = "damaged"  # ours, but its `.git` is not what was made: whatever ran there did that
+    pruned = "pruned"  # ours, but the repository has lost its commit
     foreign = "foreign"  # somebody else's files
 
 

@@ -24,6 +24,17 @@ def test_a_key_is_known_by_its_value_under_whatever_name(tmp_path: Path) -> None
     assert said == "I saw [redacted:agents.fixer.GATEWAY] there"
 
 
+def test_variables_are_known_by_their_values_unless_they_say_that_they_are_none(tmp_path: Path) -> None:
+    environ = {"WORD": "open-sesame-4711", "LANG": "en_US.UTF-8", "OTHER": "not-given-at-all-1"}
+    given: dict[str, Json] = {"PIN": "sesame-close-99", "SMALL_MODEL": "model-4-mini", "PLACE": "/opt/lang-8"}
+    said = "open-sesame-4711 en_US.UTF-8 not-given-at-all-1 sesame-close-99 model-4-mini /opt/lang-8"
+    told = redacted(tmp_path, said, environ, driver="command", run="cat", env=["WORD", "LANG"], set=given)
+    assert told == (
+        "[redacted:agents.fixer.WORD] en_US.UTF-8 not-given-at-all-1 [redacted:agents.fixer.PIN] model-4-mini "
+        "/opt/lang-8"
+    )
+
+
 def test_what_a_login_holds_is_known_without_its_other_words(tmp_path: Path) -> None:
     """A renewing token has no shape that a pattern could know."""
     held = {"auth_mode": "chatgpt-login", "tokens": {"refresh_token": "1//0gAbc-def_ghi", "account": "ada@example.org"}}

@@ -289,6 +289,10 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         {"look_at_tree": lambda: TreeFact(Path("/t"), TreeHealth.damaged)}, "tree", WARN, "damaged its .git",
         "becket worktree ensure",
     ),
+    "a tree whose commit was pruned": (
+        {"look_at_tree": lambda: TreeFact(Path("/t"), TreeHealth.pruned)}, "tree", WARN, "no longer has the commit",
+        "becket worktree ensure",
+    ),
     "files in the tree's place": (
         {"look_at_tree": lambda: TreeFact(Path("/a b"), TreeHealth.foreign)}, "tree", ERROR, "did not make",
         "mv -- '/a b' '/a b'.mine",

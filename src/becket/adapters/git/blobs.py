@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from becket.adapters.git.program import Place, run, shown
 from becket.contract.errors import GitFailed
@@ -41,6 +42,22 @@ async def contents_of(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
         contents[fields[0].decode()] = said[begin : begin + size]
         position = begin + size + 1
     return contents
+
+
+async def files_at(place: Place, commit: str, paths: Collection[str], largest: int) -> dict[str, bytes]:
+    """Of the files of a commit those that are asked for and are not too large."""
+    entries = {path: entry for path, entry in (await listing(place, commit)).items() if path in paths}
+    blobs = {path: entry[7:] for path, entry in entries.items() if entry.startswith("100")}
+    sizes = await sizes_of(place, dict.fromkeys(blobs.values()))
+    contents = await contents_of(place, affordable(sizes, largest))
+    return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+
+
+async def listing(place: Place, commit: str) -> dict[str, str]:
+    """Mode and id of every path."""
+    output = await run(place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)
+    entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0") if entry)
+    return {os.fsdecode(name): f"{meta[:6].decode()} {meta.split(b' ')[2].decode()}" for meta, _, name in entries}
 
 
 def affordable(sizes: Mapping[str, int], largest: int) -> list[str]:

@@ -18,9 +18,9 @@ from becket.adapters.git.quarantine import Quarantine, quarantine, tidy
 from becket.adapters.git.refs import OWN
 from becket.adapters.git.repository import GitRepository
 from becket.adapters.git.rescue import RESCUE, read_left_out
-from becket.adapters.git.work import tree_of_work
+from becket.adapters.git.work import tree_of_work, work_by_size
 from becket.adapters.git.workspace import close_workspace, open_git_dir, private_place
-from becket.contract.candidate import CUT, BrokenRef, Conflict, Made, Rescued
+from becket.contract.candidate import CUT, OPEN, Bar, Barred, BrokenRef, Conflict, Made, Rescued
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
@@ -65,12 +65,17 @@ class GitCandidates:
         self._source = git.source
         self._place = Place(git.common_dir, private=True)
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
+    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
         parent = await self._read(workspace.sha)
+        if refusals := bar.by_size(await work_by_size(workspace)):
+            return Barred(refusals=tuple(refusals))
 
-        async def left(new: Quarantine) -> str | None:
+        async def left(new: Quarantine) -> str | Barred | None:
             tree = await tree_of_work(workspace, new)
-            return tree if tree != parent.tree else None
+            if tree == parent.tree:
+                return None
+            refusals = bar.by_content(await read_change(new.at(self._place), parent.tree, tree))
+            return Barred(refusals=tuple(refusals)) if refusals else tree
 
         return await self._commit(left, parent, message, keep)
 

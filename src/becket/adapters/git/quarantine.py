@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import secrets
 import shutil
@@ -105,14 +106,17 @@ class Quarantine:
 
 
 @asynccontextmanager
-async def quarantine(source: Source) -> AsyncIterator[Quarantine]:
+async def quarantine(source: Source, also: Path | None = None) -> AsyncIterator[Quarantine]:
+    """With `also` it reads through to another store too: whatever is named and lies only there comes over as well."""
     parent = _folder(source)
     try:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         objects = Path(tempfile.mkdtemp(prefix=NEW, dir=parent))
         for name in ("info", "pack"):
             (objects / name).mkdir()
-        (objects / "info" / "alternates").write_text(f"{source.objects}\n", encoding="utf-8")
+        read = [source.objects, *([also] if also is not None and also.is_dir() else [])]
+        lines = "".join(f"{json.dumps(os.fspath(path), ensure_ascii=False)}\n" for path in read)
+        (objects / "info" / "alternates").write_text(lines, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise GitFailed(f"nothing can be written in {parent}: {error}") from error
     try:

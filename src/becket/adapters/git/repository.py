@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket.adapters.git import workspace as workspaces
-from becket.adapters.git.blobs import affordable, contents_of, sizes_of
+from becket.adapters.git.blobs import files_at, listing
 from becket.adapters.git.history import History
 from becket.adapters.git.move import move_ref, propose_ref
 from becket.adapters.git.program import GitCommandFailed, Output, Place, run, run_at_start
@@ -171,19 +171,13 @@ class GitRepository:
         return None
 
     async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
-        entries = {path: entry for path, entry in (await self.listing(commit)).items() if path in paths}
-        blobs = {path: entry[7:] for path, entry in entries.items() if entry.startswith("100")}
-        sizes = await sizes_of(self._place, dict.fromkeys(blobs.values()))
-        contents = await contents_of(self._place, affordable(sizes, largest))
-        return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+        return await files_at(self._place, commit, paths, largest)
 
     async def refs_below(self, *prefixes: str) -> Mapping[str, str]:
         return await self._refs.listed(*(prefix.rstrip("/") for prefix in prefixes))
 
     async def listing(self, commit: str) -> Mapping[str, str]:
-        output = await run(self._place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)
-        entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0") if entry)
-        return {_path(name): f"{meta[:6].decode()} {meta.split(b' ')[2].decode()}" for meta, _, name in entries}
+        return await listing(self._place, commit)
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         if commit == ancestor and commit in self._trees:
@@ -254,7 +248,3 @@ class GitRepository:
 
     def _note(self, degraded: str | None) -> None:
         self._degraded = degraded
-
-
-def _path(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")

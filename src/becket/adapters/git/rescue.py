@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becket.adapters.git.program import run, shown
+from becket.adapters.git.blobs import files_at
+from becket.adapters.git.program import Place, run, shown
 from becket.adapters.git.quarantine import quarantine
 from becket.adapters.git.refs import OWN
 from becket.adapters.git.work import tree_of_work
@@ -44,20 +45,21 @@ async def rescue(git: GitRepository, workspace: Workspace, name: str, message: s
     ref = f"{RESCUE}{name}"
     if problem := ref_problem(ref):
         raise GitFailed(problem)
-    base = await git.tree_of(workspace.sha)
-    async with quarantine(git.source) as new:
+    async with quarantine(git.source, workspace.objects) as new:
+        place = new.at(git.place)
+        base = (await run(place, "rev-parse", "--verify", f"{workspace.sha}^{{tree}}")).text
 
         async def make() -> _Made | None:
-            sieve = Sieve(git, workspace)
+            sieve = Sieve(git.rescue_rules(), workspace, place)
             tree = await tree_of_work(workspace, new, sieve.choose)
             if tree == base and not sieve.left_out:
                 return None
-            place = await _place_for(git, ref, tree)
-            if place.holds is not None:
-                return _Made(place.holds)
+            free = await _place_for(git, ref, tree)
+            if free.holds is not None:
+                return _Made(free.holds)
             command = ("commit-tree", tree, "-p", workspace.sha, "-F", "-")
-            commit = (await run(new.at(git.place), *command, stdin=told(message, sieve.left_out).encode())).text
-            return _Made(commit, place.ref, await new.pack(commit, workspace.sha))
+            commit = (await run(place, *command, stdin=told(message, sieve.left_out).encode())).text
+            return _Made(commit, free.ref, await new.pack(commit, workspace.sha))
 
         made = await new.made(make)
         if made is None:
@@ -83,32 +85,34 @@ class _Place:
 
 
 async def _place_for(git: GitRepository, ref: str, tree: str) -> _Place:
-    """What an earlier try left stays saved (L7)."""
+    """What an earlier try left stays saved (L7), and the same work is saved once: where an attempt saved it and did not
+    come to close its checkout, the run does so after it, under a shorter name.
+    """
+    saved = await git.refs_below(RESCUE)
+    for name, value in saved.items():
+        if name == ref or name.startswith((f"{ref}.", f"{ref}-")):
+            with contextlib.suppress(GitFailed):  # a broken one holds nothing; doctor tells of it
+                if await git.tree_of(value) == tree:
+                    return _Place(name, value)
     names = [ref, *(f"{ref}.{number}" for number in range(2, MOST_OF_ONE_NAME))]
-    for name in names:
-        value = await git.value(name)
-        if value is None:
-            return _Place(name)
-        with contextlib.suppress(GitFailed):  # a broken one holds nothing; doctor tells of it
-            if await git.tree_of(value) == tree:
-                return _Place(name, value)
-    return _Place(names[-1])
+    return _Place(next((name for name in names if name not in saved), names[-1]))
 
 
 @dataclass(frozen=True, slots=True)
 class Sieve:
     """Chooses what is worth saving, and remembers what is not."""
 
-    git: GitRepository
+    rules: RescueRules
     workspace: Workspace
+    place: Place  # where the commit can be read
     left_out: list[LeftOut] = field(default_factory=list)
 
     async def choose(self, paths: set[bytes], tracked: Collection[bytes]) -> list[bytes]:
-        rules = self.git.rescue_rules()
+        rules = self.rules
         work = await asyncio.to_thread(self._without_rubbish, paths, tracked)
         fitting = await asyncio.to_thread(self._within_bounds, work, tracked, rules)
         known = {os.fsdecode(path) for path in fitting if path in tracked}
-        old = await self.git.read_files(self.workspace.sha, known, rules.largest)
+        old = await files_at(self.place, self.workspace.sha, known, rules.largest)
         return await asyncio.to_thread(lambda: [path for path in fitting if self._is_clean(path, old, rules)])
 
     def _without_rubbish(self, paths: set[bytes], tracked: Collection[bytes]) -> set[bytes]:
@@ -138,13 +142,12 @@ class Sieve:
         return fitting
 
     def _is_clean(self, path: bytes, old: Mapping[str, bytes], rules: RescueRules) -> bool:
-        size = self._size(path)
-        if size is None:
-            return True
         name = os.fsdecode(path)
-        why = rules.secret(name, old.get(name, b""), (self.workspace.tree / name).read_bytes())
+        file = self.workspace.tree / name
+        content = os.fsencode(file.readlink()) if file.is_symlink() else file.read_bytes()
+        why = rules.secret(name, old.get(name, b""), content)
         if why:
-            self._leave(path, size, why)
+            self._leave(path, len(content), why)
         return not why
 
     def _size(self, path: bytes) -> int | None:
@@ -156,7 +159,8 @@ class Sieve:
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def _leave(self, path: bytes, size: int, why: str) -> None:
-        self.left_out.append(LeftOut(path=" ".join(shown(path).split("\n")), size=size, why=why))
+        name = " ".join(self.rules.shown(shown(path)).split("\n"))
+        self.left_out.append(LeftOut(path=name, size=size, why=why))
 
 
 def _made_again(path: bytes) -> bytes:

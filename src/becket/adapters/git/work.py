@@ -9,22 +9,39 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from becket.adapters.git.program import Place, run
+from becket.adapters.git.blobs import sizes_of
+from becket.adapters.git.program import Place, run, shown
 from becket.adapters.git.quarantine import Quarantine
 from becket.adapters.git.sweep import defuse
-from becket.adapters.git.workspace import private_place
+from becket.adapters.git.workspace import standing_place
 from becket.contract.errors import GitFailed
 from becket.contract.git import Workspace
+from becket.contract.guard import SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
 
 Choose = Callable[[set[bytes], Collection[bytes]], Awaitable[Collection[bytes]]]
 """Which of the paths that differ are taken; and which paths the commit has."""
 
-_LINK = b"160000 "
+_NO_FILE, _FILE = "000000", "100644"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    mode: str
+    blob: str
+
+    @property
+    def is_link(self) -> bool:
+        """To a commit: a submodule."""
+        return self.mode == SUBMODULE
+
+
+Tracked = dict[bytes, _Entry]
 
 
 async def tree_of_work(workspace: Workspace, new: Quarantine, choose: Choose | None = None) -> str:
@@ -37,7 +54,7 @@ async def tree_of_work(workspace: Workspace, new: Quarantine, choose: Choose | N
         with tempfile.TemporaryDirectory(prefix="work-", dir=workspace.git_dir) as folder:
             index = Path(folder) / "index"
             await asyncio.to_thread(shutil.copy2, workspace.git_dir / "index", index)
-            place = new.at(replace(private_place(workspace), index=index))
+            place = new.at(replace(standing_place(workspace), index=index))
             await asyncio.to_thread(defuse, workspace.tree)
             await _stage(place, workspace.tree, choose)
             return (await run(place, "write-tree")).text
@@ -45,11 +62,59 @@ async def tree_of_work(workspace: Workspace, new: Quarantine, choose: Choose | N
         raise GitFailed(f"what is in {workspace.tree} cannot be saved: {error}") from error
 
 
+async def work_by_size(workspace: Workspace) -> Change:
+    """What differs from the commit, by names and sizes alone: no file is opened, so a sparse one costs nothing.
+
+    Some of it may have only another date.
+    """
+    try:
+        place, tree = standing_place(workspace), workspace.tree
+        await asyncio.to_thread(defuse, tree)
+        tracked = await _tracked(place)
+        roots = await _roots(place, tree, tracked)
+        plain = {path for path in await _dated(place) if not _below(path, roots)}
+        inside = await _inside(place, tree, roots, tracked)
+        found = await asyncio.to_thread(lambda: {path: _lstat(tree, path) for path in plain | inside.taken})
+    except OSError as error:
+        raise GitFailed(f"what is in {workspace.tree} cannot be looked at: {error}") from error
+    known = {path: tracked[path] for path in (*found, *inside.gone) if path in tracked and not tracked[path].is_link}
+    sizes = await sizes_of(place, dict.fromkeys(entry.blob for entry in known.values()))
+    old = {path: sizes[entry.blob] for path, entry in known.items()}
+    return Change(tuple(_by_size(dict.fromkeys(inside.gone) | found, old)), len(tracked))
+
+
+def _by_size(found: Mapping[bytes, os.stat_result | None], old: Mapping[bytes, int]) -> Iterator[ChangedFile]:
+    """A new file that is no larger than one that is gone may be that one: it is judged when both can be read."""
+    gone = sorted((path for path in old if found[path] is None), key=lambda path: old[path])
+    yield from (_sized(path, path, None, old[path]) for path in gone)
+    there = [(path, now) for path, now in found.items() if now is not None]
+    for path, now in sorted(there, key=lambda item: (-item[1].st_size, item[0])):
+        if path in old:
+            yield _sized(path, path, now, old[path])
+        elif gone and old[gone[-1]] >= now.st_size:
+            moved = gone.pop()
+            yield _sized(path, moved, now, old[moved])
+        else:
+            yield _sized(path, path, now, None)
+
+
+def _sized(path: bytes, before: bytes, now: os.stat_result | None, old: int | None) -> ChangedFile:
+    status = ChangeStatus.deleted if now is None else ChangeStatus.added if old is None else ChangeStatus.modified
+    mode = _NO_FILE if now is None else SYMLINK if stat.S_ISLNK(now.st_mode) else _FILE
+    return ChangedFile(
+        path=shown(path), old_path=shown(before), status=ChangeStatus.renamed if path != before else status,
+        old_mode=_NO_FILE if old is None else _FILE, new_mode=mode,
+        old_size=old or 0, new_size=0 if now is None else now.st_size,
+    )  # fmt: skip
+
+
+def _lstat(tree: Path, path: bytes) -> os.stat_result | None:
+    return os.lstat(tree / os.fsdecode(path)) if _is_there(tree, path) else None
+
+
 async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
     tracked = await _tracked(place)
-    links = [path for path, is_link in tracked.items() if is_link]
-    roots = await asyncio.to_thread(lambda: _outermost({*_nested(tree), *_filled(tree, links)}))
-    roots = await _not_ignored(place, roots)  # git goes into none of those, but complains about their names
+    roots = await _roots(place, tree, tracked)
     if choose is not None:
         plain = {path for path in await _differing(place) if not _below(path, roots)}
         there = await asyncio.to_thread(lambda: {path for path in plain if _is_there(tree, path)})
@@ -63,26 +128,52 @@ async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
         await _put(place, await _by_name(place, tree, roots, tracked))
 
 
+async def _roots(place: Place, tree: Path, tracked: Tracked) -> set[bytes]:
+    """The folders that git is kept out of. It goes into none that is ignored, but complains about their names."""
+    links = [path for path, entry in tracked.items() if entry.is_link]
+    roots = await asyncio.to_thread(lambda: _outermost({*_nested(tree), *_filled(tree, links)}))
+    return await _not_ignored(place, roots)
+
+
 async def _differing(place: Place) -> set[bytes]:
     """Paths that differ from the index, and new ones. Submodules count by what they are filled with, elsewhere."""
     await run(place, "update-index", "-q", "--refresh", "--ignore-submodules", ok=(0, 1))
+    return await _dated(place)
+
+
+async def _dated(place: Place) -> set[bytes]:
+    """The same, with those that only have another date: none is read."""
     changed = await run(place, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
     new = await run(place, "ls-files", "-z", "--others", "--exclude-standard")
     found = (changed.stdout + new.stdout).split(b"\0")[:-1]
     return {path for path in found if not path.endswith(b"/")}
 
 
-async def _by_name(place: Place, tree: Path, roots: set[bytes], tracked: dict[bytes, bool]) -> set[bytes]:
-    """The files of folders that git is kept out of; those that are gone there leave the index."""
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """Of folders that git is kept out of: their files, and tracked paths that are not there as such any more."""
+
+    taken: set[bytes]
+    gone: list[bytes]
+
+
+async def _inside(place: Place, tree: Path, roots: set[bytes], tracked: Tracked) -> _Inside:
     if not roots:
-        return set()
+        return _Inside(set(), [])
     found = await asyncio.to_thread(lambda: {path for root in roots for path in _files(tree, root)})
     filled = {parent for path in found for parent in _parents(path)}
     inside = [path for path in tracked if _below(path, roots)]
-    gone = [path for path in inside if (path in filled if tracked[path] else path not in found)]
-    await _remove(place, gone)
+    gone = [path for path in inside if (path in filled if tracked[path].is_link else path not in found)]
     known = found.intersection(inside)
-    return known | await _not_ignored(place, found - known)
+    # None of the others is tracked, and where the index has a submodule git takes no name below it.
+    return _Inside(known | await _not_ignored(place, found - known, "--no-index"), gone)
+
+
+async def _by_name(place: Place, tree: Path, roots: set[bytes], tracked: Tracked) -> set[bytes]:
+    """The files of folders that git is kept out of; those that are gone there leave the index."""
+    inside = await _inside(place, tree, roots, tracked)
+    await _remove(place, inside.gone)
+    return inside.taken
 
 
 async def _remove(place: Place, paths: Collection[bytes]) -> None:
@@ -102,18 +193,18 @@ def _is_there(tree: Path, path: bytes) -> bool:
     return not behind and os.path.lexists(name) and (name.is_symlink() or not name.is_dir())
 
 
-async def _not_ignored(place: Place, paths: set[bytes]) -> set[bytes]:
+async def _not_ignored(place: Place, paths: set[bytes], *options: str) -> set[bytes]:
     if not paths:
         return paths
-    ignored = await run(place, "check-ignore", "-z", "--stdin", stdin=_lines(paths), ok=(0, 1))
+    ignored = await run(place, "check-ignore", *options, "-z", "--stdin", stdin=_lines(paths), ok=(0, 1))
     return paths.difference(ignored.stdout.split(b"\0"))
 
 
-async def _tracked(place: Place) -> dict[bytes, bool]:
-    """Every path of the index, and whether it is a submodule."""
+async def _tracked(place: Place) -> Tracked:
+    """Every path of the index."""
     listing = (await run(place, "ls-files", "--stage", "-z")).stdout
     entries = (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1])
-    return {path: meta.startswith(_LINK) for meta, _, path in entries}
+    return {path: _Entry(*meta.decode("ascii").split(" ")[:2]) for meta, _, path in entries}
 
 
 @dataclass(frozen=True, slots=True)

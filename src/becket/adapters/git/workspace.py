@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -122,6 +122,15 @@ def private_place(workspace: Workspace) -> Place:
     return Place(workspace.git_dir, workspace.tree, private=True)
 
 
+def standing_place(workspace: Workspace) -> Place:
+    """The same, for a look at what is there. It needs the commit, which a person may have amended and pruned since:
+    the packs that the tree was given have it still.
+    """
+    quoted = json.dumps(os.fspath(workspace.objects), ensure_ascii=False)  # a colon would end the name
+    more = (("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted),) if workspace.objects.is_dir() else ()
+    return replace(private_place(workspace), variables=more)
+
+
 async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | None = None) -> Workspace:
     """Reset the workspace in `folder` to a commit, or make it; what cannot be reset is made anew."""
     marker = _Marker.read(folder)
@@ -192,7 +201,7 @@ async def status(source: Source, workspace: Workspace, *, untracked: bool) -> Tr
     folders = None if untracked else (await source.inventory(workspace.sha)).folders
     if odd := await asyncio.to_thread(stuck_on, workspace.tree, folders):
         return TreeState(head=workspace.sha, branch=None, changed=odd, untracked=())
-    return await read_status(private_place(workspace), untracked=untracked)
+    return await read_status(standing_place(workspace), untracked=untracked)
 
 
 def open_git_dir(source: Source, folder: Path, sha: str) -> Workspace:

@@ -19,6 +19,7 @@ ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
 MOST_VAIN = 2
+MOST_REASONS = 20
 FAULTS = {
     "No space left on device": "make room on that disk, then retry",
     "Disk quota exceeded": "make room within the quota, then retry",
@@ -97,7 +98,7 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
         return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
     if has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
         why = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
-        return _ends(outputs, "fix_exhausted", {**why, "against": _told_by_guard(context)})
+        return _ends(outputs, "fix_exhausted", {**why, "against": [*_told_by_guard(context), *_why_red(context)]})
     return Result(outputs=outputs, note="not settled yet")
 
 
@@ -134,6 +135,12 @@ def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Res
 def _told_by_guard(context: ActionContext) -> list[Json]:
     """Why the guard sent an agent's change back, if it did."""
     return list(context.outputs.get("guard", {}).get("sent_back", []))
+
+
+def _why_red(context: ActionContext) -> list[Json]:
+    """What the gates said of main: not every red is a test that fails."""
+    reds = [_evidence(context, f"base.{gate}_red").get("reasons", []) for gate in ("fast", "slow")]
+    return [reason for reasons in reds for reason in reasons][:MOST_REASONS]
 
 
 def _evidence(context: ActionContext, ref: str) -> dict[str, Json]:

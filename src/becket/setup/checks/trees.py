@@ -31,6 +31,9 @@ def _diagnosis(fact: TreeFact) -> Diagnosis:
         case TreeHealth.damaged:
             mend = "becket worktree ensure"
             return Diagnosis(name="tree", level=Level.warn, what=words.TREE_DAMAGED, mend=mend, where=place)
+        case TreeHealth.pruned:
+            mend = "becket worktree ensure"
+            return Diagnosis(name="tree", level=Level.warn, what=words.TREE_PRUNED, mend=mend, where=place)
         case TreeHealth.foreign:
             mend = words.TREE_FOREIGN_MEND.format(path=shlex.quote(place))
             return Diagnosis(name="tree", level=Level.error, what=words.TREE_FOREIGN, mend=mend, where=place)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from becket.contract.base import Json, digest_of
-from becket.contract.candidate import Conflict, Made, Rescued
+from becket.contract.candidate import OPEN, Bar, Barred, Conflict, Made, Rescued
 from becket.contract.effect import EffectCall, Permit, Seen, demand
 from becket.contract.git import Workspace
 from becket.contract.guard import Change, ChangedFile, ChangeStatus
@@ -22,10 +22,12 @@ class ModelCandidates:
     def __init__(self, git: ModelGit) -> None:
         self._git = git
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str) -> Made | None:
-        files = self._git.at(workspace.tree)
-        if files == self._git.commit(workspace.sha).files:
+    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
+        files, before = self._git.at(workspace.tree), self._git.commit(workspace.sha).files
+        if files == before:
             return None
+        if refusals := bar.by_content(_change(before, files)):
+            return Barred(refusals=tuple(refusals))
         return self._kept(files, workspace.sha, message, keep)
 
     async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
@@ -42,10 +44,7 @@ class ModelCandidates:
         return self._kept(rest | side, other, message, keep)
 
     async def change(self, old: str, new: str) -> Change:
-        before, after = (await self._files(old)), (await self._files(new))
-        differing = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-        files = tuple(_changed_file(path, before.get(path), after.get(path)) for path in differing)
-        return Change(files, len(before), frozenset(before))
+        return _change(await self._files(old), await self._files(new))
 
     async def patch(self, old: str, new: str, limit: int = 2_000_000) -> bytes:
         before, after = (await self._files(old)), (await self._files(new))
@@ -101,6 +100,12 @@ class ModelCandidates:
 def _fits(old: str | None, new: str | None, found: str | None) -> bool:
     """What is there is as before, or as it shall be; only a file that shall go must be as it was."""
     return found == old or (new is not None and found == new)
+
+
+def _change(before: Files, after: Files) -> Change:
+    differing = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+    files = tuple(_changed_file(path, before.get(path), after.get(path)) for path in differing)
+    return Change(files, len(before), frozenset(before))
 
 
 def _changed_file(path: str, before: str | None, after: str | None) -> ChangedFile:

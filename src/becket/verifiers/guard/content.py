@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from becket.contract.guard import READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus, GuardRule, Refusal
 from becket.verifiers.guard import words
 from becket.verifiers.guard.paths import refused
-from becket.verifiers.guard.secrets import secrets_in
-from becket.verifiers.guard.text import added_lines, is_binary
+from becket.verifiers.guard.secrets import secret_in_name, secrets_in, without_secrets
+from becket.verifiers.guard.text import added_lines, as_text, is_binary
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 _COMPILED = re.compile(
@@ -61,14 +61,19 @@ def judge_content(change: Change, max_file: int) -> Iterator[Refusal]:
         largest = max(change.files, key=lambda file: file.new_size - file.old_size)
         yield refused(GuardRule.large_file, largest.path, words.grows_much(grown, MOST_FILES_WORTH * max_file))
     for file in change.files:
-        if not file.in_candidate or SUBMODULE in (file.old_mode, file.new_mode) or file.new_mode == SYMLINK:
+        if not file.in_candidate:
             continue
-        if _COMPILED.search(file.path) and (
+        yield from _named_by_a_secret(file)
+        if file.new_mode == SYMLINK:
+            yield from _secrets(file.path, b"" if file.old_mode != SYMLINK else file.old(), file.new())
+        if SUBMODULE in (file.old_mode, file.new_mode) or file.new_mode == SYMLINK:
+            continue
+        if file.new_size > max_file and (file.new_size > file.old_size or not file.in_base):
+            yield refused(GuardRule.large_file, file.path, words.too_large(file.new_size, max_file))
+        elif _COMPILED.search(file.path) and (
             file.status is not ChangeStatus.renamed or not _COMPILED.search(file.old_path)
         ):
             yield refused(GuardRule.compiled_file, file.path, words.COMPILED)
-        elif file.new_size > max_file and (file.new_size > file.old_size or not file.in_base):
-            yield refused(GuardRule.large_file, file.path, words.too_large(file.new_size, max_file))
         elif file.unread:
             yield refused(GuardRule.large_file, file.path, words.TOO_MUCH)
         elif not file.same and file.new_size <= READ_LIMIT:
@@ -110,8 +115,13 @@ def _markers(path: str, old: bytes, new: bytes) -> Iterator[Refusal]:
         yield refused(GuardRule.conflict_markers, path, words.CONFLICT, opening or closing or 0)
 
 
+def _named_by_a_secret(file: ChangedFile) -> Iterator[Refusal]:
+    if (not file.in_base or file.path != file.old_path) and (kind := secret_in_name(file.path)):
+        yield refused(GuardRule.secret_added, without_secrets(file.path), words.named_by_secret(kind))
+
+
 def _secrets(path: str, old: bytes, new: bytes) -> Iterator[Refusal]:
-    for number, kind in secrets_in(old, new):
+    for number, kind in secrets_in(as_text(old) or b"", as_text(new) or b""):
         yield refused(GuardRule.secret_added, path, words.secret(kind), number)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from becket.contract.candidate import Bar
 from becket.contract.config import GuardConfig
 from becket.contract.guard import Change, GuardRule, Refusal
 from becket.verifiers.guard import words
@@ -17,6 +18,16 @@ from becket.verifiers.guard.side import TestSide
 from becket.verifiers.guard.tests import judge_tests
 
 _MOST_PER_RULE = 40
+
+
+def bar(max_file: int) -> Bar:
+    """What may not even be stored in the repository to be examined there: it would stay (L25)."""
+
+    def against(change: Change, *rules: GuardRule) -> tuple[Refusal, ...]:
+        return _listed(refusal for refusal in judge_content(change, max_file) if refusal.rule in rules)
+
+    large, secret = GuardRule.large_file, GuardRule.secret_added
+    return Bar(by_size=lambda change: against(change, large), by_content=lambda change: against(change, large, secret))
 
 
 def examine(

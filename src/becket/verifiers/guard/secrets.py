@@ -77,6 +77,17 @@ def secrets_in(old: bytes, new: bytes) -> Iterator[tuple[int, str]]:
             yield number, kind
 
 
+def secret_in_name(name: str) -> str | None:
+    """The kind of secret that a file is called by."""
+    return _kind_in(name[:_LONGEST_LINE], b"")
+
+
+def without_secrets(name: str) -> str:
+    for pattern in _PATTERNS:
+        name = pattern.shape.sub("***", name)
+    return name
+
+
 def _kind_in(line: str, old: bytes) -> str | None:
     """A secret that base has too, in a line that only looks different now, is not an added one."""
     for pattern in _PATTERNS:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
 
 from becket.contract.guard import READ_LIMIT
 
 _SHOWN = 100
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04", b"7z\xbc\xaf")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -17,6 +19,15 @@ def is_binary(data: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     return b"\0" in head
+
+
+def as_text(data: bytes) -> bytes | None:
+    """In UTF-8, where it was UTF-16; None for what is no text."""
+    if is_binary(data) or data.startswith(_PACKED):
+        return None
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace").encode(errors="replace")
+    return data
 
 
 def lines_of(data: bytes) -> list[bytes]:

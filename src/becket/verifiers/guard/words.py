@@ -158,6 +158,10 @@ def secret(kind: str) -> str:
     return f"{kind} stands in the line"
 
 
+def named_by_secret(kind: str) -> str:
+    return f"the name of the file holds {kind}"
+
+
 def much_deleted(count: int, total: int, share: float, limit: float) -> str:
     return f"{count} of {total} files are deleted or emptied ({share:.0%}; the limit is {limit:.0%})"
 
