@@ -31,7 +31,7 @@ from becket.contract.template import fill
 from becket.engine import money
 from becket.engine.children import Children
 from becket.engine.door import Door
-from becket.engine.excerpts import beginning_and_end, head, size_of, tail
+from becket.engine.excerpts import beginning_and_end, size_of, tail, value_at
 from becket.engine.intake import Ask, Intake
 from becket.engine.trouble import Trouble
 from becket.engine.values import hand_over
@@ -278,10 +278,12 @@ class StepContext:
                 "left_running": done.left_running,
             },
         )
+        stdout, unfit = await asyncio.to_thread(value_at, done.stdout_path)
         return CommandEnd(
             exit_code=done.exit_code,
             end=done.end,
-            stdout=head(done.stdout_path),
+            stdout=stdout,
+            unfit=unfit,
             tail=tail(done.log_path),
             log=done.log,
             receipt=await self.receipt(receipt, done.started_at, done.ended_at),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
-STDOUT_LIMIT = 1_000_000
+VALUE_LIMIT = 1_000_000
+"""Bytes of one output: every one is a value of the journal, and of the commands that it is handed to."""
+
 TAIL_LIMIT = 400
+INSTEAD = "a later step can read it itself from a file that this one leaves, with `in: scratch` for both"
 
 
 _TAIL_PART = 4  # of what is kept, so much is the end
@@ -28,11 +33,26 @@ def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def head(path: Path) -> str:
+def value_of(file: BinaryIO) -> tuple[str, str]:
+    """A file as a value for later steps, or why it cannot be one: a part of it, or another text, would be a lie."""
+    data = file.read(VALUE_LIMIT + 1)
+    if len(data) > VALUE_LIMIT:
+        size = max(os.fstat(file.fileno()).st_size, len(data))
+        return "", f"has {size} bytes, and an output has at most {VALUE_LIMIT}: make it smaller, or {INSTEAD}"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return "", f"is not text (byte {error.start} is not UTF-8): let it be text, such as base64, or {INSTEAD}"
+    if "\0" in text:
+        return "", f"is not text (byte {data.index(0)} is zero): let it be text, such as base64, or {INSTEAD}"
+    return text, ""
+
+
+def value_at(path: Path) -> tuple[str, str]:
     if not path.exists():
-        return ""
+        return "", ""
     with path.open("rb") as file:
-        return file.read(STDOUT_LIMIT).decode(errors="replace")
+        return value_of(file)
 
 
 def tail(path: Path) -> str:
