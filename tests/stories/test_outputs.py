@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import random
 from pathlib import Path
 
 import pytest
 from test_runs import act, loop, tell
 
-from becket.contract.run import Status, StepState
+from becket.contract.run import Run, Status, StepState
 from becket.engine.excerpts import VALUE_LIMIT
 from becket.testing.world import World
 
@@ -64,3 +67,64 @@ def test_a_long_value_can_go_by_a_file_of_the_scratch_folder(world: World) -> No
     run, steps = tell(world, loop(phases))
     assert run.status is not Status.completed
     assert (steps["list"].state, steps["look"].error_kind) == (StepState.done, "fail")
+
+
+def key_block(bytes_: int = 1190) -> tuple[str, list[str]]:
+    """A block that looks like a private key, and the lines that nobody may see."""
+    body = base64.encodebytes(random.Random(9).randbytes(bytes_)).decode().replace("\n", "")
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    word = "PRIVATE KEY-----"
+    return "\n".join([f"-----BEGIN RSA {word}", *lines, f"-----END RSA {word}", ""]), lines
+
+
+def everything_told(world: World, run: Run) -> str:
+    async def told() -> str:
+        store = world.store
+        parts = [
+            run,
+            *await store.events(run.run_id),
+            *await store.steps(run.run_id),
+            *await store.receipts(run.run_id),
+            *await store.handoffs(run_id=run.run_id),
+            *await store.conditions(run.run_id),
+            *await store.effects(run.run_id),
+        ]
+        return "\n".join(part.model_dump_json() for part in parts)
+
+    kept = [world.app.artifacts.read(digest).decode(errors="replace") for digest in world.app.artifacts.digests()]
+    return "\n".join([asyncio.run(told()), *kept])
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "{id: say, run: 'cat k.pem; exit 3'}",
+        "{id: say, run: 'head -c 1200 k.pem; exit 3'}",
+        "{id: say, run: 'cat k.pem >&2; exit 3', effects: {name: shop.ship, class: blind}}",
+    ],
+)
+def test_a_key_that_begins_before_the_excerpt_is_redacted_in_it(world: World, failing: str) -> None:
+    """L25: what is said of a failure is cut from a text without secrets, not looked through after the cut."""
+    block, lines = key_block()
+    world.commit({"k.pem": block})
+    phases = act(failing) + (
+        "      - {id: fine, run: 'true'}\n"
+        "  verify:\n    objective: look\n    verifiers: [{id: look, run: 'cat k.pem; exit 1'}]\n"
+    )
+    run, _ = tell(world, loop(phases))
+    told = everything_told(world, run)
+    assert "exit code 3: [redacted:private-key]" in told
+    assert not [line for line in lines if line[:20] in told or line[-20:] in told]
+
+
+def test_a_key_at_the_seam_of_a_log_that_is_cut_is_redacted_on_both_sides(world: World) -> None:
+    block, lines = key_block()
+    world.commit({"big.txt": block * 1100})
+    many = "for i in $(seq 1 5); do cat big.txt; done; exit 1"
+    phases = act("{id: fine, run: 'true'}") + (
+        f"  verify:\n    objective: look\n    verifiers: [{{id: look, run: '{many}'}}]\n"
+    )
+    run, _ = tell(world, loop(phases))
+    told = everything_told(world, run)
+    assert "bytes that stood here are not kept" in told
+    assert not [line for line in lines if line[:20] in told]

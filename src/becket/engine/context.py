@@ -284,7 +284,7 @@ class StepContext:
             end=done.end,
             stdout=stdout,
             unfit=unfit,
-            tail=tail(done.log_path),
+            tail=tail(self.house.artifacts.path(done.log)),
             log=done.log,
             receipt=await self.receipt(receipt, done.started_at, done.ended_at),
             left_running=done.left_running,
@@ -298,8 +298,8 @@ class StepContext:
         """The log without secrets (L25), and without the middle of one that is too long."""
         if not log.exists():
             return b""
-        said = beginning_and_end(log, most).decode(errors="surrogateescape")
-        return self.house.redact(said).encode(errors="surrogateescape")
+        parts = (part.decode(errors="surrogateescape") for part in beginning_and_end(log, most))
+        return "".join(map(self.house.redact, parts)).encode(errors="surrogateescape")
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.

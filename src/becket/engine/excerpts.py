@@ -16,17 +16,17 @@ INSTEAD = "a later step can read it itself from a file that this one leaves, wit
 _TAIL_PART = 4  # of what is kept, so much is the end
 
 
-def beginning_and_end(path: Path, most: int) -> bytes:
-    """The whole file, or its first and last bytes if it is larger: what a program printed without end, say."""
+def beginning_and_end(path: Path, most: int) -> tuple[bytes, ...]:
+    """The whole file, or its first and last lines if it is larger: what a program printed without end, say."""
     size, tail = path.stat().st_size, most // _TAIL_PART
     with path.open("rb") as file:
         if size <= most:
-            return file.read(most)
+            return (file.read(most),)
         first = file.read(most - tail).rpartition(b"\n")[0]
         file.seek(size - tail)
         last = file.read(tail).partition(b"\n")[2]
     notice = f"\n[becket: {size - len(first) - len(last)} bytes that stood here are not kept]\n".encode()
-    return first + notice + last
+    return first, notice, last
 
 
 def size_of(path: Path) -> int:
@@ -55,9 +55,8 @@ def value_at(path: Path) -> tuple[str, str]:
         return value_of(file)
 
 
-def tail(path: Path) -> str:
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL_LIMIT))
+def tail(kept: Path) -> str:
+    """Only of what is kept: in the end alone, a secret that begins before it is not to be recognised (L25)."""
+    with kept.open("rb") as file:
+        file.seek(max(0, kept.stat().st_size - TAIL_LIMIT))
         return file.read(TAIL_LIMIT).decode(errors="replace")

@@ -176,6 +176,31 @@ _OVER_LINES = _rule(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
 )
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# Read from its end backwards: up to two short lines, then long ones; or few short ones as far as the text's beginning.
+# Between lines may stand what tools put before each; a line break may be spelt `\\n`.
+_PEM_CHAR, _PEM_GAP = r"(?:[A-Za-z0-9+/=](?!\\))", r"(?:[\s|>#\"',+]|[nr]\\|E(?=\n))"
+_PEM_BODY = re.compile(
+    rf"{_PEM_GAP}*+(?:(?:{_PEM_CHAR}{{1,39}}+{_PEM_GAP}++){{0,2}}"
+    rf"(?:{_PEM_CHAR}{{40,}}+(?:{_PEM_GAP}++|\Z))++(?:{_PEM_CHAR}{{1,39}}+\Z)?"
+    rf"|(?:{_PEM_CHAR}{{1,39}}+(?:{_PEM_GAP}++|\Z)){{1,3}}+\Z)"
+)
+_LARGEST_PEM = 100_000
+
+
+def _without_headless_keys(text: str) -> str:
+    """Private keys of which somebody cut off the first line."""
+    pieces: list[str] = []
+    done = seen = 0
+    for end in _PEM_END.finditer(text):
+        before = text[max(seen, end.start() - _LARGEST_PEM) : end.start()]
+        seen = end.end()
+        if (body := _PEM_BODY.match(before[::-1])) is not None:
+            pieces += (text[done : end.start() - body.end()], _mark(_OVER_LINES.kind))
+            done = end.end()
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
 _RULES = (  # each looks at one line at a time
     _rule("url-password", "://", rf"://[^\s\[/:@\"'<>?#]{{0,256}}:(?P<secret>{_NOT}[^\s/\"'<>?#]+)@"),
     _rule("url-user", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@"),
@@ -349,6 +374,8 @@ class Redactor:
                 text = text.replace(form, _mark(known.name))
         if _OVER_LINES.hints[0] in text:
             text = _OVER_LINES.applied(_Text(text))
+        if "-----END" in text:
+            text = _without_headless_keys(text)
         return "".join(map(_by_rules, _pieces(text))) if len(text) > _PIECE else _by_rules(text)
 
     def value(self, value: Json) -> Json:

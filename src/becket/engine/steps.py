@@ -256,4 +256,4 @@ def _step(step_id: str, context: StepContext, started: float, ended: float, atte
 def _said(context: StepContext, error: Exception) -> str:
     """An error in one redacted line; a stranger's exception keeps its type's name."""
     text = str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
-    return context.house.redact(" ".join(text.split()))[:2000]
+    return " ".join(context.house.redact(text).split())[:2000]

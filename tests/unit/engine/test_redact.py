@@ -238,6 +238,35 @@ def test_only_the_secret_is_replaced(text: str, redacted: str) -> None:
     assert REDACTOR.text(text) == redacted
 
 
+PEM = [base64.b64encode(bytes((each * 7 + at * 31) % 256 for at in range(48))).decode() for each in range(12)] + [
+    "aB3="
+]
+PEM_END = "-----END EC " + "PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize("join", ["\n", " ", "\r\n", "\\n", "\n  | ", "\nE       ", "\n> "])
+def test_a_key_that_lost_its_first_line_is_hidden_however_much_of_it_is_left(join: str) -> None:
+    """L25: whoever cut a text did not ask where a key begins."""
+    whole = join.join([*PEM, PEM_END])
+    for start in range(whole.index(PEM_END) - len(join)):
+        assert REDACTOR.text(f"{whole[start:]} and so on") == "[redacted:private-key] and so on"
+    for words in ("it printed:\n", "a b c: ", "x.py:12 "):
+        assert REDACTOR.text(words + whole).startswith(words.rstrip()[:-1])
+        assert PEM[0][-20:] not in REDACTOR.text(words + whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"the last line of a key is {PEM_END}, as everybody knows",
+        "\n".join(["-----BEGIN CERTIFICATE-----", *PEM, "-----END CERTIFICATE-----"]),
+        "\n".join(["-----BEGIN PUBLIC KEY-----", *PEM, "-----END PUBLIC KEY-----"]),
+    ],
+)
+def test_what_only_resembles_the_end_of_a_key_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text
+
+
 def test_a_field_of_a_secret_name_is_hidden_whatever_it_holds() -> None:
     value = {
         "auth": {"password": "x", "Authorization": "abc", "pins": [1]},
@@ -330,6 +359,7 @@ UNITS = [
     "a", "eyJ", "eyJ.", "x://a:", "://a:b", "password=", 'password="', 'password=\\"', "password='\\", "-", "sk-",
     "-----BEGIN PRIVATE KEY-----", "bearer ", "basic AAAA", "token=)", "ghp_", "\n", "password ", "token:",
     "--a-token ", "authorization: bearer ", "password=a[", "?key=", "/hook/1", " ", "github_pat_", "AKIA", "{{",
+    "-----END PRIVATE KEY-----", "x" * 64 + "\n-----END PRIVATE KEY-----", "ab=\n", "-----END PRIVATE",
     "[redacted:", "password: abc #", "password: abc #\n", "password: abc #\r", "--token abc #", "password: abc ",
 ]  # fmt: skip
 
