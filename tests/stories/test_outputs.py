@@ -69,6 +69,45 @@ def test_a_long_value_can_go_by_a_file_of_the_scratch_folder(world: World) -> No
     assert (steps["list"].state, steps["look"].error_kind) == (StepState.done, "fail")
 
 
+@pytest.mark.parametrize(
+    ("command", "source", "told"),
+    [
+        ("printf 'ab\\377c'", "stdout", "the output `all` (standard output) is not text (byte 2 is not UTF-8): "),
+        ("printf 'a\\0b'", "stdout", "the output `all` (standard output) is not text (byte 1 is zero): "),
+        (
+            "printf '\\377' > x.bin",
+            "file:x.bin",
+            "the output `all` (the file x.bin) is not text (byte 0 is not UTF-8): ",
+        ),
+        ("printf %s '[\"a\\\\u0000\"]'", "json:0", "the output `all` is not text: "),
+        ("printf %s '[\"a\\\\ud800\"]'", "json:0", "the output `all` is not text: "),
+    ],
+)
+def test_an_output_that_is_not_text_is_never_handed_on_changed(
+    world: World, command: str, source: str, told: str
+) -> None:
+    quoted = command.replace("'", "''").replace("\\\\", "\\")
+    _, steps = tell(world, loop(act(f"{{id: list, run: '{quoted}', in: scratch, outputs: {{all: '{source}'}}}}")))
+    assert (steps["list"].state, steps["list"].error_kind) == (StepState.failed, "bad_output")
+    assert steps["list"].error.startswith(told)
+
+
+TOKEN = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.mark.parametrize("effect", ["", ", effects: {name: shop.ship}"])
+def test_a_step_whose_output_lost_a_secret_says_so(world: World, effect: str) -> None:
+    """What a later step gets is not what was made: nobody has to find that out by looking at it."""
+    phases = act(f"{{id: say, run: 'echo {TOKEN}', in: scratch, outputs: {{text: stdout}}{effect}}}") + (
+        "      - {id: other, run: 'echo fine', in: scratch, outputs: {text: stdout}}\n"
+    )
+    run, steps = tell(world, loop(phases))
+    said = "a secret was taken out of `text`: later steps get `[redacted:...]` there"
+    assert (steps["say"].outputs, steps["say"].note) == ({"text": "[redacted:github]"}, said)
+    assert steps["other"].note == ""
+    assert said in everything_told(world, run)
+
+
 def key_block(bytes_: int = 1190) -> tuple[str, list[str]]:
     """A block that looks like a private key, and the lines that nobody may see."""
     body = base64.encodebytes(random.Random(9).randbytes(bytes_)).decode().replace("\n", "")

@@ -67,6 +67,12 @@ def _is_jwt(match: re.Match[str]) -> bool:
     return match["secret"].count(".") >= 2
 
 
+def _is_discord(match: re.Match[str]) -> bool:
+    """Dotted names look like it; its first part is base64 of the bot's number."""
+    first = match[0].partition(".")[0]
+    return base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)).isdigit()
+
+
 _AWS_ID = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}")
 _NEAR = 200
 _BASE64 = r"[A-Za-z0-9/+=]"
@@ -166,6 +172,16 @@ def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], 
     return _Rule(kind, tuple(hints.split()), re.compile(pattern), judge)
 
 
+def _vendor(kind: str, hints: str, pattern: str) -> _Rule:
+    """A vendor's token: how it begins tells."""
+    return _rule(kind, hints, rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9])")
+
+
+def _exact(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
+    """The same where only its length tells it from a digest, a name or a line of an encoded file."""
+    return _rule(kind, hints, rf"(?<![A-Za-z0-9_+/.~-])(?:{pattern})(?![A-Za-z0-9_+/~-])", judge)
+
+
 def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS) -> _AfterName:
     return _AfterName("secret", tuple(hints.split()), re.compile(pattern), re.compile(rf"{head}\Z") if head else None)
 
@@ -201,6 +217,68 @@ def _without_headless_keys(text: str) -> str:
     return "".join((*pieces, text[done:])) if pieces else text
 
 
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_VENDORS = (
+    _vendor("artifactory", "akcp", r"AKCp[A-Za-z0-9]{69}"),
+    _vendor("atlassian", "atatt3x atctt3x", r"AT[AC]TT3x[\w=-]{60,250}"),
+    _exact("azure", "q~", r"[\w~.]{3}[0-9]Q~[\w~.-]{31,34}"),
+    _exact("cargo", "cio", r"cio(?=[a-z0-9]{0,31}[A-Z])(?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}"),
+    _vendor("cloudflare", "v1.0-", r"v1\.0-[0-9a-f]{24}-[0-9a-f]{100,160}"),
+    _exact("databricks", "dapi", r"dapi[0-9a-f]{32}(?:-[0-9]{1,2})?"),
+    _exact(
+        "discord",
+        "md mt mj mz nd nt nj nz od ot",  # how base64 of digits begins
+        r"[MNO][DTjz][\w-]{21,26}\.[\w-]{6}\.[\w-]{27,40}",
+        _is_discord,
+    ),
+    _vendor("docker", "dckr_", r"dckr_[po]at_[\w-]{27,32}"),
+    _vendor("doppler", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
+    _vendor("dynatrace", "dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    _vendor("figma", "figd_", r"figd_[\w-]{40,50}"),
+    _vendor("fly", "fm1 fm2 fo1_", r"fm[12][ar]?_[A-Za-z0-9+/_-]{40,4000}={0,2}|fo1_[\w-]{43}"),
+    _vendor("grafana", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}|glc_[A-Za-z0-9+/]{32,400}={0,2}"),
+    _vendor("groq", "gsk_", r"gsk_[A-Za-z0-9]{52}"),
+    _vendor("heroku", "hrku-", rf"HRKU-(?:AA[\w-]{{58}}|{_UUID})"),
+    _vendor("linear", "lin_", r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[0-9a-f]{64})"),
+    _exact("mailchimp", "-us", r"[0-9a-f]{32}-us[0-9]{1,2}"),
+    _exact("mailgun", "key-", r"(?:pub)?key-[0-9a-f]{32}"),
+    _vendor("newrelic", "nrak-", r"NRAK-[A-Z0-9]{27}"),
+    _vendor("notion", "secret_ ntn_", r"secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{46}"),
+    _vendor("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{48,56}"),
+    _vendor("planetscale", "pscale_", r"pscale_(?:tkn|pw|oauth)_[\w=.-]{32,64}"),
+    _vendor("postman", "pmak-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    _exact("pulumi", "pul-", r"pul-[0-9a-f]{40}"),
+    _exact("replicate", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    _vendor("rubygems", "rubygems_", r"rubygems_[0-9a-f]{48}"),
+    _vendor("sentry", "sntry", r"sntrys_[A-Za-z0-9+/=_-]{40,1000}|sntryu_[0-9a-f]{64}"),
+    _vendor("shopify", "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _exact("square", "eaaa sq0", r"EAAA(?!A)(?=[A-Za-z_-]{0,59}[0-9])[\w-]{60}|sq0(?:atp-[\w-]{22}|csp-[\w-]{43})"),
+    _vendor("supabase", "sbp_", r"sbp_[0-9a-f]{40}"),
+    _vendor("terraform", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"),
+    _exact("twilio", "sk", r"SK[0-9a-f]{32}"),
+    _vendor("vault", "hvs. hvb. hvr.", r"hv[sbr]\.(?=[A-Za-z_-]{0,64}[0-9])[\w-]{24,300}"),
+    _vendor("xai", "xai-", r"xai-[A-Za-z0-9]{80}"),
+)
+# A word after `password` may be prose; after a machine and a login, or with a digit or a sign in it, it is none.
+_ODD = r"(?=\S{6})(?=[^\s0-9!@#$%^*+=~]{0,64}+[0-9!@#$%^*+=~])"
+_NETRC = (
+    _rule(
+        "netrc",
+        "machine",
+        r"(?<!\w)machine\s{1,40}+\S{1,256}+\s{1,40}+login\s{1,40}+\S{1,256}+\s{1,40}+password\s{1,40}+"
+        rf"(?P<secret>{_NOT_BARE}\S+)",
+    ),
+    _rule(
+        "netrc",
+        "login",
+        rf"(?<!\w)login[ \t]{{1,8}}+\S{{1,256}}+\s{{1,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S+)",
+    ),
+    _rule(
+        "netrc",
+        "password",
+        rf"(?m:^)[ \t]{{0,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S{{6,512}}+)(?=[ \t]{{0,40}}+(?m:$))",
+    ),
+)
 _RULES = (  # each looks at one line at a time
     _rule("url-password", "://", rf"://[^\s\[/:@\"'<>?#]{{0,256}}:(?P<secret>{_NOT}[^\s/\"'<>?#]+)@"),
     _rule("url-user", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,})@"),
@@ -261,6 +339,8 @@ _RULES = (  # each looks at one line at a time
     ),
     _rule("aws", "akia asia", _AWS_ID.pattern),
     _rule("google", "aiza ya29. gocspx-", r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"),
+    *_VENDORS,
+    *_NETRC,
     # The whole run of segments is taken whether it is a token or not, so that no start is scanned twice.
     _rule("jwt", "eyj", r"(?P<secret>eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)", _is_jwt),
     _rule("becket-token", OWN_PREFIX, rf"(?<![A-Za-z0-9]){OWN_PREFIX}[A-Za-z0-9_-]{{20,}}"),
