@@ -284,7 +284,7 @@ class StepContext:
             end=done.end,
             stdout=stdout,
             unfit=unfit,
-            tail=tail(self.house.artifacts.path(done.log)),
+            tail=tail(await self.read(done.log)),
             log=done.log,
             receipt=await self.receipt(receipt, done.started_at, done.ended_at),
             left_running=done.left_running,

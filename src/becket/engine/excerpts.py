@@ -55,8 +55,6 @@ def value_at(path: Path) -> tuple[str, str]:
         return value_of(file)
 
 
-def tail(kept: Path) -> str:
+def tail(kept: bytes) -> str:
     """Only of what is kept: in the end alone, a secret that begins before it is not to be recognised (L25)."""
-    with kept.open("rb") as file:
-        file.seek(max(0, kept.stat().st_size - TAIL_LIMIT))
-        return file.read(TAIL_LIMIT).decode(errors="replace")
+    return kept[-TAIL_LIMIT:].decode(errors="replace")

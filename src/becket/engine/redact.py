@@ -174,12 +174,22 @@ def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], 
 
 def _vendor(kind: str, hints: str, pattern: str) -> _Rule:
     """A vendor's token: how it begins tells."""
-    return _rule(kind, hints, rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9])")
+    return _rule(kind, hints, rf"{_word(pattern, '[A-Za-z0-9]')}(?![A-Za-z0-9])")
 
 
 def _exact(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
     """The same where only its length tells it from a digest, a name or a line of an encoded file."""
-    return _rule(kind, hints, rf"(?<![A-Za-z0-9_+/.~-])(?:{pattern})(?![A-Za-z0-9_+/~-])", judge)
+    return _rule(kind, hints, rf"{_word(pattern, '[A-Za-z0-9_+/.~-]')}(?![A-Za-z0-9_+/~-])", judge)
+
+
+def _word(pattern: str, not_before: str) -> str:
+    """The pattern where none of those letters stands before it. Letters come first where it begins with two: they are
+    searched for several times faster than a look-behind is tried.
+    """
+    begins = pattern[:2]
+    if not begins.isalnum():
+        return rf"(?<!{not_before})(?:{pattern})"
+    return rf"{begins}(?<!{not_before}{begins}){pattern[2:]}"
 
 
 def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS) -> _AfterName:
@@ -235,24 +245,29 @@ _VENDORS = (
     _vendor("doppler", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
     _vendor("dynatrace", "dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
     _vendor("figma", "figd_", r"figd_[\w-]{40,50}"),
-    _vendor("fly", "fm1 fm2 fo1_", r"fm[12][ar]?_[A-Za-z0-9+/_-]{40,4000}={0,2}|fo1_[\w-]{43}"),
-    _vendor("grafana", "glsa_ glc_", r"glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}|glc_[A-Za-z0-9+/]{32,400}={0,2}"),
+    _vendor("fly", "fm1 fm2", r"fm[12][ar]?_[A-Za-z0-9+/_-]{40,4000}={0,2}"),
+    _vendor("fly", "fo1_", r"fo1_[\w-]{43}"),
+    _vendor("grafana", "glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}"),
+    _vendor("grafana", "glc_", r"glc_[A-Za-z0-9+/]{32,400}={0,2}"),
     _vendor("groq", "gsk_", r"gsk_[A-Za-z0-9]{52}"),
     _vendor("heroku", "hrku-", rf"HRKU-(?:AA[\w-]{{58}}|{_UUID})"),
     _vendor("linear", "lin_", r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[0-9a-f]{64})"),
     _exact("mailchimp", "-us", r"[0-9a-f]{32}-us[0-9]{1,2}"),
     _exact("mailgun", "key-", r"(?:pub)?key-[0-9a-f]{32}"),
     _vendor("newrelic", "nrak-", r"NRAK-[A-Z0-9]{27}"),
-    _vendor("notion", "secret_ ntn_", r"secret_[A-Za-z0-9]{43}|ntn_[A-Za-z0-9]{46}"),
+    _vendor("notion", "secret_", r"secret_[A-Za-z0-9]{43}"),
+    _vendor("notion", "ntn_", r"ntn_[A-Za-z0-9]{46}"),
     _vendor("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{48,56}"),
     _vendor("planetscale", "pscale_", r"pscale_(?:tkn|pw|oauth)_[\w=.-]{32,64}"),
     _vendor("postman", "pmak-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
     _exact("pulumi", "pul-", r"pul-[0-9a-f]{40}"),
     _exact("replicate", "r8_", r"r8_[A-Za-z0-9]{37}"),
     _vendor("rubygems", "rubygems_", r"rubygems_[0-9a-f]{48}"),
-    _vendor("sentry", "sntry", r"sntrys_[A-Za-z0-9+/=_-]{40,1000}|sntryu_[0-9a-f]{64}"),
+    _vendor("sentry", "sntrys_", r"sntrys_[A-Za-z0-9+/=_-]{40,1000}"),
+    _vendor("sentry", "sntryu_", r"sntryu_[0-9a-f]{64}"),
     _vendor("shopify", "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    _exact("square", "eaaa sq0", r"EAAA(?!A)(?=[A-Za-z_-]{0,59}[0-9])[\w-]{60}|sq0(?:atp-[\w-]{22}|csp-[\w-]{43})"),
+    _exact("square", "eaaa", r"EAAA(?!A)(?=[A-Za-z_-]{0,59}[0-9])[\w-]{60}"),
+    _exact("square", "sq0", r"sq0(?:atp-[\w-]{22}|csp-[\w-]{43})"),
     _vendor("supabase", "sbp_", r"sbp_[0-9a-f]{40}"),
     _vendor("terraform", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"),
     _exact("twilio", "sk", r"SK[0-9a-f]{32}"),
@@ -265,13 +280,13 @@ _NETRC = (
     _rule(
         "netrc",
         "machine",
-        r"(?<!\w)machine\s{1,40}+\S{1,256}+\s{1,40}+login\s{1,40}+\S{1,256}+\s{1,40}+password\s{1,40}+"
+        r"machine(?<!\wmachine)\s{1,40}+\S{1,256}+\s{1,40}+login\s{1,40}+\S{1,256}+\s{1,40}+password\s{1,40}+"
         rf"(?P<secret>{_NOT_BARE}\S+)",
     ),
     _rule(
         "netrc",
         "login",
-        rf"(?<!\w)login[ \t]{{1,8}}+\S{{1,256}}+\s{{1,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S+)",
+        rf"login(?<!\wlogin)[ \t]{{1,8}}+\S{{1,256}}+\s{{1,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S+)",
     ),
     _rule(
         "netrc",
