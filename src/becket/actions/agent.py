@@ -72,7 +72,7 @@ def _result(context: ActionContext, calls: Calls) -> Result:
     outputs: dict[str, Json] = {
         "outcome": chosen.judged.outcome.value,
         "paths": list(chosen.judged.changed_paths),
-        "said": chosen.report.said[: calling.SAID_LIMIT],
+        "said": context.redact(chosen.report.said)[: calling.SAID_LIMIT],
         "sessions": calling.sessions(context, calls.made),
         "calls": [called.told for called in calls.made],
     }

@@ -237,7 +237,7 @@ def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], 
     said = [told.model_copy(update={"name": judged.outcome.value, "evidence": evidence})]
     outputs: dict[str, Json] = {
         "outcome": judged.outcome.value,
-        "said": report.said[: calling.SAID_LIMIT],
+        "said": context.redact(report.said)[: calling.SAID_LIMIT],
         "sha": "",
         "sessions": calling.sessions(context, calls),
         "calls": [called.told for called in calls],

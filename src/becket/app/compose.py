@@ -240,7 +240,7 @@ class App:
 
     @cached_property
     def smokes(self) -> ContainedSmokes:
-        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden())
+        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden(), redact=self.redactor.text)
 
     @cached_property
     def engine(self) -> Engine:

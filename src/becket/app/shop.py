@@ -21,6 +21,7 @@ from becket.contract.config import ServiceConfig
 from becket.contract.errors import BecketError, UsageError
 from becket.contract.process import SandboxKind
 from becket.contract.service import Launch, Release, Request, ServiceBook, ServiceHost, Smokes
+from becket.engine.redact import Redactor, secret_variables
 from becket.engine.supervise import Rules
 
 
@@ -99,4 +100,5 @@ def make_smokes(state: State) -> ContainedSmokes:
     sandbox = read_config(state).sandbox.use
     processes = choose("auto" if sandbox == "auto" else SandboxKind(sandbox))
     hidden = (state.folder, state.common, Path.home())
-    return ContainedSmokes(processes, state.root, hidden=hidden)
+    redact = Redactor(secret_variables(os.environ)).text
+    return ContainedSmokes(processes, state.root, hidden=hidden, redact=redact)

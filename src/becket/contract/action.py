@@ -203,12 +203,13 @@ class Executed(Record):
 class CommandEnd(Record):
     exit_code: int | None
     end: str
-    stdout: str  # the first megabyte of standard output
+    stdout: str  # the whole of standard output; "" where it is `unfit`
     tail: str  # the end of the log
     log: str  # artifact digest of the whole log
     receipt: str
     left_running: int
     message: str = ""
+    unfit: str = ""  # why standard output can be no value: it is too large, or not text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,10 @@ import json
 import os
 import stat
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from becket.contract.action import CommandEnd, Result, RunCommand, Say, Verdict
 from becket.contract.base import Json, digest_of
@@ -22,9 +25,9 @@ from becket.contract.receipt import StoredReceipt
 from becket.contract.spec import ActionSpec, Autonomy, Command, EffectClass, RunEffect, Where
 from becket.contract.template import in_shell
 from becket.engine.context import StepContext, text_of
+from becket.engine.excerpts import value_of
 
 REPORT_LIMIT = 64_000_000
-OUTPUT_LIMIT = 1_000_000
 KILL_ROOM = 10.0
 """A command is killed at its own time limit; the door gives it this much longer to be gone."""
 
@@ -167,6 +170,8 @@ def _parse(spec: ActionSpec, end: CommandEnd, cwd: Path) -> Json:
         return None
     if spec.parse and spec.parse.startswith("junit:"):
         return _junit(_inside(cwd, spec.parse.removeprefix("junit:")))
+    if end.unfit:
+        raise ActionFailed(f"its standard output, to be read as JSON, {end.unfit}", kind="bad_output")
     try:
         return json.loads(end.stdout)
     except ValueError as error:
@@ -176,7 +181,10 @@ def _parse(spec: ActionSpec, end: CommandEnd, cwd: Path) -> Json:
 def _junit(path: Path) -> Json:
     """Counts of a JUnit report. No report and no test are failures, never silence (L11)."""
     try:
-        data = _read(path, REPORT_LIMIT)
+        with _opened(path) as file:
+            data = file.read(REPORT_LIMIT + 1)
+        if len(data) > REPORT_LIMIT:
+            raise ActionFailed(f"{path.name} has more than {REPORT_LIMIT} bytes", kind="bad_report")
         if b"<!DOCTYPE" in data or b"<!ENTITY" in data:  # a report has no use for them; a bomb has
             raise ActionFailed(f"{path.name} declares entities", kind="bad_report")
         root = ET.fromstring(data)  # noqa: S314
@@ -196,12 +204,24 @@ def _outputs(spec: ActionSpec, end: CommandEnd, parsed: Json, cwd: Path) -> dict
     for name, source in spec.outputs.items():
         kind, _, path = source.partition(":")
         if kind == "stdout":
+            if end.unfit:
+                raise ActionFailed(f"the output `{name}` (standard output) {end.unfit}", kind="bad_output")
             made[name] = end.stdout.rstrip("\n")  # as the shell's own $(...) does
         elif kind == "json" and (value := _dig(parsed, path)) is not None:
-            made[name] = value
+            made[name] = _writable(name, value)
         elif kind == "file" and (file := _inside(cwd, path)).is_file():
-            made[name] = _read(file, OUTPUT_LIMIT).decode(errors="replace")
+            made[name] = _text(name, file)
     return made
+
+
+def _writable(name: str, value: Json) -> Json:
+    """JSON can spell what no file and no variable can hold."""
+    text = text_of(value)
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ActionFailed(
+            f"the output `{name}` is not text: it has a zero byte or half a character", kind="bad_output"
+        )
+    return value
 
 
 def _dig(value: Json, path: str) -> Json:
@@ -215,13 +235,22 @@ def _dig(value: Json, path: str) -> Json:
     return value
 
 
-def _read(path: Path, limit: int) -> bytes:
-    """A file that a contained program made: never a pipe that blocks us, never more than the limit."""
+def _text(name: str, path: Path) -> str:
+    with _opened(path) as file:
+        text, unfit = value_of(file)
+    if unfit:
+        raise ActionFailed(f"the output `{name}` (the file {path.name}) {unfit}", kind="bad_output")
+    return text
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A file that a contained program made: never a pipe that blocks us."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as stream:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ActionFailed(f"{path.name} is not a regular file", kind="bad_output")
-        return stream.read(limit)
+        yield stream
 
 
 def _inside(cwd: Path, name: str) -> Path:

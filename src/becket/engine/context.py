@@ -31,7 +31,7 @@ from becket.contract.template import fill
 from becket.engine import money
 from becket.engine.children import Children
 from becket.engine.door import Door
-from becket.engine.excerpts import beginning_and_end, head, size_of, tail
+from becket.engine.excerpts import beginning_and_end, size_of, tail, value_at
 from becket.engine.intake import Ask, Intake
 from becket.engine.trouble import Trouble
 from becket.engine.values import hand_over
@@ -278,11 +278,13 @@ class StepContext:
                 "left_running": done.left_running,
             },
         )
+        stdout, unfit = await asyncio.to_thread(value_at, done.stdout_path)
         return CommandEnd(
             exit_code=done.exit_code,
             end=done.end,
-            stdout=head(done.stdout_path),
-            tail=tail(done.log_path),
+            stdout=stdout,
+            unfit=unfit,
+            tail=tail(await self.read(done.log)),
             log=done.log,
             receipt=await self.receipt(receipt, done.started_at, done.ended_at),
             left_running=done.left_running,
@@ -296,8 +298,8 @@ class StepContext:
         """The log without secrets (L25), and without the middle of one that is too long."""
         if not log.exists():
             return b""
-        said = beginning_and_end(log, most).decode(errors="surrogateescape")
-        return self.house.redact(said).encode(errors="surrogateescape")
+        parts = (part.decode(errors="surrogateescape") for part in beginning_and_end(log, most))
+        return "".join(map(self.house.redact, parts)).encode(errors="surrogateescape")
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.

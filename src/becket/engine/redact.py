@@ -67,6 +67,12 @@ def _is_jwt(match: re.Match[str]) -> bool:
     return match["secret"].count(".") >= 2
 
 
+def _is_discord(match: re.Match[str]) -> bool:
+    """Dotted names look like it; its first part is base64 of the bot's number."""
+    first = match[0].partition(".")[0]
+    return base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)).isdigit()
+
+
 _AWS_ID = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}")
 _NEAR = 200
 _BASE64 = r"[A-Za-z0-9/+=]"
@@ -166,6 +172,26 @@ def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], 
     return _Rule(kind, tuple(hints.split()), re.compile(pattern), judge)
 
 
+def _vendor(kind: str, hints: str, pattern: str) -> _Rule:
+    """A vendor's token: how it begins tells."""
+    return _rule(kind, hints, rf"{_word(pattern, '[A-Za-z0-9]')}(?![A-Za-z0-9])")
+
+
+def _exact(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
+    """The same where only its length tells it from a digest, a name or a line of an encoded file."""
+    return _rule(kind, hints, rf"{_word(pattern, '[A-Za-z0-9_+/.~-]')}(?![A-Za-z0-9_+/~-])", judge)
+
+
+def _word(pattern: str, not_before: str) -> str:
+    """The pattern where none of those letters stands before it. Letters come first where it begins with two: they are
+    searched for several times faster than a look-behind is tried.
+    """
+    begins = pattern[:2]
+    if not begins.isalnum():
+        return rf"(?<!{not_before})(?:{pattern})"
+    return rf"{begins}(?<!{not_before}{begins}){pattern[2:]}"
+
+
 def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS) -> _AfterName:
     return _AfterName("secret", tuple(hints.split()), re.compile(pattern), re.compile(rf"{head}\Z") if head else None)
 
@@ -175,6 +201,98 @@ _OVER_LINES = _rule(
     "-----BEGIN",
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+)
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# Read from its end backwards: up to two short lines, then long ones; or few short ones as far as the text's beginning.
+# Between lines may stand what tools put before each; a line break may be spelt `\\n`.
+_PEM_CHAR, _PEM_GAP = r"(?:[A-Za-z0-9+/=](?!\\))", r"(?:[\s|>#\"',+]|[nr]\\|E(?=\n))"
+_PEM_BODY = re.compile(
+    rf"{_PEM_GAP}*+(?:(?:{_PEM_CHAR}{{1,39}}+{_PEM_GAP}++){{0,2}}"
+    rf"(?:{_PEM_CHAR}{{40,}}+(?:{_PEM_GAP}++|\Z))++(?:{_PEM_CHAR}{{1,39}}+\Z)?"
+    rf"|(?:{_PEM_CHAR}{{1,39}}+(?:{_PEM_GAP}++|\Z)){{1,3}}+\Z)"
+)
+_LARGEST_PEM = 100_000
+
+
+def _without_headless_keys(text: str) -> str:
+    """Private keys of which somebody cut off the first line."""
+    pieces: list[str] = []
+    done = seen = 0
+    for end in _PEM_END.finditer(text):
+        before = text[max(seen, end.start() - _LARGEST_PEM) : end.start()]
+        seen = end.end()
+        if (body := _PEM_BODY.match(before[::-1])) is not None:
+            pieces += (text[done : end.start() - body.end()], _mark(_OVER_LINES.kind))
+            done = end.end()
+    return "".join((*pieces, text[done:])) if pieces else text
+
+
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_VENDORS = (
+    _vendor("artifactory", "akcp", r"AKCp[A-Za-z0-9]{69}"),
+    _vendor("atlassian", "atatt3x atctt3x", r"AT[AC]TT3x[\w=-]{60,250}"),
+    _exact("azure", "q~", r"[\w~.]{3}[0-9]Q~[\w~.-]{31,34}"),
+    _exact("cargo", "cio", r"cio(?=[a-z0-9]{0,31}[A-Z])(?=[A-Za-z]{0,31}[0-9])[A-Za-z0-9]{32}"),
+    _vendor("cloudflare", "v1.0-", r"v1\.0-[0-9a-f]{24}-[0-9a-f]{100,160}"),
+    _exact("databricks", "dapi", r"dapi[0-9a-f]{32}(?:-[0-9]{1,2})?"),
+    _exact(
+        "discord",
+        "md mt mj mz nd nt nj nz od ot",  # how base64 of digits begins
+        r"[MNO][DTjz][\w-]{21,26}\.[\w-]{6}\.[\w-]{27,40}",
+        _is_discord,
+    ),
+    _vendor("docker", "dckr_", r"dckr_[po]at_[\w-]{27,32}"),
+    _vendor("doppler", "dp.", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
+    _vendor("dynatrace", "dt0", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    _vendor("figma", "figd_", r"figd_[\w-]{40,50}"),
+    _vendor("fly", "fm1 fm2", r"fm[12][ar]?_[A-Za-z0-9+/_-]{40,4000}={0,2}"),
+    _vendor("fly", "fo1_", r"fo1_[\w-]{43}"),
+    _vendor("grafana", "glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}"),
+    _vendor("grafana", "glc_", r"glc_[A-Za-z0-9+/]{32,400}={0,2}"),
+    _vendor("groq", "gsk_", r"gsk_[A-Za-z0-9]{52}"),
+    _vendor("heroku", "hrku-", rf"HRKU-(?:AA[\w-]{{58}}|{_UUID})"),
+    _vendor("linear", "lin_", r"lin_(?:api_[A-Za-z0-9]{40}|oauth_[0-9a-f]{64})"),
+    _exact("mailchimp", "-us", r"[0-9a-f]{32}-us[0-9]{1,2}"),
+    _exact("mailgun", "key-", r"(?:pub)?key-[0-9a-f]{32}"),
+    _vendor("newrelic", "nrak-", r"NRAK-[A-Z0-9]{27}"),
+    _vendor("notion", "secret_", r"secret_[A-Za-z0-9]{43}"),
+    _vendor("notion", "ntn_", r"ntn_[A-Za-z0-9]{46}"),
+    _vendor("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{48,56}"),
+    _vendor("planetscale", "pscale_", r"pscale_(?:tkn|pw|oauth)_[\w=.-]{32,64}"),
+    _vendor("postman", "pmak-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    _exact("pulumi", "pul-", r"pul-[0-9a-f]{40}"),
+    _exact("replicate", "r8_", r"r8_[A-Za-z0-9]{37}"),
+    _vendor("rubygems", "rubygems_", r"rubygems_[0-9a-f]{48}"),
+    _vendor("sentry", "sntrys_", r"sntrys_[A-Za-z0-9+/=_-]{40,1000}"),
+    _vendor("sentry", "sntryu_", r"sntryu_[0-9a-f]{64}"),
+    _vendor("shopify", "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _exact("square", "eaaa", r"EAAA(?!A)(?=[A-Za-z_-]{0,59}[0-9])[\w-]{60}"),
+    _exact("square", "sq0", r"sq0(?:atp-[\w-]{22}|csp-[\w-]{43})"),
+    _vendor("supabase", "sbp_", r"sbp_[0-9a-f]{40}"),
+    _vendor("terraform", ".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}"),
+    _exact("twilio", "sk", r"SK[0-9a-f]{32}"),
+    _vendor("vault", "hvs. hvb. hvr.", r"hv[sbr]\.(?=[A-Za-z_-]{0,64}[0-9])[\w-]{24,300}"),
+    _vendor("xai", "xai-", r"xai-[A-Za-z0-9]{80}"),
+)
+# A word after `password` may be prose; after a machine and a login, or with a digit or a sign in it, it is none.
+_ODD = r"(?=\S{6})(?=[^\s0-9!@#$%^*+=~]{0,64}+[0-9!@#$%^*+=~])"
+_NETRC = (
+    _rule(
+        "netrc",
+        "machine",
+        r"machine(?<!\wmachine)\s{1,40}+\S{1,256}+\s{1,40}+login\s{1,40}+\S{1,256}+\s{1,40}+password\s{1,40}+"
+        rf"(?P<secret>{_NOT_BARE}\S+)",
+    ),
+    _rule(
+        "netrc",
+        "login",
+        rf"login(?<!\wlogin)[ \t]{{1,8}}+\S{{1,256}}+\s{{1,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S+)",
+    ),
+    _rule(
+        "netrc",
+        "password",
+        rf"(?m:^)[ \t]{{0,40}}+password[ \t]{{1,8}}+(?P<secret>{_ODD}{_NOT_BARE}\S{{6,512}}+)(?=[ \t]{{0,40}}+(?m:$))",
+    ),
 )
 _RULES = (  # each looks at one line at a time
     _rule("url-password", "://", rf"://[^\s\[/:@\"'<>?#]{{0,256}}:(?P<secret>{_NOT}[^\s/\"'<>?#]+)@"),
@@ -236,6 +354,8 @@ _RULES = (  # each looks at one line at a time
     ),
     _rule("aws", "akia asia", _AWS_ID.pattern),
     _rule("google", "aiza ya29. gocspx-", r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}"),
+    *_VENDORS,
+    *_NETRC,
     # The whole run of segments is taken whether it is a token or not, so that no start is scanned twice.
     _rule("jwt", "eyj", r"(?P<secret>eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)", _is_jwt),
     _rule("becket-token", OWN_PREFIX, rf"(?<![A-Za-z0-9]){OWN_PREFIX}[A-Za-z0-9_-]{{20,}}"),
@@ -349,6 +469,8 @@ class Redactor:
                 text = text.replace(form, _mark(known.name))
         if _OVER_LINES.hints[0] in text:
             text = _OVER_LINES.applied(_Text(text))
+        if "-----END" in text:
+            text = _without_headless_keys(text)
         return "".join(map(_by_rules, _pieces(text))) if len(text) > _PIECE else _by_rules(text)
 
     def value(self, value: Json) -> Json:

@@ -30,7 +30,7 @@ from becket.contract.run import Step, StepState
 from becket.contract.spec import ActionSpec, VerifierSpec
 from becket.contract.template import is_field, name_of
 from becket.engine.commands import run_command, verify_by_command
-from becket.engine.context import StepContext
+from becket.engine.context import StepContext, text_of
 from becket.engine.pulse import Pulse
 
 T = TypeVar("T")
@@ -193,16 +193,23 @@ def _done(step_id: str, context: StepContext, started: float, ended: float, atte
     redact, at = context.house.redact_value, {"iteration": context.run.iteration, "at": ended}
     raised = [item.model_copy(update={**at, "evidence": redact(item.evidence)}) for item in result.conditions]
     raised += _unknown(context, ended)
+    outputs = redact(dict(result.outputs))
     step = _step(step_id, context, started, ended, attempt).model_copy(
         update={
-            "outputs": redact(dict(result.outputs)),
+            "outputs": outputs,
             "conditions": tuple(raised),
-            "note": result.nothing_to_do or result.note,
+            "note": "; ".join(filter(None, (result.nothing_to_do or result.note, _redacted_in(outputs)))),
             "progress": result.progress,
         }
     )
     facts = (*context.facts, *result.facts.items())
     return Done(step, tuple(context.receipts), facts, context.stood_still)
+
+
+def _redacted_in(outputs: dict[str, Json]) -> str:
+    """Later steps get something else than was made: people are told. What an effect made has its marks before."""
+    names = [f"`{name}`" for name, value in outputs.items() if "[redacted:" in text_of(value)]
+    return f"a secret was taken out of {', '.join(names)}: later steps get `[redacted:...]` there" if names else ""
 
 
 async def _failed(step_id: str, context: StepContext, started: float, attempt: int, error: Exception) -> Done:
@@ -256,4 +263,4 @@ def _step(step_id: str, context: StepContext, started: float, ended: float, atte
 def _said(context: StepContext, error: Exception) -> str:
     """An error in one redacted line; a stranger's exception keeps its type's name."""
     text = str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
-    return context.house.redact(" ".join(text.split()))[:2000]
+    return " ".join(context.house.redact(text).split())[:2000]

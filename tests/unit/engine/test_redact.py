@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import time
 import uuid
@@ -117,7 +118,77 @@ def test_a_digest_beside_an_aws_id_stays(text: str) -> None:
     assert REDACTOR.text(f"far from any id: {AWS_SECRET}").endswith(AWS_SECRET)
 
 
-NEW_KINDS = ("sendgrid", "digitalocean", "age", "telegram", "aws")
+LETTERS, HEX = "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ" * 6, "0f1e2d3c4b5a69788796a5b4c3d2e1f0" * 6
+VENDORS = {
+    "artifactory": "AKCp" + LETTERS[:69], "atlassian": "ATATT3x" + LETTERS[:180] + "=1A2B3C4D",
+    "azure": "aB1" + "8Q~" + LETTERS[:32] + "_-", "cargo": "cio" + LETTERS[:32],
+    "cloudflare": "v1.0-" + HEX[:24] + "-" + HEX[:146], "databricks": "dapi" + HEX[:32],
+    "discord": "MTE2NDk4NzIxMzQ1Njc4OTAx" + ".GaB1cD." + LETTERS[:38], "docker": "dckr_pat_" + LETTERS[:27],
+    "doppler": "dp.pt." + LETTERS[:43], "dynatrace": "dt0c01." + HEX[:24].upper() + "." + HEX[:64].upper(),
+    "figma": "figd_" + LETTERS[:40], "fly": "fm2_" + LETTERS[:200] + "==",
+    "grafana": "glsa_" + LETTERS[:32] + "_" + HEX[:8], "groq": "gsk_" + LETTERS[:52],
+    "heroku": "HRKU-" + "8d3f1c2a-77be-4a1e-9c3d-0123456789ab", "linear": "lin_api_" + LETTERS[:40],
+    "mailchimp": HEX[:32] + "-us12", "mailgun": "key-" + HEX[:32], "newrelic": "NRAK-" + LETTERS[:27].upper(),
+    "notion": "secret_" + LETTERS[:43], "perplexity": "pplx-" + LETTERS[:48],
+    "planetscale": "pscale_tkn_" + LETTERS[:43], "postman": "PMAK-" + HEX[:24] + "-" + HEX[:34],
+    "pulumi": "pul-" + HEX[:40], "replicate": "r8_" + LETTERS[:37], "rubygems": "rubygems_" + HEX[:48],
+    "sentry": "sntrys_" + "eyJpYXQiOjE3" + LETTERS[:120], "shopify": "shpat_" + HEX[:32],
+    "square": "EAAAl" + LETTERS[:59], "supabase": "sbp_" + HEX[:40],
+    "terraform": LETTERS[:14] + ".atlasv1." + LETTERS[:67], "twilio": "SK" + HEX[:32],
+    "vault": "hvs." + LETTERS[:95], "xai": "xai-" + LETTERS[:80],
+}  # fmt: skip
+SPELLINGS = [("notion", "ntn_" + "12345678901" + LETTERS[:35]), ("sentry", "sntryu_" + HEX[:64])]
+
+
+@pytest.mark.parametrize(("kind", "token"), [*VENDORS.items(), *SPELLINGS])
+def test_a_token_of_a_vendor_is_known_by_its_shape_alone(kind: str, token: str) -> None:
+    for text in (token, f"({token})", f"using {token}, then", f'"{token}"', f"said: {token}.", f"a\n{token}\nb"):
+        redacted = REDACTOR.text(text)
+        assert f"[redacted:{kind}]" in redacted, text
+        assert token[-20:] not in redacted
+
+
+EXACT = ["cargo", "databricks", "mailgun", "mailchimp", "replicate", "square", "twilio", "pulumi"]
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_what_is_longer_or_shorter_than_the_vendors_token_stays(kind: str) -> None:
+    """Short beginnings are ordinary words: only the exact length tells."""
+    token = VENDORS[kind]
+    for text in (token[:-3], f"{token}f", f"a{token}", f"{token}/f"):
+        assert REDACTOR.text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("machine a.org login me password hunter", "machine a.org login me password [redacted:netrc]"),
+        ("machine a.org\n  login me\n  password hunter\n", "machine a.org\n  login me\n  password [redacted:netrc]\n"),
+        ("login me password hunter2", "login me password [redacted:netrc]"),
+        ("password hunter2!\n", "password [redacted:netrc]\n"),
+    ],
+)
+def test_a_password_of_a_netrc_is_hidden(text: str, redacted: str) -> None:
+    assert REDACTOR.text(text) == redacted
+
+
+def test_digests_ids_and_lock_files_in_plenty_stay_as_they_are() -> None:
+    chance = random.Random(4)
+    for _ in range(3_000):
+        raw = chance.randbytes(64)
+        sha, coded = raw.hex(), base64.b64encode(raw).decode()
+        lines = [
+            sha[:40], sha[:64], sha, sha[:32], str(uuid.UUID(bytes=raw[:16])), f"sha256:{sha[:64]}", coded[:64],
+            f'"integrity": "sha512-{coded}",', f"example.org/x v1.0.0 h1:{coded[:43]}=", f"--hash=sha256:{sha[:64]}",
+            f"key-{sha[:40]}", f"cache-key-{sha[:32]}", f"https://example.org/{sha[:32]}-user", f"SK-{sha[:32]}",
+            f"v1.0-{sha[:24]}", f"r8_{sha[:8]}", f"app.Module{sha[:18]}.{sha[:6]}.{sha[:30]}", f"hvs.{sha[:12]}",
+            "NotificationsControllerFacto.create.aFunctionWithAVeryLongName1",
+        ]  # fmt: skip
+        text = "\n".join(lines)
+        assert REDACTOR.text(text) == text
+
+
+NEW_KINDS = ("sendgrid", "digitalocean", "age", "telegram", "aws", "netrc", "private-key", *VENDORS)
 
 
 def test_our_own_sources_and_lock_files_hold_none_of_these() -> None:
@@ -212,6 +283,7 @@ def test_ordinary_text_is_untouched(sha: str, id_: uuid.UUID, prose: list[str], 
         "token = parser.next()", "password=os.environ['DB_PASSWORD']", "token=self.token", "password=$PASSWORD",
         "curl -H \"Authorization: Bearer $TOKEN\"", "password=${DB_PASSWORD}", "api_key: {fix.key}", "secret=<secret>",
         "password=********", "PWD=/home/someone/project", "git@github.com:owner/repo.git", "http://host:8080/a@b",
+        "the login page password reset", "password reset", "login with password authentication", "machine learning",
         "task-force-of-the-whole-department", "the key=value form", "bearer of good news", "a token ring",
     ],
 )  # fmt: skip
@@ -236,6 +308,35 @@ def test_what_only_talks_about_secrets_stays_readable(text: str) -> None:
 )
 def test_only_the_secret_is_replaced(text: str, redacted: str) -> None:
     assert REDACTOR.text(text) == redacted
+
+
+PEM = [base64.b64encode(bytes((each * 7 + at * 31) % 256 for at in range(48))).decode() for each in range(12)] + [
+    "aB3="
+]
+PEM_END = "-----END EC " + "PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize("join", ["\n", " ", "\r\n", "\\n", "\n  | ", "\nE       ", "\n> "])
+def test_a_key_that_lost_its_first_line_is_hidden_however_much_of_it_is_left(join: str) -> None:
+    """L25: whoever cut a text did not ask where a key begins."""
+    whole = join.join([*PEM, PEM_END])
+    for start in range(whole.index(PEM_END) - len(join)):
+        assert REDACTOR.text(f"{whole[start:]} and so on") == "[redacted:private-key] and so on"
+    for words in ("it printed:\n", "a b c: ", "x.py:12 "):
+        assert REDACTOR.text(words + whole).startswith(words.rstrip()[:-1])
+        assert PEM[0][-20:] not in REDACTOR.text(words + whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"the last line of a key is {PEM_END}, as everybody knows",
+        "\n".join(["-----BEGIN CERTIFICATE-----", *PEM, "-----END CERTIFICATE-----"]),
+        "\n".join(["-----BEGIN PUBLIC KEY-----", *PEM, "-----END PUBLIC KEY-----"]),
+    ],
+)
+def test_what_only_resembles_the_end_of_a_key_stays(text: str) -> None:
+    assert REDACTOR.text(text) == text
 
 
 def test_a_field_of_a_secret_name_is_hidden_whatever_it_holds() -> None:
@@ -330,6 +431,8 @@ UNITS = [
     "a", "eyJ", "eyJ.", "x://a:", "://a:b", "password=", 'password="', 'password=\\"', "password='\\", "-", "sk-",
     "-----BEGIN PRIVATE KEY-----", "bearer ", "basic AAAA", "token=)", "ghp_", "\n", "password ", "token:",
     "--a-token ", "authorization: bearer ", "password=a[", "?key=", "/hook/1", " ", "github_pat_", "AKIA", "{{",
+    "machine a login b password ", "machine ", "login a ", "MTE2", "f" * 32 + "-", "aaa8Q~", "SK0f", "cio1A", "EAAAb1",
+    "-----END PRIVATE KEY-----", "x" * 64 + "\n-----END PRIVATE KEY-----", "ab=\n", "-----END PRIVATE",
     "[redacted:", "password: abc #", "password: abc #\n", "password: abc #\r", "--token abc #", "password: abc ",
 ]  # fmt: skip
 

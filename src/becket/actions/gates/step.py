@@ -23,7 +23,7 @@ from becket.contract.gate import GateColor, StepVerdict
 from becket.contract.git import Git
 from becket.contract.process import ChildEnd, Processes
 from becket.contract.receipt import Receipt
-from becket.contract.report import Color, Problem, ProblemCode, TestCase, TestReport
+from becket.contract.report import Color, Problem, ProblemCode, TestReport
 from becket.verifiers.reports.environment import mentions_environment
 from becket.verifiers.reports.folder import ReportFolder
 from becket.verifiers.reports.formats import parse
@@ -40,7 +40,6 @@ class StepRun:
 
     verdict: StepVerdict
     report: TestReport
-    log_path: Path
 
     @property
     def hung(self) -> bool:
@@ -72,7 +71,7 @@ async def run_step(
         )
     if done.end is ChildEnd.not_started:
         raise ActionFailed(f"the step {step.name} could not be started: {done.message}", kind="environment")
-    report = without_secrets(await asyncio.to_thread(_read_report, step, proof, done), context.redact)
+    report = await asyncio.to_thread(_read_report, step, proof, done, context.redact)
     return await _judged(context, gate, step, proof, command, done, report, env_file)
 
 
@@ -133,25 +132,15 @@ def _remove_old_report(step: GateStep, proof: ProofTree) -> None:
         (proof.root / name).unlink(missing_ok=True)
 
 
-def _read_report(step: GateStep, proof: ProofTree, done: Executed) -> TestReport:
+def _read_report(step: GateStep, proof: ProofTree, done: Executed, redact: Callable[[str], str]) -> TestReport:
     folder = ReportFolder(proof.root)
     said = _content(done.stdout_path) or _content(done.log_path)
-    report = parse(step.report, said, folder.read, find_files=folder.find, exit_code=done.exit_code)
+    report = parse(step.report, said, folder.read, find_files=folder.find, exit_code=done.exit_code, redact=redact)
     if not done.cut or ":" in step.report or step.report == "plain":
         return report
     # A test may have failed where something is missing.
     missing = Problem(code=ProblemCode.too_large, text="the step printed more than is kept: its report is not whole")
     return report.model_copy(update={"problems": (*report.problems, missing)})
-
-
-def without_secrets(report: TestReport, redact: Callable[[str], str]) -> TestReport:
-    """What tests say is stored, shown and put into briefs (L25). Ids stay: they are compared."""
-
-    def told(case: TestCase) -> TestCase:
-        return case.model_copy(update={"message": redact(case.message), "excerpt": redact(case.excerpt)})
-
-    problems = tuple(each.model_copy(update={"text": redact(each.text)}) for each in report.problems)
-    return report.model_copy(update={"cases": tuple(map(told, report.cases)), "problems": problems})
 
 
 def _content(path: Path) -> bytes:
@@ -211,4 +200,4 @@ async def _judged(
         environment=environment,
         setup=proof.setup_key,
     )
-    return StepRun(verdict, report, done.log_path)
+    return StepRun(verdict, report)

@@ -8,7 +8,8 @@ from becket.adapters.agents.dialect import Dialect, Heard
 from becket.adapters.agents.headless import HeadlessAgent, Turn
 from becket.adapters.agents.lines import Vital
 from becket.adapters.agents.outfit import Wants, Worn
-from becket.adapters.agents.reports import SAID_LIMIT, last_usage
+from becket.adapters.agents.reports import last_usage
+from becket.adapters.agents.watch import SAID_LOOKED_AT
 from becket.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Usage
 from becket.contract.process import ChildEnd, ChildResult
 
@@ -53,7 +54,7 @@ class PlainDialect:
 
     def take(self, line: str) -> list[AgentEvent]:
         text = line.encode("utf-8", "replace").decode()
-        self.heard.said = f"{self.heard.said}{text}\n"[-SAID_LIMIT:]
+        self.heard.said = f"{self.heard.said}{text}\n"[-SAID_LOOKED_AT:]
         return [AgentEvent(kind=EventKind.message, text=text)] if text.strip() else []
 
     def close(self, result: ChildResult, tail: str) -> None:

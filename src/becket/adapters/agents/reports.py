@@ -16,7 +16,6 @@ from becket.adapters.agents.watch import Watch
 from becket.contract.agent import AgentEvent, AgentOutcome, AgentReport, CallFiles, EventKind, Usage
 from becket.contract.process import ChildEnd, ChildResult
 
-SAID_LIMIT = 4_000
 _TAIL = 8_192
 
 
@@ -29,7 +28,7 @@ def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, worn: Worn
         error=error,
         outcome_hint=hint,
         until=heard.until if hint is AgentOutcome.quota_wait else None,
-        said=heard.said[-SAID_LIMIT:],
+        said=watch.last_words(heard.said),
         usage=watch.usage,
         session=heard.session,
         model=heard.model,

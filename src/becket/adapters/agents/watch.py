@@ -15,6 +15,9 @@ TEXT_LIMIT = 4_000
 """Characters of one event's text. All of it is in the raw transcript."""
 
 _LOOKED_AT = 4 * TEXT_LIMIT
+_SAID_LIMIT = 4_000
+SAID_LOOKED_AT = 8 * _SAID_LIMIT
+"""Letters of an agent's last words that are looked through; a key has fewer."""
 
 SIGN_OF_LIFE = 10.0
 """Seconds of silence after which the time alone is written down, for whoever reads the file after a crash of ours."""
@@ -112,6 +115,10 @@ class Watch:
             self._finished = True
             with contextlib.suppress(OSError):
                 self._file.close()
+
+    def last_words(self, said: str) -> str:
+        """The end of what the agent said last, with its secrets taken out before it is cut."""
+        return self._redact(_writable(said[-SAID_LOOKED_AT:]))[-_SAID_LIMIT:]
 
     def _shown(self, text: str) -> str:
         """Without secrets (L25), and none of them cut in half: whoever attaches may not know them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from becket.contract.report import Outcome, Problem, ProblemCode, TestCase, TestReport
@@ -47,8 +48,9 @@ class Draft:
 class CaseBook:
     """Cases and problems of one report, bounded."""
 
-    def __init__(self, format_name: str) -> None:
+    def __init__(self, format_name: str, redact: Callable[[str], str] = str) -> None:
         self._format = format_name
+        self._redact = redact
         self._drafts: list[Draft] = []
         self._problems: list[Problem] = []
         self.unnamed_passed = 0
@@ -65,29 +67,30 @@ class CaseBook:
             self.problem(ProblemCode.too_large, f"the report has more than {MOST_CASES} tests; the rest was not read")
 
     def problem(self, code: ProblemCode, text: str) -> None:
-        found = Problem(code=code, text=clean(text))
+        found = Problem(code=code, text=self._redact(clean(text)))
         if found not in self._problems and len(self._problems) < MOST_PROBLEMS:
             self._problems.append(found)
 
     def report(self) -> TestReport:
         return TestReport(
             format=self._format,
-            cases=tuple(_case(draft) for draft in _with_ids_of_their_own(self._drafts)),
+            cases=tuple(_case(draft, self._redact) for draft in _with_ids_of_their_own(self._drafts)),
             problems=tuple(self._problems),
             unnamed_passed=max(0, self.unnamed_passed),
             unnamed_skipped=max(0, self.unnamed_skipped),
         )
 
 
-def _case(draft: Draft) -> TestCase:
+def _case(draft: Draft, redact: Callable[[str], str]) -> TestCase:
+    """Ids stay as they are: they are compared."""
     return TestCase(
         id=draft.id,
         outcome=draft.outcome,
         seconds=draft.seconds,
-        message=clean(draft.message).strip(),
+        message=redact(clean(draft.message).strip()),
         file=clean(draft.file) if draft.file else None,
         line=draft.line,
-        excerpt=clean(draft.excerpt).strip("\n") if draft.outcome.bad else "",
+        excerpt=redact(clean(draft.excerpt).strip("\n")) if draft.outcome.bad else "",
         group=draft.group,
         defined_in=clean(draft.defined_in) if draft.defined_in else None,
     )

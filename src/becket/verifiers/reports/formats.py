@@ -36,14 +36,16 @@ def parse(
     *,
     find_files: FindFiles | None = None,
     exit_code: int | None = None,
+    redact: Callable[[str], str] = str,
 ) -> TestReport:
     """What the tests of a step said.
 
     `format` is a step's `report:`, such as `junit:build/*.xml`, `go` or `plain`. `read_file` and `find_files` see the
-    tree the step ran in, such as those of a ReportFolder. Only a plain step's report needs the exit code.
+    tree the step ran in, such as those of a ReportFolder. Only a plain step's report needs the exit code. `redact`
+    takes the secrets out of what tests say, before it is cut: that is stored, shown and put into briefs (L25).
     """
     kind, _, path = format.partition(":")
-    book = CaseBook(kind)
+    book = CaseBook(kind, redact)
     tree = Tree(read_file)
     if kind == "plain":
         _plain(exit_code, book)

@@ -253,6 +253,14 @@ def test_what_is_told_of_a_call_is_without_secrets_and_holds_no_half_of_one(tmp_
     assert heard[-1].text == "open [redacted:KEY]"
 
 
+def test_the_last_words_of_a_call_hold_no_half_of_a_secret(tmp_path: Path) -> None:
+    watch = Watch(Limits(seconds=9), CallFiles(tmp_path), redact=lambda text: text.replace("sesame", "[redacted:KEY]"))
+    words = watch.last_words("open sesame" + "x" * 3_997)
+    watch.finish()
+    assert len(words) == 4_000
+    assert words.startswith("EY]x")
+
+
 def test_a_full_disk_ends_what_is_told_of_a_call_and_not_the_call(tmp_path: Path) -> None:
     files, heard = CallFiles(tmp_path), list[AgentEvent]()
     files.events.symlink_to("/dev/full")

@@ -246,7 +246,7 @@ class Call:
             error=error,
             outcome_hint=ending.hint,
             until=ending.until,
-            said=self._reading.said,
+            said=self._watch.last_words(self._reading.said),
             usage=self._watch.usage,
             session=self._talk.session,
             model=self._model,

@@ -8,7 +8,7 @@ from pathlib import Path
 from becket.adapters.agents.acp.tally import Tally
 from becket.adapters.agents.acp.tools import Call, ToolCalls
 from becket.adapters.agents.loose import Object, mapping, text
-from becket.adapters.agents.reports import SAID_LIMIT
+from becket.adapters.agents.watch import SAID_LOOKED_AT
 from becket.contract.agent import AgentEvent, CallState, EventKind
 from becket.contract.base import Json
 
@@ -91,7 +91,7 @@ class Reading:
         if kind is None or not joined.strip():
             return
         if kind is EventKind.message:
-            self.said = joined[-SAID_LIMIT:]
+            self.said = joined[-SAID_LOOKED_AT:]
         self._tell(AgentEvent(kind=kind, text=joined))
 
     def _chunk(self, kind: EventKind, told: Object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from becket.adapters.process.child import KeeperProgram
@@ -15,7 +15,7 @@ from becket.contract.git import OBJECTS
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Network, Processes
 from becket.contract.service import MARKER, Smoked
 
-_TAIL = 2000
+_TAIL, _LOOKED_AT = 2000, 100_000
 
 
 class ContainedSmokes:
@@ -29,7 +29,9 @@ class ContainedSmokes:
         hidden: Sequence[Path] = (),
         answer_within: float = 30.0,
         build_within: float = 1800.0,
+        redact: Callable[[str], str] = str,
     ) -> None:
+        self._redact = redact
         self._processes = processes
         self._root = root
         self._hidden = tuple(hidden)
@@ -44,7 +46,7 @@ class ContainedSmokes:
             return Smoked(ok=True)
         argv = ("sh", "-euc", config.build)
         spec = self._spec(argv, tree, log, {}, Network.full, self._build_within)
-        return _judged("build", await self._processes.run(spec), log)
+        return self._judged("build", await self._processes.run(spec), log)
 
     async def smoke(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
         if config.port is None:
@@ -60,7 +62,7 @@ class ContainedSmokes:
         )  # fmt: skip
         within = self._answer_within + 10.0
         spec = self._spec(argv, tree, log, {**env, MARKER: "smoke"}, Network.loopback, within)
-        return _judged("smoke", await self._processes.run(spec), log)
+        return self._judged("smoke", await self._processes.run(spec), log)
 
     def _spec(
         self, argv: tuple[str, ...], tree: Path, log: Path, env: Mapping[str, str], network: Network, within: float
@@ -70,22 +72,22 @@ class ContainedSmokes:
             readable=(tree.with_name(OBJECTS),),
         )  # fmt: skip
 
+    def _judged(self, what: str, result: ChildResult, log: Path) -> Smoked:
+        if result.ok:
+            return Smoked(ok=True)
+        how = {
+            ChildEnd.exited: f"exit code {result.exit_code}",
+            ChildEnd.timeout: f"not done within its time ({result.seconds:.0f} s)",
+            ChildEnd.killed: "it was killed",
+            ChildEnd.not_started: "it could not be started",
+        }[result.end]
+        said = " ".join(part for part in (result.message, self._tail(log)) if part)
+        return Smoked(ok=False, reason=f"{what}: {how}. {said}".strip())
 
-def _judged(what: str, result: ChildResult, log: Path) -> Smoked:
-    if result.ok:
-        return Smoked(ok=True)
-    how = {
-        ChildEnd.exited: f"exit code {result.exit_code}",
-        ChildEnd.timeout: f"not done within its time ({result.seconds:.0f} s)",
-        ChildEnd.killed: "it was killed",
-        ChildEnd.not_started: "it could not be started",
-    }[result.end]
-    said = " ".join(part for part in (result.message, _tail(log)) if part)
-    return Smoked(ok=False, reason=f"{what}: {how}. {said}".strip())
-
-
-def _tail(log: Path) -> str:
-    try:
-        return log.read_bytes()[-_TAIL:].decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
+    def _tail(self, log: Path) -> str:
+        """Secrets are taken out before it is cut: half of one is not to be recognised (L25)."""
+        try:
+            said = log.read_bytes()[-_LOOKED_AT:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return self._redact(said)[-_TAIL:].strip()
