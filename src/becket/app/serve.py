@@ -15,6 +15,7 @@ from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.backups import keep_backup
 from becket.app.compose import App
+from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
@@ -89,6 +90,7 @@ async def _serve(
     residents: list[Resident] = []
     if daemon:
         chores += [
+            Containment(app).look,
             app.triggers.tick,
             app.scheduler.tick,
             Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, app.store.now),
