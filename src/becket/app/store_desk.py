@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from becket.contract.errors import NotFound, StoreUnavailable, UsageError
 from becket.contract.store import RunFilter
 
 __all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
+
+_RUN_ID = re.compile(rb"run_[0-9a-z]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def _own(path: Path) -> Mark | None:
     try:
         with closing(read_only(path)) as raw:
             return own_mark(raw)
-    except sqlite3.Error:
+    except (sqlite3.Error, ValueError):  # what it says may be no text
         return None
 
 
@@ -200,11 +203,14 @@ async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str
 
 
 def _lost(old: Path, known: frozenset[str]) -> tuple[str, ...]:
-    try:
-        with closing(read_only(old)) as raw:
-            return tuple(str(row[0]) for row in raw.execute("SELECT run_id FROM runs") if row[0] not in known)
-    except sqlite3.Error:
-        return ()
+    """As far as a damaged file can be read: a name that is none is left out, and what comes behind a bad page too."""
+    found: list[str] = []
+    with suppress(sqlite3.Error, ValueError), closing(read_only(old)) as raw:
+        raw.text_factory = bytes
+        for (said,) in raw.execute("SELECT run_id FROM runs"):
+            if isinstance(said, bytes) and _RUN_ID.fullmatch(said):
+                found.append(said.decode("ascii"))
+    return tuple(one for one in dict.fromkeys(found) if one not in known)
 
 
 def _on_sqlite(state: State, instead: str) -> None:
