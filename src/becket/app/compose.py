@@ -55,6 +55,7 @@ from becket.engine.advance import Engine
 from becket.engine.context import Surroundings
 from becket.engine.door import Door
 from becket.engine.intake import Intake
+from becket.engine.patience import patient
 from becket.engine.redact import Redactor, secret_variables
 from becket.engine.schedule import Scheduler
 from becket.engine.triggers import Triggers
@@ -203,7 +204,7 @@ class App:
 
     @cached_property
     def door(self) -> Door:
-        return Door(self.store, self.effects, self.redactor, self.config.effect_caps)
+        return Door(patient(self.store), self.effects, self.redactor, self.config.effect_caps)
 
     @cached_property
     def intake(self) -> Intake:
@@ -256,7 +257,7 @@ class App:
         }
         return Engine(
             Surroundings(
-                store=self.store,
+                store=patient(self.store),
                 artifacts=self.artifacts,
                 door=self.door,
                 intake=self.intake,

@@ -65,7 +65,7 @@ def flip(path: Path, seed: int) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("seed", (1, 2))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_journal_of_flipped_bytes_is_restored_and_told_of(tmp_path: Path, seed: int) -> None:
     state = repository(tmp_path / "repo")
     kept = asyncio.run(note(state, "first"))
