@@ -60,6 +60,7 @@ async def serve(
         if not lock.acquire():
             return False
         locked()
+        await follow_clock(app.store)  # from here on no leap passes unseen, however long it takes to begin
         await check_journal(app)
         bell, pulse = Bell(app.state.bell), Pulse(lock)
 

@@ -22,6 +22,7 @@ from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, side_engine_trouble
 from becket.app.state import State, holder
+from becket.app.writing import unwritable
 from becket.contract.errors import StoreUnavailable
 from becket.contract.trust import trust_of
 
@@ -165,6 +166,7 @@ class Snapshot:
     spent: SpentNow | None = None  # by agents, today
     trust: str = ""  # said where every class of change is trusted
     trouble: str = ""  # what kept the rest from being read
+    unwritable: str = ""  # why the journal cannot be written now
 
 
 def take(state: State, now: float | None = None) -> Snapshot:
@@ -213,6 +215,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         services=read_services(state),
         trust=trust_of(settings),
         trouble=trouble or side_engine_trouble(state),
+        unwritable=unwritable(state),
     )
 
 

@@ -24,6 +24,7 @@ from becket.app.compose import App, read_config
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.verify import Checked, all_events, check_chain
+from becket.app.writing import unwritable
 from becket.contract.errors import NotFound, StoreUnavailable, UsageError
 from becket.contract.store import RunFilter
 
@@ -81,7 +82,8 @@ def _file(state: State) -> Checked:
     if path.is_dir():
         return Checked(False, "file", "it is a folder")
     if path.exists() and path.stat().st_size:
-        return Checked(True, "file", f"{path.stat().st_size} bytes")
+        stands = unwritable(state)
+        return Checked(True, "file", f"{path.stat().st_size} bytes{'; ' if stands else ''}{stands}")
     gone = objection(read_mark(state.journal_mark), None)
     return Checked(not gone, "file", gone or "there is no journal yet; the first run makes it")
 
