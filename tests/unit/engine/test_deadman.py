@@ -656,19 +656,22 @@ def test_what_is_known_of_a_daemon_that_does_not_work_is_said_instead_of_the_usu
     assert alarm.text.endswith("until it is back. It waits for pid 12.")
 
 
+TODAY = 1_800_000_000.0
+
+
 class Leaping:
     """A healthy or a dead daemon with a run, under a switch whose wall clock is set and whose own time is not."""
 
     def __init__(self) -> None:
-        self.wall, self.worked, self.beat_at = NOW, 0.0, NOW
+        self.wall, self.worked, self.beat_at = TODAY, 0.0, TODAY
         self.said: list[str] = []
         self.unwritable = False
         own = open_memory(lambda: self.wall)
         self.deadman = DeadMan(self.read, own, self.tell, lambda: self.wall, worked=lambda: self.worked)
 
     async def read(self) -> SignsOfLife:
-        signs = {"at_work": (at_work(self.beat_at + 30),), "schedules": (schedule(NOW + 600),)}
-        return view(workers=(worker(self.beat_at),), unwritable=self.unwritable, watching_since=0.0, **signs)
+        signs = {"at_work": (at_work(self.beat_at + 30),), "schedules": (schedule(TODAY + 600),)}
+        return view(workers=(worker(self.beat_at),), unwritable=self.unwritable, **signs)
 
     async def tell(self, alert: Alert) -> bool:
         self.said.append(alert.key)
