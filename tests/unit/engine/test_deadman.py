@@ -666,10 +666,12 @@ class Leaping:
         self.wall, self.worked, self.beat_at = TODAY, 0.0, TODAY
         self.said: list[str] = []
         self.unwritable = False
+        self.leap = 0.0  # happens in the middle of a look
         own = open_memory(lambda: self.wall)
         self.deadman = DeadMan(self.read, own, self.tell, lambda: self.wall, worked=lambda: self.worked)
 
     async def read(self) -> SignsOfLife:
+        self.wall, self.leap = self.wall + self.leap, 0.0
         signs = {"at_work": (at_work(self.beat_at + 30),), "schedules": (schedule(TODAY + 600),)}
         return view(workers=(worker(self.beat_at),), unwritable=self.unwritable, **signs)
 
@@ -685,13 +687,14 @@ class Leaping:
             await self.deadman.tick()
 
 
+@pytest.mark.parametrize("amid", [False, True])
 @pytest.mark.parametrize("leap", [-77 * 3600.0, 48 * 3600.0, 3 * 86400.0])
-def test_a_clock_that_is_set_makes_nobody_silent(leap: float) -> None:
-    """The rows are by the old time until the daemon's next beat."""
+def test_a_clock_that_is_set_makes_nobody_silent(leap: float, amid: bool) -> None:
+    """The rows are by the old time until the daemon's next beat; and the clock may be set in the middle of a look."""
 
     async def story(stage: Leaping) -> None:
         await stage.watch(60)
-        stage.wall += leap
+        stage.leap, stage.wall = (leap, stage.wall) if amid else (0.0, stage.wall + leap)
         await stage.watch(60)
 
     stage = Leaping()
