@@ -9,6 +9,8 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from becket.adapters.git.resident import made_once
+from becket.adapters.git.workspace import health
 from becket.adapters.store.backups import (
     Backup,
     backups,
@@ -26,6 +28,7 @@ from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.verify import Checked, all_events, check_chain
 from becket.app.writing import unwritable
 from becket.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.contract.git import TreeHealth
 from becket.contract.store import RunFilter
 
 __all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
@@ -57,6 +60,8 @@ class Accepted:
     anew: bool  # the journal is a new and empty one
     aside: Path | None
     unrecorded: Unrecorded
+    tree: Path | None = None  # where the test tree of before is kept
+    in_the_way: Path | None = None  # what lies where the test tree belongs, and is not known as ours
 
 
 async def check(state: State) -> StoreCheck:
@@ -187,7 +192,22 @@ async def accept(state: State) -> Accepted:
                 put_aside(state.database, aside)
             state.journal_mark.unlink(missing_ok=True)
         found, _ = await _told(state, accepted=True)
-    return Accepted(not whole, aside if aside.exists() else None, found)
+        tree = _tree_aside(state)
+    foreign = health(*state.resident) is TreeHealth.foreign
+    return Accepted(not whole, aside if aside.exists() else None, found, tree, state.resident[1] if foreign else None)
+
+
+def _tree_aside(state: State) -> Path | None:
+    """The record of the test tree may be lost with the journal: a tree that was ours then stands in its own way."""
+    tree = state.resident[1]
+    if health(*state.resident) is not TreeHealth.foreign or not made_once(tree):
+        return None
+    aside = free_name(tree.parent, f"{tree.name}-kept")
+    try:
+        tree.rename(aside)
+    except OSError:
+        return None
+    return aside
 
 
 async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str]]:
