@@ -94,3 +94,21 @@ def test_no_color_is_respected_on_a_terminal(stage: Stage) -> None:
     for arguments in (("status",), ("runs", "list"), ("runs", "show", ours)):
         _, seen = on_a_terminal(stage, *arguments, NO_COLOR="1")
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]", seen)
+
+
+def test_status_shows_the_sandbox_that_the_daemon_has_and_a_cap_is_told(stage: Stage, tmp_path: Path) -> None:
+    """L18: what another process would find is not what the daemon goes by."""
+    broken = tmp_path / "bin" / "bwrap"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
+    broken.chmod(0o755)
+    stage.write("becket.yaml", "version: 1\nbranch: main\nautonomy: merge\n")
+    stage.becket("up", "--detach", env={"PATH": f"{broken.parent}:{os.environ['PATH']}"})
+    status = wait_for(lambda: (told := stage.json("status"))["alerts"] and told)
+    assert status["autonomy"]["allowed"] == "propose"
+    assert "does not hold" in status["autonomy"]["because"]
+    (alert,) = status["alerts"]
+    assert alert["key"] == "autonomy:capped"
+    assert status["autonomy"]["because"] in alert["text"]
+    stage.write("becket.yaml", "version: 1\nbranch: main\nautonomy: propose\n")
+    wait_for(lambda: not stage.json("status")["alerts"])

@@ -194,3 +194,25 @@ def test_the_store_is_not_restored_under_an_engine(house: House) -> None:
     wait_for(lambda: list(house.paths.backups.glob("*-daily-*")))
     assert "becket down" in house.becket("store", "restore", code=2).err
     house.becket("down")
+
+
+def test_after_the_loss_of_the_whole_state_folder_heal_repairs_again(shop: Shop) -> None:
+    """The test tree of before was Becket's: it is kept, and stands in nobody's way."""
+    shop.becket("run", "heal")
+    tree = shop.paths.resident[1]
+    assert tree.exists()
+    shutil.rmtree(shop.state)
+    (kept,) = (Path(one) for one in [shop.json("store", "accept")["tree"]])
+    assert (kept / "it.py").exists()
+    shop.becket("run", "heal")  # green
+    shop.break_it()
+    shop.becket("run", "heal")
+    assert len(shop.promoted()) == 1
+
+
+def test_files_of_a_person_where_the_test_tree_belongs_are_named_and_left(shop: Shop) -> None:
+    place = shop.paths.resident[1]
+    place.mkdir(parents=True)
+    (place / "mine.txt").write_text("mine")
+    assert f"mv -- {place}" in shop.becket("store", "accept").out
+    assert (place / "mine.txt").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from process_stage import LANDLOCK_WORKS
 
 from becket.adapters.process import available, choose
+from becket.adapters.process.choice import Unavailable, Undecided, answer_of
 from becket.contract.errors import UsageError
 from becket.contract.process import SandboxKind
 
@@ -43,6 +45,49 @@ def test_broken_bubblewrap_is_refused_with_its_own_words(tmp_path: Path, monkeyp
     with pytest.raises(UsageError, match=r"No permissions to create new namespace.* Allow user namespaces"):
         choose(SandboxKind.bwrap)
     assert choose("auto").kind is not SandboxKind.bwrap
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(f"#!{sys.executable}\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+SLOW_ONCE = """
+import pathlib, sys, time
+been = pathlib.Path(sys.argv[0] + ".been")
+if not been.exists():
+    been.touch()
+    time.sleep({seconds})
+"""
+
+
+def test_a_probe_that_is_slow_once_is_made_again(tmp_path: Path) -> None:
+    slow = program(tmp_path / "slow", SLOW_ONCE.format(seconds=60))
+    assert answer_of([str(slow)], (1.0, 30.0)).returncode == 0
+
+
+def test_slowness_is_no_answer(tmp_path: Path) -> None:
+    """Only the program itself can say that it does not work; else the step fails by its environment."""
+    slow = program(tmp_path / "slow", "import time; time.sleep(60)")
+    with pytest.raises(Undecided, match="2 tries gave no answer") as caught:
+        answer_of([str(slow)], (0.1, 0.1))
+    assert caught.value.kind == "environment"
+
+
+def test_a_program_that_cannot_be_run_is_an_answer(tmp_path: Path) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text("#!/nowhere/at/all\n")
+    broken.chmod(0o755)
+    with pytest.raises(Unavailable, match="No such file"):
+        answer_of([str(broken)])
+
+
+@pytest.mark.slow
+def test_a_slow_bubblewrap_is_not_left_for_a_weaker_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "bwrap", SLOW_ONCE.format(seconds=7))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert choose("auto").kind is SandboxKind.bwrap
 
 
 def test_landlock_works_or_is_refused_with_advice() -> None:

@@ -179,6 +179,17 @@ def test_autonomy_is_held(tmp_path: Path, autonomy: str, reason: str, calls: int
     assert len(agent.briefs) == calls
 
 
+def test_what_caps_the_autonomy_is_named_where_it_decides(tmp_path: Path) -> None:
+    """L18: becket.yaml says merge, and the sandbox does not allow it."""
+    config = CONFIG.replace("{use: none, without: [files, processes, network]}", "none")
+    stage = broken(tmp_path, REPAIRS, config=config)
+    run = asyncio.run(stage.heal())
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), run.detail
+    steps = asyncio.run(stage.world.store.steps(run.run_id))
+    (way,) = [step for step in steps if "way" in step.outputs]
+    assert "the sandbox here is none and does not hold files and network and processes" in way.note
+
+
 def test_a_person_who_works_on_the_same_file_is_waited_for(tmp_path: Path) -> None:
     """L6: `main_dirty`; the candidate is kept, and promoted once the file is free."""
     stage = broken(tmp_path, REPAIRS)

@@ -125,7 +125,7 @@ async def _needless(context: ActionContext, params: HoldoutParams) -> str:
     if promote is not ChangeClass.ordinary:
         return f"none is asked for with `guard: {{promote: {promote}}}`"
     if not context.autonomy.allows(Autonomy.merge):
-        return f"autonomy is {context.autonomy}: it is proposed in any case"
+        return f"{context.autonomy_told}: it is proposed in any case"
     if red := await red_without_tests(context, params.verdicts, params.base):
         return f"the red step {red[0]} named no tests, so there is nothing to write checks about"
     return "" if context.port(Projects).current().heal.hold_out else NOT_CONFIGURED

@@ -48,7 +48,7 @@ async def release(context: ActionContext, params: ReleaseParams) -> Result:
     if not services:
         return _released(RELEASED[0], {"why": NOTHING_TO_RELEASE}, {})
     if not context.autonomy.allows(Autonomy.release):
-        return _released(RELEASED[0], {"why": f"autonomy is {context.autonomy}: not released"}, {})
+        return _released(RELEASED[0], {"why": f"{context.autonomy_told}: not released"}, {})
     ends = {name: await _one(context, params, name) for name in services}
     worst = max((_severity(end) for end in ends.values()), default=0)
     evidence: dict[str, Json] = {"sha": params.sha, "proof": params.proof}

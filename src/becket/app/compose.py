@@ -55,6 +55,7 @@ from becket.engine.advance import Engine
 from becket.engine.context import Surroundings
 from becket.engine.door import Door
 from becket.engine.intake import Intake
+from becket.engine.patience import patient
 from becket.engine.redact import Redactor, secret_variables
 from becket.engine.schedule import Scheduler
 from becket.engine.triggers import Triggers
@@ -203,7 +204,7 @@ class App:
 
     @cached_property
     def door(self) -> Door:
-        return Door(self.store, self.effects, self.redactor, self.config.effect_caps)
+        return Door(patient(self.store), self.effects, self.redactor, self.config.effect_caps)
 
     @cached_property
     def intake(self) -> Intake:
@@ -256,7 +257,7 @@ class App:
         }
         return Engine(
             Surroundings(
-                store=self.store,
+                store=patient(self.store),
                 artifacts=self.artifacts,
                 door=self.door,
                 intake=self.intake,
@@ -287,13 +288,17 @@ class App:
         wished = run.autonomy if run is not None and run.autonomy is not None else Autonomy.release
         if self._current().trouble:
             return Autonomy.observe  # what a person wanted to change is not known
-        return Autonomy.lowest(self.config.autonomy, spec.autonomy, wished, self.sandbox_allows())
+        capped = Autonomy.propose if self.uncontained() else Autonomy.release
+        return Autonomy.lowest(self.config.autonomy, spec.autonomy, wished, capped)
 
-    def sandbox_allows(self) -> Autonomy:
+    def uncontained(self) -> str:
         """Above `propose`, files, processes and network must be contained, or given up in so many words."""
         if self.config.autonomy.rank <= Autonomy.propose.rank:
-            return Autonomy.release  # nothing to cap; do not probe for it
-        return Autonomy.propose if self.sandboxes.missing(self.config) else Autonomy.release
+            return ""  # nothing to cap; do not probe for it
+        return self.sandboxes.missing(self.config)
+
+    def capped_by(self) -> str:
+        return "becket.yaml does not load" if self._current().trouble else self.uncontained()
 
     def budget(self, run: Run, stored: Budget) -> Budget:
         for loop in self.loops.all():

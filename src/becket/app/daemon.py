@@ -53,12 +53,13 @@ class Stopped:
     watchdog: Ended | None
 
 
-def run_foreground(state: State) -> int:
-    """Be the daemon until SIGINT or SIGTERM. Returns the exit code."""
+def run_foreground(state: State, ready: Callable[[], None] = lambda: None) -> int:
+    """Be the daemon until SIGINT or SIGTERM; `ready` is called once it is the only one. Returns the exit code."""
     state.make()
     with Lock(state.daemon_lock) as lock:
         if not lock.acquire():
             raise UsageError(_runs_already(state))
+        ready()
         if not started_by_becket():  # else whoever started it knows; and `becket down` may have come in between
             forget_restarts(daemon_of(state))
             state.wanted.touch()

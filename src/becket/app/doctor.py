@@ -24,6 +24,7 @@ from becket.adapters.store.damage import damaged
 from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
+from becket.app.writing import unwritable
 from becket.contract.base import Json
 from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
@@ -91,6 +92,7 @@ def facts(folder: Path) -> DoctorFacts:
         absent_branches=partial(_absent_branches, state),
         refs=partial(_refs, state),
         look_at_tree=partial(_tree, state),
+        unwritable=lambda: unwritable(state) if state is not None else "",
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
 

@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 from becket.adapters.process import ContainedProcesses, choose
+from becket.adapters.process.choice import Undecided
 from becket.contract.config import AgentConfig, Config
 from becket.contract.errors import UsageError
 from becket.contract.process import SandboxKind
 
+ASK_AGAIN = 60.0
+"""Seconds for which a try without an answer holds: each one keeps its caller waiting."""
+
 
 class Sandboxes:
+    """An answer holds for this object's life; a sandbox that did not answer is asked again."""
+
     def __init__(self) -> None:
         self._known: dict[str, ContainedProcesses] = {}
+        self._undecided: dict[str, tuple[float, Undecided]] = {}
+        self._trying = threading.Lock()
 
     def get(self, use: str) -> ContainedProcesses:
-        """Raises UsageError if this machine does not have it."""
-        if use not in self._known:
+        """Raises UsageError if this machine does not have it, Undecided if it did not answer."""
+        with self._trying:
+            return self._known.get(use) or self._try(use)
+
+    def _try(self, use: str) -> ContainedProcesses:
+        asked, trouble = self._undecided.get(use, (0.0, None))
+        if trouble is not None and time.monotonic() - asked < ASK_AGAIN:
+            raise trouble
+        try:
             self._known[use] = choose("auto" if use == "auto" else SandboxKind(use))
+        except Undecided as error:
+            self._undecided[use] = time.monotonic(), error
+            raise
         return self._known[use]
 
     def of(self, config: Config, agent: AgentConfig) -> ContainedProcesses:
-        """An agent works in the sandbox of its own choice, else in everybody's. Raises UsageError."""
-        return self.get(config.sandbox.use if agent.sandbox == "auto" else agent.sandbox)
+        """An agent works in the sandbox of its own choice, else in everybody's. Raises as `get` does."""
+        return self.get(_use(config, agent))
 
-    def missing(self, config: Config) -> set[str]:
-        """What is not contained somewhere, and was not given up in so many words."""
-        found = set(self.get(config.sandbox.use).holds().missing)
-        for agent in config.agents.values():
-            try:
-                found |= set(self.of(config, agent).holds().missing)
-            except UsageError:
-                continue  # what is not to be had here lets nothing out: its agent cannot be called
-        return found - set(config.sandbox.without)
+    def missing(self, config: Config) -> str:
+        """What is not contained somewhere and was not given up in so many words, as a sentence; nothing if all is."""
+        uses = dict.fromkeys((config.sandbox.use, *(_use(config, agent) for agent in config.agents.values())))
+        return next((told for use in uses if (told := self._lacks(config, use))), "")
+
+    def _lacks(self, config: Config, use: str) -> str:
+        try:
+            holds = self.get(use).holds()
+        except Undecided as error:
+            return str(error)
+        except UsageError:
+            if use == config.sandbox.use:
+                raise
+            return ""  # what is not to be had here lets nothing out: its agent cannot be called
+        lacks = " and ".join(sorted(set(holds.missing) - set(config.sandbox.without)))
+        return f"the sandbox here is {holds.kind} and does not hold {lacks}" if lacks else ""
+
+
+def _use(config: Config, agent: AgentConfig) -> str:
+    return config.sandbox.use if agent.sandbox == "auto" else agent.sandbox

@@ -15,6 +15,7 @@ from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.backups import keep_backup
 from becket.app.compose import App
+from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
@@ -59,6 +60,7 @@ async def serve(
         if not lock.acquire():
             return False
         locked()
+        await follow_clock(app.store)  # from here on no leap passes unseen, however long it takes to begin
         await check_journal(app)
         bell, pulse = Bell(app.state.bell), Pulse(lock)
 
@@ -89,6 +91,7 @@ async def _serve(
     residents: list[Resident] = []
     if daemon:
         chores += [
+            Containment(app).look,
             app.triggers.tick,
             app.scheduler.tick,
             Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, app.store.now),

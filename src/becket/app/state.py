@@ -102,6 +102,11 @@ class State:
         return self.folder / "watchdog.restarts"
 
     @property
+    def autonomy(self) -> Path:
+        """How far the daemon lets runs go, as it found out for itself; it names its process id."""
+        return self.folder / "autonomy.json"
+
+    @property
     def watchdog_database(self) -> Path:
         return self.folder / "watchdog.db"
 

@@ -22,6 +22,7 @@ from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, side_engine_trouble
 from becket.app.state import State, holder
+from becket.app.writing import unwritable
 from becket.contract.errors import StoreUnavailable
 from becket.contract.trust import trust_of
 
@@ -165,6 +166,7 @@ class Snapshot:
     spent: SpentNow | None = None  # by agents, today
     trust: str = ""  # said where every class of change is trusted
     trouble: str = ""  # what kept the rest from being read
+    unwritable: str = ""  # why the journal cannot be written now
 
 
 def take(state: State, now: float | None = None) -> Snapshot:
@@ -197,11 +199,12 @@ def take(state: State, now: float | None = None) -> Snapshot:
 
 def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:
     """What can be said without the journal."""
+    daemon = holder(state.daemon_lock)
     return Snapshot(
         root=str(state.root),
         configured=state.config.exists(),
-        autonomy=None if trouble else _autonomy(settings),
-        daemon=holder(state.daemon_lock),
+        autonomy=None if trouble else autonomy_of(state, daemon) or _autonomy(settings),
+        daemon=daemon,
         engine=holder(state.engine_lock),
         watchdog=holder(state.watchdog_lock),
         wanted=state.wanted.exists(),
@@ -212,6 +215,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         services=read_services(state),
         trust=trust_of(settings),
         trouble=trouble or side_engine_trouble(state),
+        unwritable=unwritable(state),
     )
 
 
@@ -230,6 +234,16 @@ def _settings(state: State) -> tuple[Mapping[str, Any], str]:
     except yaml.YAMLError:
         return {}, "becket.yaml is not YAML; `becket doctor` shows where"
     return (loaded, "") if isinstance(loaded, dict) else ({}, "becket.yaml holds no settings; see `becket doctor`")
+
+
+def autonomy_of(state: State, daemon: int | None) -> AutonomyNow | None:
+    """As the living daemon found it out for itself; None if it has not."""
+    try:
+        told = json.loads(state.autonomy.read_text(encoding="utf-8"))
+        pid, now = int(told.pop("pid")), AutonomyNow(**told)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return now if daemon is not None and pid == daemon else None
 
 
 _LEVELS = ("observe", "propose", "merge", "release")

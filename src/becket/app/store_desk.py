@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from becket.adapters.git.resident import made_once
+from becket.adapters.git.workspace import health
 from becket.adapters.store.backups import (
     Backup,
     backups,
@@ -23,10 +26,14 @@ from becket.app.compose import App, read_config
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.verify import Checked, all_events, check_chain
+from becket.app.writing import unwritable
 from becket.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.contract.git import TreeHealth
 from becket.contract.store import RunFilter
 
 __all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
+
+_RUN_ID = re.compile(rb"run_[0-9a-z]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,8 @@ class Accepted:
     anew: bool  # the journal is a new and empty one
     aside: Path | None
     unrecorded: Unrecorded
+    tree: Path | None = None  # where the test tree of before is kept
+    in_the_way: Path | None = None  # what lies where the test tree belongs, and is not known as ours
 
 
 async def check(state: State) -> StoreCheck:
@@ -78,7 +87,8 @@ def _file(state: State) -> Checked:
     if path.is_dir():
         return Checked(False, "file", "it is a folder")
     if path.exists() and path.stat().st_size:
-        return Checked(True, "file", f"{path.stat().st_size} bytes")
+        stands = unwritable(state)
+        return Checked(True, "file", f"{path.stat().st_size} bytes{'; ' if stands else ''}{stands}")
     gone = objection(read_mark(state.journal_mark), None)
     return Checked(not gone, "file", gone or "there is no journal yet; the first run makes it")
 
@@ -102,7 +112,7 @@ def _own(path: Path) -> Mark | None:
     try:
         with closing(read_only(path)) as raw:
             return own_mark(raw)
-    except sqlite3.Error:
+    except (sqlite3.Error, ValueError):  # what it says may be no text
         return None
 
 
@@ -182,7 +192,22 @@ async def accept(state: State) -> Accepted:
                 put_aside(state.database, aside)
             state.journal_mark.unlink(missing_ok=True)
         found, _ = await _told(state, accepted=True)
-    return Accepted(not whole, aside if aside.exists() else None, found)
+        tree = _tree_aside(state)
+    foreign = health(*state.resident) is TreeHealth.foreign
+    return Accepted(not whole, aside if aside.exists() else None, found, tree, state.resident[1] if foreign else None)
+
+
+def _tree_aside(state: State) -> Path | None:
+    """The record of the test tree may be lost with the journal: a tree that was ours then stands in its own way."""
+    tree = state.resident[1]
+    if health(*state.resident) is not TreeHealth.foreign or not made_once(tree):
+        return None
+    aside = free_name(tree.parent, f"{tree.name}-kept")
+    try:
+        tree.rename(aside)
+    except OSError:
+        return None
+    return aside
 
 
 async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str]]:
@@ -200,11 +225,14 @@ async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str
 
 
 def _lost(old: Path, known: frozenset[str]) -> tuple[str, ...]:
-    try:
-        with closing(read_only(old)) as raw:
-            return tuple(str(row[0]) for row in raw.execute("SELECT run_id FROM runs") if row[0] not in known)
-    except sqlite3.Error:
-        return ()
+    """As far as a damaged file can be read: a name that is none is left out, and what comes behind a bad page too."""
+    found: list[str] = []
+    with suppress(sqlite3.Error, ValueError), closing(read_only(old)) as raw:
+        raw.text_factory = bytes
+        for (said,) in raw.execute("SELECT run_id FROM runs"):
+            if isinstance(said, bytes) and _RUN_ID.fullmatch(said):
+                found.append(said.decode("ascii"))
+    return tuple(one for one in dict.fromkeys(found) if one not in known)
 
 
 def _on_sqlite(state: State, instead: str) -> None:

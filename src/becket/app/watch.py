@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.state import State
-from becket.app.status import AutonomyNow
-from becket.contract.spec import Autonomy, LoopSpec
+from becket.app.containment import autonomy_here
+from becket.app.state import State, holder
+from becket.app.status import AutonomyNow, autonomy_of
+from becket.contract.spec import LoopSpec
 from becket.contract.store import RunFilter
 
 LARGEST_TAIL = 4_000_000
@@ -39,7 +40,7 @@ class Watched:
 
 
 def watched(state: State) -> Watched:
-    """Opens the app: unlike `becket status` this tries the sandbox, so the cap is what holds here and now."""
+    """Opens the app, and without a daemon tries the sandbox, so the cap is what holds here and now."""
 
     async def look() -> Watched:
         app = App.open(state)
@@ -58,17 +59,8 @@ async def _look(app: App) -> Watched:
         for loop in app.loops.all()
         if (branches := _branches(app, loop.spec))
     ]
-    return Watched(autonomy_now(app), tuple(loops))
-
-
-def autonomy_now(app: App) -> AutonomyNow:
-    configured = app.config.autonomy
-    allowed = Autonomy.lowest(configured, app.sandbox_allows())
-    if allowed is configured:
-        return AutonomyNow(configured.value, allowed.value)
-    holds = app.processes.holds()
-    missing = " and ".join(sorted(set(holds.missing) - set(app.config.sandbox.without)))
-    return AutonomyNow(configured.value, allowed.value, f"the sandbox here is {holds.kind} and does not hold {missing}")
+    now = autonomy_of(app.state, holder(app.state.daemon_lock)) or autonomy_here(app)
+    return Watched(now, tuple(loops))
 
 
 def _branches(app: App, spec: LoopSpec) -> tuple[str, ...]:

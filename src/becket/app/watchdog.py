@@ -15,17 +15,19 @@ import time
 from pathlib import Path
 
 from becket.adapters.notify import FileNotice
+from becket.adapters.store import open_memory
 from becket.app import watchdog_words as words
 from becket.app.compose import App, open_store
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
 from becket.app.launch import log_to
-from becket.app.locks import start_is_over
+from becket.app.locks import Writer, start_is_over
 from becket.app.pulse import Pulse
 from becket.app.rebuilt import open_own
 from becket.app.services import Services, about_service, raise_incidents
 from becket.app.signs import (
     DEAF_AFTER,
     LOOK_EVERY,
+    TELL_AFTER,
     Sight,
     Silence,
     command_of,
@@ -36,6 +38,7 @@ from becket.app.signs import (
     traced,
 )
 from becket.app.state import Lock, State, holder, last_sign
+from becket.app.writing import Hindrance, hindrance
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
@@ -73,7 +76,7 @@ async def _watch(state: State, lock: Lock) -> None:
     keeper = Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
     services = Services(state)
     watchdog = Watchdog(state, own, keeper, services)
-    switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain)
+    switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
     keeper.start()
     services.start()
     pulse = Pulse(lock, watchdog.well)
@@ -94,18 +97,29 @@ async def _watch(state: State, lock: Lock) -> None:
 async def _tick(watchdog: Watchdog, switch: DeadMan) -> None:
     try:
         watchdog.services.look()
+        watchdog.look_at_journal()
         await raise_incidents(watchdog.state, watchdog.own)
         await switch.tick()
         await watchdog.tell_alerts()
+    except BecketError as error:
+        watchdog.log_once(str(error))
+        await watchdog.tell_without_record()
     except Exception:
         log.exception("tick")
+    else:
+        watchdog.log_once("")
 
 
 class Watchdog:
     """Reads the journal and tells people. What it needs no journal for, it is certain of."""
 
     def __init__(
-        self, state: State, own: Store, keeper: Keeper | None = None, services: Services | None = None
+        self,
+        state: State,
+        own: Store,
+        keeper: Keeper | None = None,
+        services: Services | None = None,
+        tell_after: float = TELL_AFTER,
     ) -> None:
         self.state = state
         self.own = own
@@ -114,7 +128,11 @@ class Watchdog:
         self._app: App | None = None
         self._journal: Store | None = None
         self._engine = Silence(2 * LOOK_EVERY)
+        self._writer = Writer(state.database)
+        self._hindered: tuple[Hindrance, float] | None = None  # what keeps the journal from being written, since when
         self._tried: dict[str, tuple[int, float]] = {}
+        self._tell_after = tell_after
+        self._logged = self._unrecorded = ""
 
     @property
     def app(self) -> App:
@@ -139,6 +157,7 @@ class Watchdog:
         daemon = holder(self.state.daemon_lock)
         return view.model_copy(
             update={
+                "unwritable": self._hindered is not None,
                 "daemon_gone": daemon is None,
                 "daemon_expected": self.state.wanted.exists(),
                 "daemon_why": self._why(daemon),
@@ -161,7 +180,7 @@ class Watchdog:
 
     def certain(self) -> tuple[Alarm, ...]:
         """What is wrong whatever the journal says."""
-        found = (self._gave_up(), self._stuck(), self._engine_deaf(), self._services_hang())
+        found = (self._gave_up(), self._stuck(), self._engine_deaf(), self._services_hang(), self._unwritable())
         return tuple(alarm for alarm in found if alarm is not None)
 
     def _gave_up(self) -> Alarm | None:
@@ -182,6 +201,36 @@ class Watchdog:
         sight = Sight(engine.pid, last_sign(self.state.engine_lock), excused=traced(engine.pid))
         silent = self._engine.of(sight, time.monotonic())
         return words.engine_deaf(deaf_engine(engine)) if silent > DEAF_AFTER else None
+
+    def look_at_journal(self) -> None:
+        """Can it be written? Called before each look at what is in it."""
+        found, now = hindrance(self.state, self._writer), time.monotonic()
+        if found is None or self._hindered is None or found != self._hindered[0]:
+            self._hindered = None if found is None else (found, now)
+            self._unrecorded = ""
+
+    def _unwritable(self) -> Alarm | None:
+        if self._hindered is None or time.monotonic() - self._hindered[1] < self._tell_after:
+            return None
+        return words.unwritable(self._hindered[0].text)
+
+    def log_once(self, trouble: str) -> None:
+        """What lasts is no news at every look."""
+        if trouble and trouble != self._logged:
+            log.error("%s", trouble)
+        self._logged = trouble
+
+    async def tell_without_record(self) -> None:
+        """On a full disk our own store cannot be written either: what stands in the way is told once all the same,
+        wherever it still can be.
+        """
+        alarm = self._unwritable()
+        if alarm is None or alarm.text == self._unrecorded:
+            return
+        self._unrecorded, memory = alarm.text, open_memory()
+        alert = await memory.raise_alert(alarm.key, alarm.text, alarm.data)
+        for call in self._calls(alert):
+            await self._send(alert, call, memory)
 
     def _services_hang(self) -> Alarm | None:
         return None if self.services.well() else words.services_hang()
@@ -225,24 +274,24 @@ class Watchdog:
     def _file(self, target: AlarmTarget) -> Path:
         return self.state.root / (target.file or "")
 
-    async def _send(self, alert: Alert, call: EffectCall) -> bool:
+    async def _send(self, alert: Alert, call: EffectCall, own: Store | None = None) -> bool:
         """Keyed by the alarm, the incident and the round: a repeated tick is no second message, a failed one is."""
-        source = f"alarm:{alert.key}"
-        rounds = [one for one in await self.own.effects(source) if one.call.target == call.target]
+        own, source = own or self.own, f"alarm:{alert.key}"
+        rounds = [one for one in await own.effects(source) if one.call.target == call.target]
         failed = sum(one.state in (EffectState.failed, EffectState.refused, EffectState.unknown) for one in rounds)
         origin = Origin(run_id=source, iteration=failed, phase=f"{alert.first_at:.3f}", action_id="tell")
         try:
-            report = await self._door().perform(call, origin, None, Autonomy.release, dry_run=False)
+            report = await self._door(own).perform(call, origin, None, Autonomy.release, dry_run=False)
         except (EffectFailed, EffectRefused) as error:
             log.error("alarm %s to %s: %s", alert.key, call.target, error)
             return False
         return report.happened
 
-    def _door(self) -> Door:
-        """Over our own store, and the only door that may write the configured alarm files."""
+    def _door(self, own: Store) -> Door:
+        """The only door that may write the configured alarm files."""
         folders = [self.state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
         adapters = {**self.app.effects, "notify.file": FileNotice(folders)}
-        return Door(self.own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
+        return Door(own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def close(self) -> None:
         if self._journal is not None:

@@ -38,6 +38,11 @@ def engine_deaf(text: str) -> Alarm:
     return Alarm(case=Case.engine_deaf, text=text, well="Nobody deaf holds the engine any more.")
 
 
+def unwritable(text: str) -> Alarm:
+    said = f"{text[:1].upper()}{text[1:]}"
+    return Alarm(case=Case.unwritable, text=said, well="The journal can be written again.")
+
+
 def services_hang() -> Alarm:
     return Alarm(
         case=Case.services_hang,

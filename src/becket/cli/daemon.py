@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -23,11 +24,7 @@ def up(
 
     state = find_state()
     if not detach:
-        if as_json:
-            emit({"pid": os.getpid(), "watchdog": None, "already": False})
-            sys.stdout.flush()
-        note(words.UP_FOREGROUND.format(pid=os.getpid()))
-        end(daemon.run_foreground(state))
+        end(daemon.run_foreground(state, partial(_say_up, as_json)))
         return
     started = daemon.start_detached(state, note)
     if as_json:
@@ -44,6 +41,13 @@ def up(
         say(words.UP_UNWATCHED.format(pid=started.pid, log=state.logs / "watchdog.log"))
     else:
         say(words.UP_STARTED.format(pid=started.pid, watchdog=started.watchdog_pid))
+
+
+def _say_up(as_json: bool) -> None:
+    if as_json:
+        emit({"pid": os.getpid(), "watchdog": None, "already": False})
+        sys.stdout.flush()
+    note(words.UP_FOREGROUND.format(pid=os.getpid()))
 
 
 def down(as_json: AsJson = False) -> None:

@@ -50,7 +50,7 @@ def told(now: Snapshot, paint: Paint) -> Iterator[str]:
 
 
 def queue_words(now: Snapshot, paint: Paint) -> Iterator[str]:
-    yield from _section("at work", now.running, lambda run: _at_work(run, now.now), paint)
+    yield from _section("at work", now.running, lambda run: _at_work(run, now), paint)
     yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
     yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now), paint)
 
@@ -71,8 +71,8 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield f"{paint.dim('runs')}        {counts}"
     if now.spent is not None:
         yield f"{paint.dim('agents')}      {spent_words(now.spent)}"
-    if now.trouble:
-        yield paint.red(safe(now.trouble))
+    for trouble in filter(None, (now.trouble, now.unwritable)):
+        yield paint.red(safe(trouble))
 
 
 def spent_words(spent: SpentNow) -> str:
@@ -140,9 +140,11 @@ def _section(title: str, runs: tuple[RunNow, ...], tell: Callable[[RunNow], str]
         yield f"  {paint.cyan(run.run_id)}  {run.loop_id}  {subject}  {paint.dim(tell(run))}{held}"
 
 
-def _at_work(run: RunNow, now: float) -> str:
+def _at_work(run: RunNow, house: Snapshot) -> str:
+    now = house.now
     if run.nobody_since is not None:
-        return words.STATUS_NOBODY_AT_WORK.format(run_id=run.run_id, took=took(now - run.nobody_since))
+        said = words.STATUS_UNWRITTEN if house.unwritable else words.STATUS_NOBODY_AT_WORK
+        return said.format(run_id=run.run_id, took=took(now - run.nobody_since))
     where = f"{run.phase}, after {run.step.replace('@', '')}" if run.phase else "beginning"
     again = f"iteration {run.iteration}, " if run.iteration > 1 else ""
     return f"{again}{where}, for {took(now - run.since)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,7 +97,8 @@ def _say_restored(done: Restored) -> None:
         say(words.RESTORED_LOST.format(count=count, runs=line(", ".join(done.lost_runs), 400)))
     if done.unrecorded:
         say(words.UNRECORDED.format(what=line(str(done.unrecorded), 800)))
-    say(words.RESTORED_NEXT)
+    else:
+        say(words.RESTORED_NEXT)
 
 
 @store.command("accept")
@@ -108,7 +110,8 @@ def accept(as_json: AsJson = False) -> None:
     done = asyncio.run(accept(find_state()))
     if as_json:
         emit({
-            "anew": done.anew, "aside": done.aside and str(done.aside), "unrecorded": _unrecorded(done.unrecorded)
+            "anew": done.anew, "aside": done.aside and str(done.aside), "unrecorded": _unrecorded(done.unrecorded),
+            "tree": done.tree and str(done.tree), "in_the_way": done.in_the_way and str(done.in_the_way),
         })  # fmt: skip
         return
     say(words.ACCEPTED_ANEW if done.anew else words.ACCEPTED)
@@ -116,6 +119,10 @@ def accept(as_json: AsJson = False) -> None:
         say(words.RESTORED_ASIDE.format(aside=done.aside))
     if done.unrecorded:
         say(words.ACCEPTED_UNRECORDED.format(what=line(str(done.unrecorded), 800)))
+    if done.tree is not None:
+        say(words.ACCEPTED_TREE.format(tree=done.tree))
+    if done.in_the_way is not None:
+        say(words.ACCEPTED_IN_THE_WAY.format(tree=shlex.quote(str(done.in_the_way))))
 
 
 def _document(made: Backup) -> dict[str, object]:

@@ -59,6 +59,11 @@ class ActionContext(Protocol):
         """How far the run may go, by the configuration as it stands now."""
         ...
 
+    @property
+    def autonomy_told(self) -> str:
+        """The autonomy in words, with what caps it if it is not the configuration's."""
+        ...
+
     def port(self, kind: type[Port]) -> Port:
         """The adapter behind a port, such as Git or Processes."""
         ...

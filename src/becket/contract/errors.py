@@ -58,6 +58,12 @@ class StoreUnavailable(BecketError):
     exit_code = 2
 
 
+class StoreBusy(StoreUnavailable):
+    """It cannot be written now: another process holds it for long, or its disk is full. Nothing was written, so the
+    same call may be made again.
+    """
+
+
 class StoreDamaged(StoreUnavailable):
     """The journal is not the one it was: damaged, gone, replaced, or an older copy. Nothing was written over it, and
     waiting does not help; a process that works on it ends before its next effect.

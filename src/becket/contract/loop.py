@@ -53,6 +53,10 @@ class Policy(Protocol):
         """The lowest of configuration, spec, the run's own wish and what the sandbox can hold."""
         ...
 
+    def capped_by(self) -> str:
+        """What here keeps every run below the configured autonomy, or nothing."""
+        ...
+
     def budget(self, run: Run, stored: Budget) -> Budget:
         """The loop's current budget, or the stored one if the loop is gone."""
         ...

@@ -104,6 +104,11 @@ class StepContext:
     def autonomy(self) -> Autonomy:
         return self.house.policy.autonomy(self.spec, self.run)
 
+    @property
+    def autonomy_told(self) -> str:
+        capped = self.house.policy.capped_by()
+        return f"autonomy is {self.autonomy}" + (f" ({capped})" if capped else "")
+
     def port(self, kind: type[Port]) -> Port:
         return self.house.port(kind)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
@@ -46,9 +46,10 @@ class Case(StrEnum):
     stuck = "stuck"  # the daemon can neither work nor end
     engine_deaf = "engine_deaf"  # a person's process holds the engine and does not move
     services_hang = "services_hang"
+    unwritable = "unwritable"  # another process, or a full disk, keeps the journal from being written
 
 
-CERTAIN = frozenset({Case.stuck, Case.engine_deaf, Case.services_hang})
+CERTAIN = frozenset({Case.stuck, Case.engine_deaf, Case.services_hang, Case.unwritable})
 """Known from the operating system alone: not raised means over."""
 
 
@@ -112,13 +113,19 @@ class SignsOfLife(Record):
     daemon_gone: bool = False  # the operating system says so: its lock is free
     daemon_why: str = ""  # what else is known of a daemon that does not work, as a sentence
     watching_since: float = 0.0  # silence from before this cannot be judged: a boot, a suspended machine
+    unwritable: bool = False  # nobody can give a sign of life by the journal
+    silent: dict[str, float] = Field(default_factory=dict)
+    """By worker, run and schedule: seconds without a change, as counted by whoever looks. No clock that is set changes
+    them; what is not in here is judged by the clock.
+    """
 
 
 def judge(view: SignsOfLife, now: float) -> tuple[Alarm, ...]:
     """What is wrong. A dead daemon explains silent schedules and stuck runs: these are not reported on top of it."""
-    dead = _daemon_dead(view, now) if view.daemon_expected else None
-    silent = () if dead or not view.daemon_expected else tuple(_silent(view, now))
-    stuck = () if dead else tuple(_stuck(view, now))
+    excused = view.unwritable and not view.daemon_gone
+    dead = _daemon_dead(view, now) if view.daemon_expected and not excused else None
+    silent = () if dead or excused or not view.daemon_expected else tuple(_silent(view, now))
+    stuck = () if dead or excused else tuple(_stuck(view, now))
     failing = (alarm for sign in view.loops if (alarm := _failing(sign)))
     return (*((dead,) if dead else ()), *silent, *stuck, *failing)
 
@@ -143,7 +150,7 @@ def ending(view: SignsOfLife, now: float, key: str) -> Ending:
     }
     if (about_daemon and not view.daemon_expected) or about not in known.get(Case(case), {""}):
         return Ending.moot
-    hidden = (about_daemon or case == Case.run_stuck) and Case.daemon_dead in without_patience
+    hidden = (about_daemon or case == Case.run_stuck) and (view.unwritable or Case.daemon_dead in without_patience)
     if key in without_patience or hidden:
         return Ending.unsure
     return Ending.well
@@ -159,7 +166,10 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
     daemons = [worker for worker in view.workers if worker.role == "daemon"]
     patience = BEATS_MISSED * view.ttl
     # A beat from the future is from before the clock went back, and as good as none.
-    alive = any(not worker.dead and abs(now - worker.beat_at) <= patience for worker in daemons)
+    alive = any(
+        not worker.dead and view.silent.get(worker.worker_id, abs(now - worker.beat_at)) <= patience
+        for worker in daemons
+    )
     if not view.daemon_gone and (alive or now - view.watching_since <= patience):
         return None
     last = max((worker.beat_at for worker in daemons), default=None)
@@ -177,7 +187,7 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
 
 def _silent(view: SignsOfLife, now: float) -> Iterator[Alarm]:
     for sign in view.schedules:
-        late = now - max(sign.expected or 0.0, view.watching_since)
+        late = view.silent.get(sign.name, now - max(sign.expected or 0.0, view.watching_since))
         if late <= sign.grace + ALLOWANCE or sign.started:
             continue
         since = "nobody took it up" if sign.expected is None else f"it was due at {_iso(sign.expected)}"
@@ -197,8 +207,7 @@ def _silent(view: SignsOfLife, now: float) -> Iterator[Alarm]:
 def _stuck(view: SignsOfLife, now: float) -> Iterator[Alarm]:
     """Two lease times after the last sign of life. A lease from far ahead is from before the clock went back."""
     for sign in view.at_work:
-        late = now - max(sign.lease_until, view.watching_since) > view.ttl
-        if not late and sign.lease_until - now <= BEATS_MISSED * view.ttl:
+        if not _without_worker(view, sign, now):
             continue
         yield Alarm(
             case=Case.run_stuck,
@@ -212,6 +221,15 @@ def _stuck(view: SignsOfLife, now: float) -> Iterator[Alarm]:
             well=f"Somebody is at work on {sign.run_id} again.",
             data={"run": sign.run_id, "loop": sign.loop_id, "lease_until": sign.lease_until},
         )
+
+
+def _without_worker(view: SignsOfLife, sign: RunSign, now: float) -> bool:
+    if (silent := view.silent.get(sign.run_id)) is not None:
+        return silent > 2 * view.ttl
+    if now - max(sign.lease_until, view.watching_since) > view.ttl:
+        return True
+    patience = BEATS_MISSED * view.ttl
+    return sign.lease_until - now > patience and now - view.watching_since > patience
 
 
 def _failing(sign: LoopSign) -> Alarm | None:
@@ -349,6 +367,7 @@ class DeadMan:
         clock: Callable[[], float] = time.time,
         tell_within: float = TELL_WITHIN,
         certain: Callable[[], tuple[Alarm, ...]] = lambda: (),
+        worked: Callable[[], float] | None = None,
     ) -> None:
         self._read = read
         self._own = own
@@ -356,7 +375,9 @@ class DeadMan:
         self._clock = clock
         self._tell_within = tell_within
         self._certain = certain
+        self._worked = worked
         self._watch = _Watch()
+        self._signs = _Signs()
         self._failed: dict[str, _Failed] = {}
 
     async def tick(self) -> tuple[Alarm, ...]:
@@ -382,6 +403,8 @@ class DeadMan:
             return None, {alarm.key: alarm} if for_long or isinstance(error, StoreDamaged) else {}
         self._watch.blind_since = None
         seen = view.model_copy(update={"watching_since": max(view.watching_since, self._watch.since)})
+        if self._worked is not None:
+            seen = seen.model_copy(update={"silent": self._signs.silent(view, now, self._worked())})
         return seen, {alarm.key: alarm for alarm in judge(seen, now)}
 
     async def _raise(self, alarms: dict[str, Alarm]) -> None:
@@ -451,6 +474,32 @@ class _Watch:
         if self.blind_since is None or self.blind_since > now:
             self.blind_since = now
         return now - max(self.blind_since, self.since)
+
+
+@dataclass(slots=True)
+class _Signs:
+    """When each sign of life was seen to change last, by a clock that nobody sets.
+
+    What the first look found may be a dead one's, and says nothing until it changes.
+    """
+
+    _seen: dict[str, tuple[float | None, float]] = field(default_factory=dict)
+    _found: set[str] | None = None
+
+    def silent(self, view: SignsOfLife, now: float, worked: float) -> dict[str, float]:
+        shown: dict[str, float | None] = {worker.worker_id: worker.beat_at for worker in view.workers}
+        shown |= {run.run_id: run.lease_until for run in view.at_work}
+        shown |= {one.name: one.expected for one in view.schedules if one.expected is None or one.expected <= now}
+        before, self._seen = self._seen, {}
+        self._found = set(shown) if self._found is None else self._found
+        for name, sign in shown.items():
+            last, since = before.get(name, (sign, worked))
+            if last != sign:
+                self._found.discard(name)
+            self._seen[name] = (sign, worked if last != sign or view.unwritable else since)
+        not_due = {one.name: 0.0 for one in view.schedules if one.name not in shown}
+        counted = {name: worked - since for name, (_, since) in self._seen.items() if name not in self._found}
+        return counted | not_due
 
 
 @dataclass(frozen=True, slots=True)

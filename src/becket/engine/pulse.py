@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol
 
@@ -20,6 +21,9 @@ class Timed(Protocol):
     stood_still: float
 
 
+_at_work: ContextVar[Timed | None] = ContextVar("step at work", default=None)
+
+
 class Pulse:
     """Beats while a step is at work, as a callback and not as a task: when a stopped process goes on, the beat that is
     overdue comes before the time limit that is overdue too, and moves it.
@@ -34,11 +38,13 @@ class Pulse:
         self._next: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
+        self._token = _at_work.set(self._context)
         self._plan()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _at_work.reset(self._token)
         if self._next is not None:
             self._next.cancel()
 
@@ -49,14 +55,20 @@ class Pulse:
     def _beat(self) -> None:
         late = self._loop.time() - self._last - self._every
         if late >= self._stall:
-            self._give_back(late)
+            _give_back(self._context, late)
         self._plan()
 
-    def _give_back(self, seconds: float) -> None:
-        context = self._context
-        context.stood_still += seconds
-        context.ends_at = None if context.ends_at is None else context.ends_at + seconds
-        timer = context.timer
-        if timer is not None and (when := timer.when()) is not None:
-            with contextlib.suppress(RuntimeError):  # it is expiring already
-                timer.reschedule(when + seconds)
+
+def give_back_here(seconds: float) -> None:
+    """To the step that is at work here, if one is: it could do nothing meanwhile."""
+    if (context := _at_work.get()) is not None:
+        _give_back(context, seconds)
+
+
+def _give_back(context: Timed, seconds: float) -> None:
+    context.stood_still += seconds
+    context.ends_at = None if context.ends_at is None else context.ends_at + seconds
+    timer = context.timer
+    if timer is not None and (when := timer.when()) is not None:
+        with contextlib.suppress(RuntimeError):  # it is expiring already
+            timer.reschedule(when + seconds)

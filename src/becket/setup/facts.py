@@ -148,6 +148,7 @@ class DoctorFacts:
     absent_branches: Callable[[], Iterable[Finding]] = lambda: ()  # what loops wait for and is not there
     refs: Callable[[], RefsFacts] = RefsFacts
     look_at_tree: Callable[[], TreeFact | None] = lambda: None
+    unwritable: Callable[[], str] = lambda: ""  # why nobody can write the journal now
     look_at_agents: Callable[[Config], tuple[AgentFact, ...]] = lambda _: ()
     worker_ttl: float = 30.0  # a worker without a heartbeat for this long does not count as alive
 

@@ -654,3 +654,77 @@ def test_what_is_certain_is_told_and_taken_back_although_the_journal_cannot_be_r
 def test_what_is_known_of_a_daemon_that_does_not_work_is_said_instead_of_the_usual_advice() -> None:
     (alarm,) = judge(view(workers=(), daemon_why="It waits for pid 12."), NOW)
     assert alarm.text.endswith("until it is back. It waits for pid 12.")
+
+
+TODAY = 1_800_000_000.0
+
+
+class Leaping:
+    """A healthy or a dead daemon with a run, under a switch whose wall clock is set and whose own time is not."""
+
+    def __init__(self) -> None:
+        self.wall, self.worked, self.beat_at = TODAY, 0.0, TODAY
+        self.said: list[str] = []
+        self.unwritable = False
+        self.leap = 0.0  # happens in the middle of a look
+        own = open_memory(lambda: self.wall)
+        self.deadman = DeadMan(self.read, own, self.tell, lambda: self.wall, worked=lambda: self.worked)
+
+    async def read(self) -> SignsOfLife:
+        self.wall, self.leap = self.wall + self.leap, 0.0
+        signs = {"at_work": (at_work(self.beat_at + 30),), "schedules": (schedule(TODAY + 600),)}
+        return view(workers=(worker(self.beat_at),), unwritable=self.unwritable, **signs)
+
+    async def tell(self, alert: Alert) -> bool:
+        self.said.append(alert.key)
+        return True
+
+    async def watch(self, seconds: float, *, beats: bool = True) -> None:
+        for second in range(0, int(seconds), 2):
+            self.wall, self.worked = self.wall + 2, self.worked + 2
+            if beats and second % 10 == 8:
+                self.beat_at = self.wall
+            await self.deadman.tick()
+
+
+@pytest.mark.parametrize("amid", [False, True])
+@pytest.mark.parametrize("leap", [-77 * 3600.0, 48 * 3600.0, 3 * 86400.0])
+def test_a_clock_that_is_set_makes_nobody_silent(leap: float, amid: bool) -> None:
+    """The rows are by the old time until the daemon's next beat; and the clock may be set in the middle of a look."""
+
+    async def story(stage: Leaping) -> None:
+        await stage.watch(60)
+        stage.leap, stage.wall = (leap, stage.wall) if amid else (0.0, stage.wall + leap)
+        await stage.watch(60)
+
+    stage = Leaping()
+    asyncio.run(story(stage))
+    assert stage.said == []
+
+
+@pytest.mark.parametrize("leap", [-77 * 3600.0, 48 * 3600.0])
+def test_a_daemon_that_dies_is_told_of_whatever_the_clock_does(leap: float) -> None:
+    async def story(stage: Leaping) -> None:
+        await stage.watch(60)
+        await stage.watch(40, beats=False)
+        stage.wall += leap
+        await stage.watch(100, beats=False)
+
+    stage = Leaping()
+    asyncio.run(story(stage))
+    assert "daemon_dead" in stage.said
+
+
+def test_nobody_is_silent_while_the_journal_cannot_be_written_nor_right_after() -> None:
+    async def story(stage: Leaping) -> None:
+        await stage.watch(60)
+        stage.unwritable = True
+        await stage.watch(600, beats=False)
+        stage.unwritable = False
+        await stage.watch(30, beats=False)
+        assert stage.said == []
+        await stage.watch(120, beats=False)
+
+    stage = Leaping()
+    asyncio.run(story(stage))
+    assert stage.said == ["run_stuck:run_a", "daemon_dead"]

@@ -126,6 +126,7 @@ class Embedded:
         await store.wake_due()
         for chore in self._staff.chores:
             await self._quietly(chore)
+        await self._beat_if_late()  # a store that was locked meanwhile has let our own leases expire
         await store.requeue_lost()
         await self._compare_with_rows()
         free = self._staff.at_once - len(self._tasks)

@@ -71,6 +71,11 @@ def check_free(tree: Path) -> None:
         )
 
 
+def made_once(tree: Path) -> bool:
+    """It bears the sign of a tree that Becket made, whichever record told of it."""
+    return not tree.is_symlink() and _token(tree) is not None
+
+
 def registered(tree: Path, common_dir: Path) -> bool:
     """Does the repository know a linked worktree at this place, whether it still exists or not?"""
     for admin in (common_dir / "worktrees").glob("*"):

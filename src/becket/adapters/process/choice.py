@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,12 +13,18 @@ from typing import Literal
 from becket.adapters.process import words
 from becket.adapters.process.keeper import landlock
 from becket.adapters.process.sandboxes import Bare, Bubblewrap, Landlocked, Sandbox
-from becket.contract.errors import UsageError
+from becket.contract.errors import ActionFailed, UsageError
 from becket.contract.process import Holds, Network, SandboxKind
 
 Wanted = SandboxKind | Literal["auto"]
 _BEST_FIRST = (SandboxKind.bwrap, SandboxKind.landlock, SandboxKind.none)
-_PROBE_SECONDS = 5.0
+PATIENCE = (5.0, 20.0)
+"""Seconds for one probe and for the next: a busy machine is slow, and no sandbox is given up for that. Together they
+stay below a claim's lease.
+"""
+_PAUSE = 0.5
+_NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ELOOP, errno.ENOTDIR})
+"""What the kernel says of the program itself; everything else tells of the moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +40,28 @@ class Unavailable(Exception):
     """The kind does not work here; the text says why and what to do."""
 
 
+class Undecided(ActionFailed):
+    """The kind was tried and gave no answer. That is no reason to go on with a weaker one."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="environment")
+
+
 def available() -> list[Offer]:
     """Every kind, the best first, each tried just now. For `becket doctor`."""
     offers = []
     for kind in _BEST_FIRST:
         try:
             offers.append(Offer(kind, probe(kind).holds()))
-        except Unavailable as reason:
+        except (Unavailable, Undecided) as reason:
             offers.append(Offer(kind, None, str(reason)))
     return offers
 
 
 def pick(wanted: Wanted) -> Sandbox:
-    """The sandbox asked for, or the best that works. A UsageError if the one asked for does not."""
+    """The sandbox asked for, or the best that works. A UsageError if the one asked for does not; Undecided if a better
+    one than those that work did not answer.
+    """
     for kind in _BEST_FIRST if wanted == "auto" else (SandboxKind(wanted),):
         try:
             return probe(kind)
@@ -71,15 +87,28 @@ def _probe_bubblewrap() -> Bubblewrap:
     program = Path(found).absolute()
     command = [str(program), *Bubblewrap.namespaces(Network.none)]
     command += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
-    try:
-        answer = subprocess.run(
-            command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=_PROBE_SECONDS, cwd="/"
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(words.BWRAP_BROKEN.format(said=error)) from None
+    answer = answer_of(command)
     if answer.returncode != 0:
         raise Unavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
     return Bubblewrap(program)
+
+
+def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> subprocess.CompletedProcess[bytes]:
+    """Only what the program says, or that it cannot be run, is an answer; slowness and a full process table are not."""
+    trouble: Exception | None = None
+    for seconds in patience:
+        try:
+            return subprocess.run(
+                command, check=False, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, cwd="/"
+            )
+        except subprocess.TimeoutExpired as error:
+            trouble = error
+        except OSError as error:
+            if error.errno in _NO_PROGRAM:
+                raise Unavailable(words.BWRAP_BROKEN.format(said=error)) from None
+            trouble = error
+            time.sleep(_PAUSE)
+    raise Undecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
 
 
 def _probe_landlock() -> Landlocked:

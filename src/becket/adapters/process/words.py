@@ -36,6 +36,10 @@ BWRAP_BROKEN = (
     "(`sysctl kernel.unprivileged_userns_clone=1`, on Ubuntu `kernel.apparmor_restrict_unprivileged_userns=0`; in a "
     "container: run it with user namespaces allowed)"
 )
+BWRAP_SILENT = (
+    "whether bubblewrap works here is not known: {times} tries gave no answer ({why}). Nothing is run in a weaker "
+    "sandbox for that; look at what keeps this machine busy, and at `bwrap` itself"
+)
 LANDLOCK_ABSENT = "the kernel has no landlock. It needs Linux 5.13 or newer (6.2 or newer to hold files fully)"
 LANDLOCK_DISABLED = "landlock is built into the kernel, but off. Add `landlock` to the `lsm=` boot parameter"
 

@@ -1,6 +1,7 @@
 """SQLite: one writer connection, WAL, every commit on disk, every write transaction taken at once.
 
-Nothing here awaits: a transaction never spans a switch to another task, so one connection serves the process.
+A transaction never spans a switch to another task, so one connection serves the process. Only while another process
+writes the others go on: a whole event loop must not stand still for that.
 """
 
 from __future__ import annotations
@@ -32,12 +33,18 @@ from becket.adapters.store.mark import UNREADABLE, Mark, objection, read_mark, w
 from becket.adapters.store.prepared import prepare
 from becket.adapters.store.steady import Steady
 from becket.adapters.store.tx import Clock, Params, Steadied, Tx
-from becket.contract.errors import StoreDamaged, StoreUnavailable
+from becket.contract.errors import StoreBusy, StoreDamaged, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 BUSY_SECONDS = 5.0
+BUSY_NAP = 0.01
+"""Seconds that a thread waits for another writer before it lets the rest of the process go on."""
+_UNDONE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
+"""After these a transaction is as if it had never been."""
+
+_NAP, _WAIT = (f"PRAGMA busy_timeout = {int(1000 * seconds)}" for seconds in (BUSY_NAP, BUSY_SECONDS))
 
 MARKED = frozenset({"start_run", "fire", "intend", "decide_approval", "set_control"})
 """What must not be forgotten by going back to an older copy: each counts in the journal and in the mark beside it."""
@@ -124,22 +131,42 @@ class SqliteDatabase:
             return work(self._tx(), *args, **kwargs)
 
     async def write(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        name = work.__name__
-        with self._lock, self._advised():
-            self._stand()
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            with self._lock, self._advised():
+                self._stand()
+                if self._begun(last=time.monotonic() >= until):
+                    result = self._committed(work, *args, **kwargs)
+                    break
+            await asyncio.sleep(BUSY_NAP)
+        points.after_commit(work.__name__)
+        return result
+
+    def _begun(self, *, last: bool) -> bool:
+        self._raw.execute(_NAP)
+        try:
             self._raw.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self._tx(), *args, **kwargs)
-                marked = self._counted() if name in MARKED and self._mark is not None else None
-                points.before_commit(name)
-                self._raw.execute("COMMIT")
-            except BaseException:
-                self._raw.rollback()
+        except sqlite3.OperationalError as error:
+            if last or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
-            if marked is not None and self._mark is not None:
-                self._count = marked.count
-                write_mark(self._mark, marked)
-        points.after_commit(name)
+            return False
+        finally:
+            self._raw.execute(_WAIT)
+        return True
+
+    def _committed(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        name = work.__name__
+        try:
+            result = work(self._tx(), *args, **kwargs)
+            marked = self._counted() if name in MARKED and self._mark is not None else None
+            points.before_commit(name)
+            self._raw.execute("COMMIT")
+        except BaseException:
+            self._raw.rollback()
+            raise
+        if marked is not None and self._mark is not None:
+            self._count = marked.count
+            write_mark(self._mark, marked)
         return result
 
     def _tx(self) -> SqliteTx:
@@ -195,7 +222,8 @@ class SqliteDatabase:
 
 def unavailable(path: Path | None, error: Exception) -> StoreUnavailable:
     said = getattr(error, "orig", None) or error
-    return StoreUnavailable(
+    kind = StoreBusy if getattr(said, "sqlite_errorcode", 0) & 0xFF in _UNDONE else StoreUnavailable
+    return kind(
         f"the journal {path or 'in memory'} cannot be used: {said}; is the disk full, the file unreadable, or another "
         "process writing for long?"
     )

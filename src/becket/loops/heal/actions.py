@@ -57,7 +57,7 @@ def _in_vain(context: ActionContext) -> int:
 
 def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
     if not context.autonomy.allows(Autonomy.propose):
-        return "observe", f"autonomy is {context.autonomy}: what is red is only told"
+        return "observe", f"{context.autonomy_told}: what is red is only told"
     agent = fixer_of(context.port(Projects).current())
     last_try = context.run.counted >= context.spec.max_iterations > 1
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")

@@ -39,7 +39,7 @@ async def way(context: ActionContext, params: WayParams) -> Result:
 async def _against(context: ActionContext, params: WayParams, candidate: Candidate) -> str:
     """Why main does not move by itself, or nothing."""
     if not context.autonomy.allows(Autonomy.merge):
-        return f"autonomy is {context.autonomy}: main moves only at merge or release"
+        return f"{context.autonomy_told}: main moves only at merge or release"
     if candidate.kind == REVERT:  # it brings back what was proven, whatever that can do
         promoted = context.port(Projects).current().heal.on_exhausted == "revert"
         return "" if promoted else "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"
@@ -76,7 +76,7 @@ def _no_source(context: ActionContext) -> str:
 
 
 async def _in_favour(context: ActionContext, candidate: Candidate) -> str:
-    told = [f"autonomy is {context.autonomy}"]
+    told = [context.autonomy_told]
     if candidate.kind != REVERT and await _trusted(context, candidate) is ChangeClass.powerful:
         kind, _ = _class_of(context)
         told.append(

@@ -55,6 +55,8 @@ def daemons(exam: Exam) -> Iterator[Diagnosis]:
         newest = max(live, key=lambda worker: worker.started_at)
         what, mend = words.TWO_DAEMONS.format(who=who), words.TWO_DAEMONS_MEND.format(pid=newest.pid, host=newest.host)
         yield Diagnosis(name="daemons", level=Level.error, what=what, mend=mend)
+    elif stands := exam.facts.unwritable():
+        yield Diagnosis(name="daemons", level=Level.warn, what=stands)
     elif live:
         what = words.DAEMON_OK.format(pid=live[0].pid, host=live[0].host)
         yield Diagnosis(name="daemons", level=Level.ok, what=what)

@@ -122,6 +122,9 @@ class ModelProjects:
     def autonomy(self, spec: LoopSpec, run: Run) -> Autonomy:
         return Autonomy.lowest(self.current().autonomy, spec.autonomy)
 
+    def capped_by(self) -> str:
+        return ""
+
     def budget(self, run: Run, stored: Budget) -> Budget:
         return stored
 

@@ -1,0 +1,76 @@
+"""What keeps the journal from being written: another process, or a full disk. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from becket.app.locks import Writer
+from becket.app.signs import command_of
+from becket.app.state import State, holder
+
+LEAST_FREE = 1_000_000
+"""Bytes; with less than that SQLite cannot be relied on to commit."""
+SURE_AFTER = 0.3
+"""Seconds: everybody holds the journal for a moment now and then."""
+
+_STANDS = "Nothing is recorded and no run goes on until then; nothing is lost."
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    text: str
+    writer: int | None = None  # else it is the disk
+
+
+def hindrance(state: State, writer: Writer) -> Hindrance | None:
+    """As it is at this moment. The engine itself is no hindrance."""
+    if not state.database.exists():
+        return None
+    return _full(state.folder) or _held(state, writer.pid())
+
+
+def unwritable(state: State, sure_after: float = SURE_AFTER) -> str:
+    """What is in the way and stays there while somebody looks, as a sentence; empty if nothing does."""
+    writer, until = _writer(state.database), time.monotonic() + sure_after
+    first = found = hindrance(state, writer)
+    while found is not None and found.writer is not None and time.monotonic() < until:
+        time.sleep(sure_after / 10)
+        found = hindrance(state, writer)
+        if found != first:
+            return ""
+    return "" if found is None else found.text
+
+
+_writer = cache(Writer)  # it never closes its file, so there is one
+
+
+def _held(state: State, pid: int | None) -> Hindrance | None:
+    if pid is None or pid in (holder(state.engine_lock), holder(state.daemon_lock)):
+        return None
+    text = (
+        f"pid {pid} (`{command_of(pid)}`) holds the journal, which cannot be written until it lets go. {_STANDS} If it "
+        f"hangs, end it with `kill -KILL {pid}`."
+    )
+    return Hindrance(text, pid)
+
+
+def _full(folder: Path) -> Hindrance | None:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    blocks, files = (disk.f_bfree, disk.f_ffree) if os.geteuid() == 0 else (disk.f_bavail, disk.f_favail)
+    no_files = disk.f_files > 0 and files == 0
+    if disk.f_blocks == 0 or (blocks * disk.f_frsize >= LEAST_FREE and not no_files):
+        return None
+    lacks = "files" if no_files else "bytes"
+    text = (
+        f"the disk of {folder} has no {lacks} left, so the journal cannot be written until there is room. {_STANDS} "
+        f"Make room on it: `df -h {shlex.quote(str(folder))}`."
+    )
+    return Hindrance(text)
