@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record
 from becket.contract.condition import Life
-from becket.contract.naming import BranchName, VariableName
+from becket.contract.naming import BranchName, VariableName, is_place
 from becket.contract.process import Network
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -198,9 +198,14 @@ def _text_of(text: str, value: Json) -> str | None:
     return None if isinstance(value, dict | list) else text
 
 
+def _path_of(text: str, value: Json) -> str | None:
+    """Not what a program would take for an option either."""
+    return text if isinstance(value, str) and is_place(text) and not text.startswith("-") else None
+
+
 _READERS: dict[InputType, Callable[[str, Json], Json]] = {
     InputType.string: _text_of,
-    InputType.path: _text_of,
+    InputType.path: _path_of,
     InputType.integer: lambda text, _: int(text) if _INTEGER.fullmatch(text) else None,
     InputType.number: lambda text, _: float(text) if _NUMBER.fullmatch(text) else None,
     InputType.boolean: lambda text, _: _BOOLEANS.get(text.lower()),
@@ -208,7 +213,7 @@ _READERS: dict[InputType, Callable[[str, Json], Json]] = {
 }
 _CALLED = {
     InputType.string: "a text",
-    InputType.path: "a text",
+    InputType.path: "a relative path without `..`, such as build/out.xml",
     InputType.integer: "a whole number",
     InputType.number: "a number",
     InputType.boolean: "true or false",
@@ -232,6 +237,10 @@ class WaitThen(StrEnum):
 
 SIGNALS = ("approval", "child", "clock")
 """What can wake a run: a person's answer, the end of a child run, and the time (the evidence's `until`, or `poll`)."""
+
+
+COMPLETED = "completed"
+"""The fact that `unless` may always ask for: a run of the loop with this subject completed."""
 
 
 class Wait(Record):
@@ -271,10 +280,12 @@ class RunEffect(Record):
     @model_validator(mode="after")
     def _look_up_fits(self) -> Self:
         if self.class_ is EffectClass.keyed:
-            raise KeyProblem("a command cannot be keyed; use queryable, blind or repeatable", "class")
+            raise KeyProblem("a command cannot be keyed", "class", fix="use queryable, blind or repeatable")
         if (self.look_up is not None) != (self.class_ is EffectClass.queryable):
-            culprit = "class" if self.look_up is None else "look_up"
-            raise KeyProblem("a queryable effect has a look_up command, and only a queryable one", culprit)
+            culprit, fix = (
+                ("class", "add `look_up:`") if self.look_up is None else ("look_up", "write `class: queryable`")
+            )
+            raise KeyProblem("a queryable effect has a look_up command, and only a queryable one", culprit, fix=fix)
         return self
 
 
@@ -340,13 +351,15 @@ def _check_kind(step: ActionSpec | VerifierSpec, what: str, also_of_run: tuple[s
     if step.uses is None and step.run is None:
         raise ValueError(f"{what} has either `uses` or `run`")
     if step.uses is not None and step.run is not None:
-        raise KeyProblem(f"{what} has either `uses` or `run`, not both", "run")
+        raise KeyProblem(f"{what} has either `uses` or `run`, not both", "run", fix="remove one of the two")
     if step.uses is None and step.with_:
-        raise KeyProblem("`with` belongs to `uses`; a command reads `{id.output}` and `env`", "with")
+        fix = "use `{id.output}` in the command, or `env`"
+        raise KeyProblem("`with` belongs to a step that `uses` an action", "with", fix=fix)
     if step.uses is not None:
         for key in (*also_of_run, "env", "network", "in_"):
             if key in step.model_fields_set:
-                raise KeyProblem(f"`{key.rstrip('_')}` belongs to a `run` step, not to `uses`", key.rstrip("_"))
+                name = key.rstrip("_")
+                raise KeyProblem(f"`{name}` belongs to a `run` step, not to `uses`", name, fix=f"remove `{name}`")
 
 
 class PhaseSpec(Record):

@@ -148,9 +148,8 @@ def _by_a_check(cause: ValueError, path: Path, document: Document) -> Finding:
     """What a type's or a model's own check said."""
     spot, name = document.place(path).value, name_of(path)
     match cause:
-        case KeyProblem(keys=keys):
-            key = next(str(step) for step in reversed(keys) if isinstance(step, str))
-            return document.finding(_blamed((*path, *keys), path, document), "bad-value", str(cause), f"change `{key}`")
+        case KeyProblem(problem=problem, keys=keys, fix=fix):
+            return document.finding(_blamed((*path, *keys), path, document), "bad-value", problem, fix)
         case Misfit(problem=problem, fix=fix):
             return document.finding(spot, "bad-value", f"{name} {problem}", fix)
         case BadDuration():

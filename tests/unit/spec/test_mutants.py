@@ -23,7 +23,7 @@ from becket.cli import front
 from becket.contract.action import Registry
 from becket.contract.base import Json, Record
 from becket.contract.errors import BecketError, Finding, InvalidDocument
-from becket.contract.spec import LoopSpec
+from becket.contract.loop import Loop
 from becket.spec.document import read
 from becket.spec.lint import lint_text
 from becket.spec.load import load_config, load_spec
@@ -81,11 +81,10 @@ def _registry() -> Registry:
 
 
 @cache
-def _neighbours() -> dict[str, LoopSpec]:
-    texts = [path.read_text() for path in _shipped()]
-    return {
-        spec.loop_id: spec for spec in (load_spec(text, "f") for text in [*texts, *_documented(loops=True).values()])
-    }
+def _neighbours() -> dict[str, Loop]:
+    texts = [*(path.read_text() for path in _shipped()), *_documented(loops=True).values()]
+    loops = [Loop(spec=load_spec(text, "f"), text=text, digest="", source="f") for text in texts]
+    return {loop.spec.loop_id: loop for loop in loops}
 
 
 def _of_product(text: str | bytes) -> Answer:
@@ -93,7 +92,7 @@ def _of_product(text: str | bytes) -> Answer:
         name = load_spec(text, "f.yaml").loop_id
     except InvalidDocument as error:
         return None, error.findings
-    others = [spec for spec in _neighbours().values() if spec.loop_id != name]
+    others = [loop for known, loop in _neighbours().items() if known != name]
     return lint_text(text, "f.yaml", _registry(), others, LOOP_CONFIG)
 
 

@@ -150,6 +150,6 @@ ACTIONS = (
     WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
-        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),
+        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), facts=("proven",),
     ),
 )  # fmt: skip

@@ -117,4 +117,5 @@ WAY = ActionDef(
     params=WayParams,
     raises=(ConditionGroup(object="way", names=WAYS),),
     outputs=("way", "why"),
+    facts=("proven",),
 )
