@@ -114,6 +114,7 @@ HELD = "{run_id} is held; let it go with `becket hold {run_id} --off`."
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
+STATUS_OVERDUE = "it was due {since} and nobody wakes it; go on with it: becket runs show {run_id} --follow"
 STATUS_NOBODY_AT_WORK = (
     "nobody has been at work on it for {took}; go on with it: becket runs show {run_id} --follow, "
     "or end it: becket runs cancel {run_id}"

@@ -17,6 +17,7 @@ from becket.contract.process import Network
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 LoopId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
+EventName = Annotated[DottedName, StringConstraints(max_length=200)]
 ConditionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -102,7 +103,7 @@ class CommitTrigger(Record):
 class EventTrigger(Record):
     """Fires on an event posted by `becket event NAME` whose data has every value of `match`."""
 
-    name: DottedName
+    name: EventName
     match: dict[str, str] = Field(default_factory=dict)
     unless: Name | None = None
     max_chain: int | None = Field(default=None, ge=1, le=100)
@@ -222,9 +223,9 @@ _CALLED = {
 
 
 class Budget(Record):
-    """What one run may use. `wall` excludes waiting."""
+    """What one run may use. `wall` excludes waiting. Zero is none of it: a run that needs none is not held up."""
 
-    wall: Duration | None = None
+    wall: PositiveDuration | None = None
     agent_time: Duration | None = None
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)

@@ -180,6 +180,8 @@ def _wanted(details: ErrorDetails) -> str:
         return _WANTED_BY_PATTERN.get(context["pattern"], f"a text that matches {context['pattern']}")
     if details["type"] in _WANTED_BY_TYPE:
         return _WANTED_BY_TYPE[details["type"]]
+    if "max_length" in context:
+        return f"a text of at most {context['max_length']} characters"
     for sign, words in (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than")):
         if sign in context:
             return f"a value of {words} {context[sign]:g}"
