@@ -217,6 +217,9 @@ def _absent_branches(state: State | None) -> Iterator[Finding]:
         return
     app = App(state.make(), open_memory())
     heads = _git(state.root, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
+    written = "branch" in app.config.model_fields_set
+    if heads and written and app.config.branch not in heads.split("\n"):
+        yield _in_config(app, ("branch",), "absent-branch", app.config.branch, "")
     for loop in app.loops.all() if heads else ():
         for number, trigger in enumerate(loop.spec.trigger):
             branch = trigger.commit.branch if trigger.commit else None

@@ -360,6 +360,13 @@ class Config(Record):
         return self
 
     @model_validator(mode="after")
+    def _branch_is_nobodys_proposal(self) -> Self:
+        if self.branch.startswith("becket/"):
+            fix = "name the branch that they are proposals for, like main"
+            raise KeyProblem("branches below `becket/` are Becket's own proposals", "branch", fix=fix)
+        return self
+
+    @model_validator(mode="after")
     def _fallbacks_are_known(self) -> Self:
         for name, agent in self.agents.items():
             for number, other in enumerate(agent.fallback):

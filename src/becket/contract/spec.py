@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record
 from becket.contract.condition import Life
-from becket.contract.naming import BranchName, VariableName, is_place
+from becket.contract.naming import BranchName, Line, VariableName, is_place
 from becket.contract.process import Network
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
@@ -20,6 +20,7 @@ DottedName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z]
 EventName = Annotated[DottedName, StringConstraints(max_length=200)]
 ConditionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Said = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
 
 
 class Phase(StrEnum):
@@ -113,7 +114,9 @@ class AfterTrigger(Record):
     """Fires when a run of another loop ended with one of `outcome`."""
 
     loop: LoopId
-    outcome: tuple[Literal["completed", "ready_for_handoff", "failed", "cancelled"], ...] = ("completed",)
+    outcome: Annotated[
+        tuple[Literal["completed", "ready_for_handoff", "failed", "cancelled"], ...], Field(min_length=1)
+    ] = ("completed",)
     max_chain: int | None = Field(default=None, ge=1, le=100)
 
 
@@ -182,7 +185,7 @@ class InputSpec(Record):
     type: InputType = InputType.string
     optional: bool = False
     default: Json = None
-    choices: tuple[str, ...] = ()
+    choices: Annotated[tuple[str, ...], Field(min_length=1)] = ()
     description: str = ""
 
     def read(self, value: Json) -> Json:
@@ -380,7 +383,7 @@ class LoopSpec(Record):
     replaces_built_in: bool = False  # this loop stands in for the one of its name that comes with Becket
     goal: Text
     trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)]
-    subject: Text = "{loop_id}/{start}"
+    subject: Line = "{loop_id}/{start}"
     state_refs: tuple[str, ...] = ()
     needs: tuple[Literal["gates", "services", "agents", "remote"], ...] = ()  # sections of becket.yaml; else it sleeps
     concurrency: Concurrency | None = None

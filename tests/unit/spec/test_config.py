@@ -155,6 +155,7 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("remote: {fetch: 0s}", "bad-value", 17),
         ("branch: a..b", "bad-value", 9),
         ("branch: -f", "bad-value", 9),
+        ("branch: becket/x", "bad-value", 1),
         ("branch: refs/heads/main", "bad-value", 9),
         ("branch: 1.10", "bad-value", 9),
         ("test_side: ['tests/**', '[']", "bad-value", 25),
