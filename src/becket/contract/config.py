@@ -76,7 +76,7 @@ class GateStep(Record):
     inputs: tuple[Glob, ...] = ()
     report: ReportFormat = "plain"
     rerun: Text | None = None
-    min_tests: int = Field(default=0, ge=0)
+    min_tests: int = Field(default=0, ge=0, le=10**7)
     parallel: bool = False
     env_file: PlaceBelow | None = None
 
@@ -112,7 +112,7 @@ class GuardConfig(Record):
 
 class HealthConfig(Record):
     url: UrlPath = "/health"
-    samples: int = Field(default=5, ge=1)
+    samples: int = Field(default=5, ge=1, le=1000)
     soak: Duration = 10.0
 
 
@@ -129,7 +129,7 @@ class ServiceConfig(Record):
 
 class AgentLimits(Record):
     time: PositiveDuration = 1800.0
-    turns: int | None = Field(default=None, ge=1)
+    turns: int | None = Field(default=None, ge=1, le=10**6)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)
 
@@ -251,10 +251,10 @@ class Budgets(PeriodBudgets):
 class Price(Record):
     """US dollars for a million tokens. What is not said of cached tokens costs as much as any other input."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
+    input: float = Field(ge=0, le=10**6)
+    output: float = Field(ge=0, le=10**6)
+    cached: float | None = Field(default=None, ge=0, le=10**6)
+    cache_write: float | None = Field(default=None, ge=0, le=10**6)
 
 
 class HealConfig(Record):
@@ -317,7 +317,7 @@ class Retention(Record):
 class EffectCap(Record):
     """At most `count` effects of one name within `per`."""
 
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, le=10**6)
     per: PositiveDuration = 3600.0
 
 

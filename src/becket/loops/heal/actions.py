@@ -8,6 +8,7 @@ from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
+from becket.contract.naming import BranchName
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
@@ -77,7 +78,7 @@ class SettleParams(Record):
     """`verdicts` are the base's verdicts as artifacts; `candidate` and `proof` count only where it was promoted."""
 
     base: str
-    branch: str
+    branch: BranchName
     verdicts: tuple[str, ...] = ()
     candidate: str = ""
     proof: str = ""
