@@ -36,8 +36,9 @@ RULES: dict[str, dict[str, str]] = {
         "unknown-loop": "An `after` trigger or a `run.start` names a loop that does not exist.",
         "unfilled-input": "A commit or schedule starts the loop, and cannot fill a required input.",
         "bad-default": "The default does not fit the type or the choices of its input.",
+        "unknown-fact": "Nothing records what `unless` asks for: `completed`, `proven` and `moved` are recorded.",
         "self-feeding": "Runs can start one another without end: by `run.start`, events, ended runs or commits. "
-        "Add `max_chain`, or `unless` to a trigger.",
+        "Add `max_chain`, or `unless` to a trigger of a loop whose subject can come again.",
     },
     "Steps": {
         "unknown-action": "There is no such action.",

@@ -66,6 +66,8 @@ def test_doctor_names_what_is_wrong_with_the_mending_command(stage: Stage) -> No
     found = stage.json("doctor", code=1)
     assert found["ok"] is False
     assert {item["name"] for item in found["diagnoses"]} >= {"python", "git", "config", "sandbox"}
+    stage.write("becket.yaml", "version: 1\nbranhc: main\n")
+    assert "did you mean `branch`?" in stage.becket("doctor", code=2).out
 
 
 def test_doctor_is_content_with_a_good_repository_and_makes_no_journal(stage: Stage) -> None:

@@ -116,3 +116,10 @@ def test_an_event_starts_the_loops_that_listen_once_per_id(stage: Stage) -> None
     assert [item["run_id"] for item in again["runs"]] == [run["run_id"]]
     assert [item["created"] for item in again["starts"]] == [False]
     assert "no loop listens" in stage.becket("event", "guest.left").err
+
+
+@pytest.mark.parametrize("name", ["a b", "Guest.came", "", "guest..came", "guest.came\n", "g" * 1000])
+def test_an_event_that_no_loop_could_hear_is_refused(stage: Stage, name: str) -> None:
+    answer = stage.becket("event", name, code=2)
+    assert "is no name of an event" in answer.err
+    assert "like ci.failed" in answer.err

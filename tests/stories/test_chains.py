@@ -13,7 +13,7 @@ from becket.contract.base import Record
 from becket.contract.errors import InvalidDocument
 from becket.contract.events import Kind
 from becket.contract.run import Run, Status
-from becket.contract.store import RunFilter
+from becket.contract.store import AlertState, RunFilter
 from becket.testing.world import World
 
 SNAKE = """
@@ -136,5 +136,29 @@ def test_a_flood_of_events_is_held_back_bounded_and_told_and_comes_in_later(tmp_
         world.clock.advance(61)
         await world.app.triggers.tick()
         assert len(await runs_of(world)) == 10
+
+    asyncio.run(story())
+
+
+def test_when_all_that_was_held_back_has_come_in_its_alert_is_over(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.write("becket.yaml", "version: 1\nstarts: {per_minute: 5}\n")
+    world.loop(snake('{id: see, run: "true", in: scratch}', ", {event: {name: came}}"))
+
+    async def alerts() -> set[str]:
+        return {alert.key for alert in await world.store.alerts((AlertState.open, AlertState.told))}
+
+    async def story() -> None:
+        for number in range(12):
+            await world.app.triggers.post("came", {}, f"e{number}")
+        await world.store.alert_told("pace:snake", delivered=True)
+        world.clock.advance(61)
+        await world.app.triggers.tick()
+        assert len(await runs_of(world)) == 10
+        assert await alerts() == {"pace:snake"}
+        world.clock.advance(61)
+        await world.app.triggers.tick()
+        assert len(await runs_of(world)) == 12
+        assert await alerts() == set()
 
     asyncio.run(story())

@@ -259,6 +259,21 @@ def test_a_used_up_budget_ends_at_a_person(world: World, budget: str) -> None:
     assert run.iteration == 2
 
 
+@pytest.mark.parametrize("kind", ["usd", "tokens", "agent_time"])
+def test_a_budget_of_nothing_holds_up_nobody_who_needs_none(world: World, kind: str) -> None:
+    run, _ = tell(world, loop(act('{id: s, run: "true", in: scratch}'), more=f"budget: {{{kind}: 0}}"))
+    assert run.status is Status.completed, run.detail
+
+
+def test_a_budget_of_nothing_is_used_up_by_the_first_that_is_used(world: World) -> None:
+    spender(world)
+    run, _ = tell(
+        world, loop(act("{id: s, uses: test.spend}\n      - {id: t, uses: test.spend}"), more="budget: {usd: 0}")
+    )
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted")
+    assert run.detail["used"] == 3.0
+
+
 @pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
 def test_what_is_no_amount_is_not_spent(world: World, amount: float) -> None:
     """L21: with one NaN in the sums, no budget would ever be passed again."""

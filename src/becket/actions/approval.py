@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Duration, Record, digest_of
+from becket.contract.base import PositiveDuration, Record, digest_of
 from becket.contract.condition import Condition, ConditionGroup, Life
 from becket.contract.config import Role
 from becket.contract.errors import ActionFailed
 from becket.contract.handoff import EXPIRED, Approval, ApprovalState
-from becket.contract.spec import Name
+from becket.contract.spec import Name, Said
 
 NAMES = ("asked", "approved", "denied", "expired", "revoked")
 
@@ -20,11 +20,11 @@ class AskParams(Record):
     until the run ends, however often the step comes by.
     """
 
-    question: str
+    question: Said
     details: str = ""
-    about: str
+    about: Said
     role: Role = "approver"
-    expires: Duration = 7 * 86400.0
+    expires: PositiveDuration = 7 * 86400.0
     of: Name = "approval"
     keep: Life = Life.iteration  # `run`: the condition stays raised, whatever the step asks about later
     stands: bool = False

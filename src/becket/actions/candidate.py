@@ -84,7 +84,7 @@ class DropParams(Record):
 
 
 class CurrentParams(Record):
-    limit: int = Field(default=2_000_000, ge=1)
+    limit: int = Field(default=2_000_000, ge=1, le=10**9)
 
 
 async def show(context: ActionContext, params: CurrentParams) -> Result:

@@ -19,7 +19,7 @@ from becket.contract.naming import BranchOrNone
 from becket.contract.project import Projects
 from becket.contract.receipt import Receipt
 from becket.contract.setup import SetupFailed
-from becket.contract.spec import Name
+from becket.contract.spec import Name, Said
 from becket.verifiers.summary import summarise
 
 KINDS = ("code_red", "environment_red", "flaky_red")
@@ -35,8 +35,8 @@ class GateParams(Record):
 
     of: Name = "base"
     gate: GateName = "fast"
-    at: str
-    by: str
+    at: Said
+    by: Said
     place: Literal["resident", "fresh"] = "fresh"
     keep_green: Duration = 7 * 86400.0
     branch: BranchOrNone = ""  # where earlier proofs are looked for, to tell a broken machine from broken code

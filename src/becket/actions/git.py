@@ -63,5 +63,6 @@ ACTIONS = (
         params=UpdateRefParams,
         outputs=("state", "effect"),
         effects=("git.update_ref",),
+        facts=("moved",),
     ),
 )

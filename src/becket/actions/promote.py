@@ -144,6 +144,7 @@ ACTIONS = (
         raises=(ENDS, CONTENDED),
         outputs=("state", "main", "moves", "effect"),
         effects=(PROMOTE,),
+        facts=("moved",),
     ),
     ActionDef(
         name="candidate.propose",

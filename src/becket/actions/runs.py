@@ -11,7 +11,7 @@ from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.errors import ActionFailed
 from becket.contract.run import ENDED, Run, Status
-from becket.contract.spec import LoopId
+from becket.contract.spec import EventName, LoopId
 
 NAMES = ("pending", "completed", "unfinished")
 GOOD = (Status.completed, Status.completed_dry_run)
@@ -34,7 +34,7 @@ class StartParams(Record):
 
 
 class PostEventParams(Record):
-    name: str
+    name: EventName
     data: dict[str, Json] = Field(default_factory=dict)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
@@ -16,7 +16,7 @@ from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
 from becket.contract.handoff import Approval, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Started, Status
-from becket.contract.spec import Autonomy
+from becket.contract.spec import Autonomy, EventName
 from becket.contract.store import Control
 from becket.contract.template import fields
 from becket.engine.intake import Ask
@@ -27,6 +27,7 @@ T = TypeVar("T")
 ALL = "all"
 _SHA = re.compile("[0-9a-f]{4,64}")
 SHORT_HASH = 8
+_EVENT_NAME = TypeAdapter[str](EventName)
 ROLES = ("member", "approver", "owner")
 
 
@@ -72,6 +73,13 @@ async def post_event(
     app: App, name: str, data: Mapping[str, Json], event_id: str | None = None
 ) -> tuple[str, tuple[Started, ...]]:
     """The event's id and what it started. The same id again starts only what is still missing."""
+    try:
+        _EVENT_NAME.validate_python(name)
+    except ValidationError:
+        raise UsageError(
+            f"{name[:60]!r} is no name of an event, so no loop can hear it; write lower-case names joined by dots, "
+            "like ci.failed"
+        ) from None
     event_id = event_id or new_id("evt")
     return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
 
@@ -163,6 +171,8 @@ async def see_through(app: App, run_ids: Sequence[str]) -> None:
                 return False
         return True
 
+    while await app.store.wake_due():  # what slept past its time, because nobody was there to wake it
+        pass
     await drive(app, resting)
 
 

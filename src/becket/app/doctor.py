@@ -31,6 +31,7 @@ from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.git import TreeHealth
 from becket.contract.process import Holds
+from becket.contract.spec import LoopSpec
 from becket.setup import doctor
 from becket.setup.facts import (
     Diagnosis,
@@ -46,6 +47,7 @@ from becket.setup.host import disk_free, inotify, process_alive, read_lock, writ
 from becket.spec.book import BUILT_IN
 from becket.spec.document import read
 from becket.spec.load import load_config
+from becket.spec.problems import suggestion
 
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "works"]
 
@@ -217,7 +219,7 @@ def _lint(state: State | None) -> Iterable[Finding]:
         return ()
     app = App(state.make(), open_memory())
     found = [finding for findings in app.loops.findings().values() for finding in findings]
-    return [*found, *_budgets_for_nobody(app)]
+    return [*found, *_budgets_for_nobody(app), *_caps_of_nothing(app)]
 
 
 def _absent_branches(state: State | None) -> Iterator[Finding]:
@@ -226,6 +228,9 @@ def _absent_branches(state: State | None) -> Iterator[Finding]:
         return
     app = App(state.make(), open_memory())
     heads = _git(state.root, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads")
+    written = "branch" in app.config.model_fields_set
+    if heads and written and app.config.branch not in heads.split("\n"):
+        yield _in_config(app, ("branch",), "absent-branch", app.config.branch, "")
     for loop in app.loops.all() if heads else ():
         for number, trigger in enumerate(loop.spec.trigger):
             branch = trigger.commit.branch if trigger.commit else None
@@ -241,11 +246,24 @@ def _budgets_for_nobody(app: App) -> Iterator[Finding]:
     for name in app.config.budgets.loops if not app.loops.broken() else ():
         if name not in there:
             message = f"`budgets.loops.{name}` bounds a loop that does not exist"
-            yield Finding(
-                "becket.yaml", _line_of(app, name), 1, "unknown-loop", message, f"name one of {', '.join(there)}"
-            )
+            yield _in_config(app, ("budgets", "loops", name), "unknown-loop", message, suggestion(name, there))
 
 
-def _line_of(app: App, name: str) -> int:
-    lines = app.state.config.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((number for number, line in enumerate(lines, 1) if f"{name}:" in line), 1)
+def _caps_of_nothing(app: App) -> Iterator[Finding]:
+    """A cap on an effect that nobody has holds nothing back."""
+    there = {*app.registry.effects, *(name for loop in app.loops.all() for name in _own_effects(loop.spec))}
+    for name in app.config.effect_caps if not app.loops.broken() else ():
+        if name not in there:
+            message = f"`effect_caps.{name}` caps an effect that does not exist"
+            yield _in_config(app, ("effect_caps", name), "unknown-effect", message, suggestion(name, there))
+
+
+def _own_effects(spec: LoopSpec) -> Iterator[str]:
+    for action in spec.output_makers().values():
+        if action.effects is not None:
+            yield action.effects.name
+
+
+def _in_config(app: App, path: tuple[str, ...], rule: str, message: str, fix: str) -> Finding:
+    document = read(app.state.config.read_bytes(), "becket.yaml")
+    return document.finding(document.place(path).key, rule, message, fix)

@@ -49,7 +49,7 @@ def doctor(
         more: dict[str, object] = {"probes": _documents(probed, unfit)} if probe else {}
         more |= {"removed": [ref.model_dump(mode="json") for ref in mended]} if fix else {}
         emit({**document, **more} if isinstance(document, dict) else document)
-    end(1 if exit_code(found) or unfit or not all(_works(called, name) for name, called in probed.items()) else 0)
+    end(exit_code(found) or int(bool(unfit) or not all(_works(called, name) for name, called in probed.items())))
 
 
 def _say(item: Diagnosis) -> None:

@@ -52,7 +52,7 @@ def told(now: Snapshot, paint: Paint) -> Iterator[str]:
 def queue_words(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from _section("at work", now.running, lambda run: _at_work(run, now), paint)
     yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
-    yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now), paint)
+    yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now, now.engine), paint)
 
 
 def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
@@ -154,7 +154,11 @@ def _queued(run: RunNow, now: float) -> str:
     return f"for {took(now - run.since)}"
 
 
-def _waiting(run: RunNow, now: float) -> str:
+def _waiting(run: RunNow, now: float, engine: int | None) -> str:
+    due = min((at for at in (run.looks_at, run.until) if at is not None), default=now)
+    if due < now and engine is None and not run.held:
+        waits = " and ".join(waits_words(name, run.quota) for name in run.waits_for)
+        return f"for {waits}; {words.STATUS_OVERDUE.format(run_id=run.run_id, since=clock(due, now))}"
     signals = [wake for wake in run.wakes_on if wake != "clock" or run.looks_at is None]
     wakes = f", wakes on {' or '.join(signals)}" if signals else ""
     again = f", looks again {clock(run.looks_at, now)}" if run.looks_at else ""

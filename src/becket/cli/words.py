@@ -115,6 +115,7 @@ NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` sh
 NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
 STATUS_UNWRITTEN = "nothing could be recorded of it for {took}, as the journal cannot be written"
+STATUS_OVERDUE = "it was due {since} and nobody wakes it; go on with it: becket runs show {run_id} --follow"
 STATUS_NOBODY_AT_WORK = (
     "nobody has been at work on it for {took}; go on with it: becket runs show {run_id} --follow, "
     "or end it: becket runs cancel {run_id}"

@@ -19,7 +19,7 @@ from becket.contract.handoff import Approval
 from becket.contract.process import ChildEnd, ChildWatcher, SandboxKind
 from becket.contract.receipt import Receipt
 from becket.contract.run import Decision, Run
-from becket.contract.spec import SIGNALS, Autonomy, EffectClass, LoopSpec, Phase
+from becket.contract.spec import COMPLETED, SIGNALS, Autonomy, EffectClass, LoopSpec, Phase
 
 Port = TypeVar("Port")
 
@@ -261,6 +261,7 @@ class ActionDef:
     raises: Raises = ()
     outputs: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # names that a trigger's `unless` may use
     calls_agent: bool = False  # left out in a dry run
 
     def groups(self, params: Record) -> tuple[ConditionGroup, ...]:
@@ -294,3 +295,8 @@ class Registry:
     verifiers: Mapping[str, VerifierDef] = field(default_factory=dict)
     effects: Mapping[str, EffectInfo] = field(default_factory=dict)
     signals: tuple[str, ...] = SIGNALS
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """Everything that a trigger's `unless` can ask for."""
+        return frozenset({COMPLETED, *(fact for action in self.actions.values() for fact in action.facts)})

@@ -59,9 +59,11 @@ class BadSize(ValueError):
 class KeyProblem(ValueError):
     """What a model's own check found, with the keys that lead to what is to blame: a finding points there."""
 
-    def __init__(self, message: str, *keys: str | int) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, *keys: str | int, fix: str) -> None:
+        super().__init__(f"{problem}; {fix}")
+        self.problem = problem
         self.keys = keys
+        self.fix = fix
 
 
 class Misfit(ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -76,9 +76,19 @@ class GateStep(Record):
     inputs: tuple[Glob, ...] = ()
     report: ReportFormat = "plain"
     rerun: Text | None = None
-    min_tests: int = Field(default=0, ge=0)
+    min_tests: int = Field(default=0, ge=0, le=10**7)
     parallel: bool = False
     env_file: PlaceBelow | None = None
+
+    @model_validator(mode="after")
+    def _counts_what_it_can_count(self) -> Self:
+        if self.min_tests and self.report == "plain":
+            fix = "add `report:`, such as junit:report.xml, or remove `min_tests`"
+            raise KeyProblem("`min_tests` counts the tests of a report, and this step has none", "min_tests", fix=fix)
+        if self.rerun is not None and "{tests}" not in self.rerun:
+            fix = "write `{tests}` where their names belong"
+            raise KeyProblem("`rerun` is for some tests alone and does not say where their names go", "rerun", fix=fix)
+        return self
 
 
 class SetupConfig(Record):
@@ -102,7 +112,7 @@ class GuardConfig(Record):
 
 class HealthConfig(Record):
     url: UrlPath = "/health"
-    samples: int = Field(default=5, ge=1)
+    samples: int = Field(default=5, ge=1, le=1000)
     soak: Duration = 10.0
 
 
@@ -119,7 +129,7 @@ class ServiceConfig(Record):
 
 class AgentLimits(Record):
     time: PositiveDuration = 1800.0
-    turns: int | None = Field(default=None, ge=1)
+    turns: int | None = Field(default=None, ge=1, le=10**6)
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)
 
@@ -139,9 +149,10 @@ class Credential(Record):
     @model_validator(mode="after")
     def _is_put_below_home(self) -> Self:
         if self.as_ is not None and not is_below(self.as_):
-            raise KeyProblem("`as` is a place below the agent's HOME, such as .codex/auth.json", "as")
+            raise KeyProblem("`as` leads out of the agent's HOME", "as", fix="write it like .codex/auth.json")
         if self.as_ is None and ".." in self.file.split("/"):
-            raise KeyProblem("`file` leads out of its folder; write its real path, and with `as` where it goes", "file")
+            fix = "write its real path, and with `as` where it goes"
+            raise KeyProblem("`file` leads out of its folder", "file", fix=fix)
         return self
 
 
@@ -172,42 +183,47 @@ class AgentConfig(Record):
     def _has_what_its_driver_needs(self) -> Self:
         if self.driver in ("command", "acp") and not (self.run and self.run.strip()):
             where = "driver" if self.run is None else "run"
-            raise KeyProblem(f"an agent with `driver: {self.driver}` needs `run`: the program to start", where)
+            message = f"an agent with `driver: {self.driver}` needs `run`"
+            raise KeyProblem(message, where, fix="add `run:`, the program to start with its arguments")
         if self.driver in ("codex", "claude") and self.run:
-            raise KeyProblem(f"`driver: {self.driver}` knows how to start itself; use `program` and `args`", "run")
+            message = f"`driver: {self.driver}` knows how to start itself"
+            raise KeyProblem(message, "run", fix="use `program` and `args` instead")
         if self.driver in ("command", "acp"):
             for name in ("program", "args", "endpoint", "key"):
                 if getattr(self, name):
-                    raise KeyProblem(f"`{name}` belongs to codex and claude; put it into `run`, `set` or `env`", name)
+                    message = f"`{name}` belongs to codex and claude"
+                    raise KeyProblem(message, name, fix="put it into `run`, `set` or `env`")
         if self.network is not None and self.hosts:
-            raise KeyProblem("`hosts` names the only ways out; leave `network` away, or the hosts", "hosts")
+            raise KeyProblem("`hosts` names the only ways out", "hosts", fix="leave `network` away, or the hosts")
         return self
 
     @model_validator(mode="after")
     def _names_variables(self) -> Self:
         """Nothing that was written here is repeated: it may be the secret itself (L25)."""
         if self.key is not None and not is_variable(self.key):
-            raise KeyProblem("`key` is the name of a variable, such as OPENAI_API_KEY; never write the key here", "key")
+            fix = "write it like OPENAI_API_KEY, never the key itself"
+            raise KeyProblem("`key` is the name of a variable", "key", fix=fix)
         if not all(map(is_variable, self.env)):
-            raise KeyProblem("`env` lists names of variables, such as GEMINI_API_KEY, without `$` and values", "env")
+            fix = "write them like GEMINI_API_KEY, without `$` and values"
+            raise KeyProblem("`env` lists names of variables", "env", fix=fix)
         if not all(map(is_variable, self.set)) or any("\0" in value for value in self.set.values()):
-            raise KeyProblem("`set` has names of variables and their values, such as {LOG_LEVEL: debug}", "set")
+            fix = "write it like {LOG_LEVEL: debug}"
+            raise KeyProblem("`set` has names of variables and their values", "set", fix=fix)
         if "HOME" in (*self.env, *self.set):
-            raise KeyProblem("HOME is the agent's own folder; `credentials` puts files there", "set")
+            where = "set" if "HOME" in self.set else "env"
+            raise KeyProblem("HOME is the agent's own folder", where, fix="remove it; `credentials` puts files there")
         return self
 
     @model_validator(mode="after")
     def _names_places(self) -> Self:
         if self.model is not None and not is_model(self.model):
-            raise KeyProblem("`model` is a model's name, such as gpt-5.5", "model")
+            raise KeyProblem("`model` is no name of a model", "model", fix="write it like gpt-5.5")
         if self.endpoint is not None and (problem := endpoint_problem(self.endpoint)):
-            raise KeyProblem(f"{problem}; write it like https://gateway.example.org/v1", "endpoint")
+            raise KeyProblem(problem, "endpoint", fix="write it like https://gateway.example.org/v1")
         for host in self.hosts:
             if not is_host(host):
-                raise KeyProblem(
-                    f"`hosts` has {host[:80]!r}; write `host` or `host:port`, without wildcard, scheme and path",
-                    "hosts",
-                )
+                fix = "write `host` or `host:port`, without wildcard, scheme and path"
+                raise KeyProblem(f"`hosts` has {host[:80]!r}", "hosts", fix=fix)
         return self
 
 
@@ -235,10 +251,10 @@ class Budgets(PeriodBudgets):
 class Price(Record):
     """US dollars for a million tokens. What is not said of cached tokens costs as much as any other input."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
+    input: float = Field(ge=0, le=10**6)
+    output: float = Field(ge=0, le=10**6)
+    cached: float | None = Field(default=None, ge=0, le=10**6)
+    cache_write: float | None = Field(default=None, ge=0, le=10**6)
 
 
 class HealConfig(Record):
@@ -277,7 +293,8 @@ class AlarmTarget(Record):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.file is None) == (self.url is None):
-            raise ValueError("an alarm target has either `file` or `url`")
+            where = () if self.file is None else ("url",)
+            raise KeyProblem("an alarm target has either `file` or `url`", *where, fix="write one of the two")
         return self
 
 
@@ -300,7 +317,7 @@ class Retention(Record):
 class EffectCap(Record):
     """At most `count` effects of one name within `per`."""
 
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, le=10**6)
     per: PositiveDuration = 3600.0
 
 
@@ -338,7 +355,15 @@ class Config(Record):
     @model_validator(mode="after")
     def _owner_is_known(self) -> Self:
         if self.handoff_to is not None and self.handoff_to not in self.people:
-            raise KeyProblem(f"handoff_to names {self.handoff_to!r}, who is not in `people`", "handoff_to")
+            message = f"handoff_to names {self.handoff_to!r}, who is not in `people`"
+            raise KeyProblem(message, "handoff_to", fix=_one_of(self.people, "people"))
+        return self
+
+    @model_validator(mode="after")
+    def _branch_is_nobodys_proposal(self) -> Self:
+        if self.branch.startswith("becket/"):
+            fix = "name the branch that they are proposals for, like main"
+            raise KeyProblem("branches below `becket/` are Becket's own proposals", "branch", fix=fix)
         return self
 
     @model_validator(mode="after")
@@ -347,22 +372,24 @@ class Config(Record):
             for number, other in enumerate(agent.fallback):
                 if other not in self.agents or other == name:
                     message = f"the fallback {other!r} of the agent {name!r} is no other agent"
-                    raise KeyProblem(message, "agents", name, "fallback", number)
+                    fix = _one_of([known for known in self.agents if known != name], "agents")
+                    raise KeyProblem(message, "agents", name, "fallback", number, fix=fix)
         return self
 
     @model_validator(mode="after")
     def _healer_is_known(self) -> Self:
-        there = ", ".join(self.agents) or "none"
         for key, name in (("agent", self.heal.agent), ("hold_out", self.heal.hold_out)):
             if name is not None and name not in self.agents:
-                raise KeyProblem(f"heal.{key} names {name!r}, which is not in `agents`; there is: {there}", "heal", key)
+                message = f"heal.{key} names {name!r}, which is not in `agents`"
+                raise KeyProblem(message, "heal", key, fix=_one_of(self.agents, "agents"))
         return self
 
     @model_validator(mode="after")
     def _steps_have_names_of_their_own(self) -> Self:
         for gate, steps in self.gates.items():
             if (number := _second([step.name for step in steps])) is not None:
-                raise KeyProblem(f"two steps of the gate {gate!r} have the same name", "gates", gate, number, "name")
+                message = f"two steps of the gate {gate!r} have the same name"
+                raise KeyProblem(message, "gates", gate, number, "name", fix="give one of them another name")
         return self
 
     @model_validator(mode="after")
@@ -377,8 +404,13 @@ class Config(Record):
                 names = list(mine)
                 other = names[list(mine.values()).index(mine[names[number]])]
                 message = f"`{section}.{names[number]}` and `{section}.{other}` have the same `{key}`"
-                raise KeyProblem(message, section, names[number], key)
+                raise KeyProblem(message, section, names[number], key, fix=f"give one of them another `{key}`")
         return self
+
+
+def _one_of(known: Iterable[str], section: str) -> str:
+    names = ", ".join(known)
+    return f"name one of {names}" if names else f"add it to `{section}:`, or remove this"
 
 
 def _second(values: Sequence[object]) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, StringConstraints
 
 from becket.contract.base import Misfit
 
@@ -155,6 +155,11 @@ RemoteName = Annotated[
         "can be no remote of git",
         "write its name, like origin; `git remote -v` lists them",
     ),
+]
+Line = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=500, strip_whitespace=True),
+    _text(lambda text: not _CONTROL.search(text), "holds a control character", "write one plain line"),
 ]
 PlaceBelow = Annotated[
     str, _text(is_place, "is not a path below the repository", "write a relative path without `..`, like build/out.xml")

@@ -11,14 +11,16 @@ from pydantic import Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record
 from becket.contract.condition import Life
-from becket.contract.naming import BranchName, VariableName
+from becket.contract.naming import BranchName, Line, VariableName, is_place
 from becket.contract.process import Network
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 LoopId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$")]
+EventName = Annotated[DottedName, StringConstraints(max_length=200)]
 ConditionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Said = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
 
 
 class Phase(StrEnum):
@@ -102,7 +104,7 @@ class CommitTrigger(Record):
 class EventTrigger(Record):
     """Fires on an event posted by `becket event NAME` whose data has every value of `match`."""
 
-    name: DottedName
+    name: EventName
     match: dict[str, str] = Field(default_factory=dict)
     unless: Name | None = None
     max_chain: int | None = Field(default=None, ge=1, le=100)
@@ -112,7 +114,9 @@ class AfterTrigger(Record):
     """Fires when a run of another loop ended with one of `outcome`."""
 
     loop: LoopId
-    outcome: tuple[Literal["completed", "ready_for_handoff", "failed", "cancelled"], ...] = ("completed",)
+    outcome: Annotated[
+        tuple[Literal["completed", "ready_for_handoff", "failed", "cancelled"], ...], Field(min_length=1)
+    ] = ("completed",)
     max_chain: int | None = Field(default=None, ge=1, le=100)
 
 
@@ -181,7 +185,7 @@ class InputSpec(Record):
     type: InputType = InputType.string
     optional: bool = False
     default: Json = None
-    choices: tuple[str, ...] = ()
+    choices: Annotated[tuple[str, ...], Field(min_length=1)] = ()
     description: str = ""
 
     def read(self, value: Json) -> Json:
@@ -198,9 +202,14 @@ def _text_of(text: str, value: Json) -> str | None:
     return None if isinstance(value, dict | list) else text
 
 
+def _path_of(text: str, value: Json) -> str | None:
+    """Not what a program would take for an option either."""
+    return text if isinstance(value, str) and is_place(text) and not text.startswith("-") else None
+
+
 _READERS: dict[InputType, Callable[[str, Json], Json]] = {
     InputType.string: _text_of,
-    InputType.path: _text_of,
+    InputType.path: _path_of,
     InputType.integer: lambda text, _: int(text) if _INTEGER.fullmatch(text) else None,
     InputType.number: lambda text, _: float(text) if _NUMBER.fullmatch(text) else None,
     InputType.boolean: lambda text, _: _BOOLEANS.get(text.lower()),
@@ -208,7 +217,7 @@ _READERS: dict[InputType, Callable[[str, Json], Json]] = {
 }
 _CALLED = {
     InputType.string: "a text",
-    InputType.path: "a text",
+    InputType.path: "a relative path without `..`, such as build/out.xml",
     InputType.integer: "a whole number",
     InputType.number: "a number",
     InputType.boolean: "true or false",
@@ -217,9 +226,9 @@ _CALLED = {
 
 
 class Budget(Record):
-    """What one run may use. `wall` excludes waiting."""
+    """What one run may use. `wall` excludes waiting. Zero is none of it: a run that needs none is not held up."""
 
-    wall: Duration | None = None
+    wall: PositiveDuration | None = None
     agent_time: Duration | None = None
     tokens: int | None = Field(default=None, ge=0, le=10**12)
     usd: float | None = Field(default=None, ge=0, le=10**9)
@@ -232,6 +241,10 @@ class WaitThen(StrEnum):
 
 SIGNALS = ("approval", "child", "clock")
 """What can wake a run: a person's answer, the end of a child run, and the time (the evidence's `until`, or `poll`)."""
+
+
+COMPLETED = "completed"
+"""The fact that `unless` may always ask for: a run of the loop with this subject completed."""
 
 
 class Wait(Record):
@@ -271,10 +284,12 @@ class RunEffect(Record):
     @model_validator(mode="after")
     def _look_up_fits(self) -> Self:
         if self.class_ is EffectClass.keyed:
-            raise KeyProblem("a command cannot be keyed; use queryable, blind or repeatable", "class")
+            raise KeyProblem("a command cannot be keyed", "class", fix="use queryable, blind or repeatable")
         if (self.look_up is not None) != (self.class_ is EffectClass.queryable):
-            culprit = "class" if self.look_up is None else "look_up"
-            raise KeyProblem("a queryable effect has a look_up command, and only a queryable one", culprit)
+            culprit, fix = (
+                ("class", "add `look_up:`") if self.look_up is None else ("look_up", "write `class: queryable`")
+            )
+            raise KeyProblem("a queryable effect has a look_up command, and only a queryable one", culprit, fix=fix)
         return self
 
 
@@ -340,13 +355,15 @@ def _check_kind(step: ActionSpec | VerifierSpec, what: str, also_of_run: tuple[s
     if step.uses is None and step.run is None:
         raise ValueError(f"{what} has either `uses` or `run`")
     if step.uses is not None and step.run is not None:
-        raise KeyProblem(f"{what} has either `uses` or `run`, not both", "run")
+        raise KeyProblem(f"{what} has either `uses` or `run`, not both", "run", fix="remove one of the two")
     if step.uses is None and step.with_:
-        raise KeyProblem("`with` belongs to `uses`; a command reads `{id.output}` and `env`", "with")
+        fix = "use `{id.output}` in the command, or `env`"
+        raise KeyProblem("`with` belongs to a step that `uses` an action", "with", fix=fix)
     if step.uses is not None:
         for key in (*also_of_run, "env", "network", "in_"):
             if key in step.model_fields_set:
-                raise KeyProblem(f"`{key.rstrip('_')}` belongs to a `run` step, not to `uses`", key.rstrip("_"))
+                name = key.rstrip("_")
+                raise KeyProblem(f"`{name}` belongs to a `run` step, not to `uses`", name, fix=f"remove `{name}`")
 
 
 class PhaseSpec(Record):
@@ -366,7 +383,7 @@ class LoopSpec(Record):
     replaces_built_in: bool = False  # this loop stands in for the one of its name that comes with Becket
     goal: Text
     trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)]
-    subject: Text = "{loop_id}/{start}"
+    subject: Line = "{loop_id}/{start}"
     state_refs: tuple[str, ...] = ()
     needs: tuple[Literal["gates", "services", "agents", "remote"], ...] = ()  # sections of becket.yaml; else it sleeps
     concurrency: Concurrency | None = None

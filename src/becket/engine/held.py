@@ -43,6 +43,9 @@ class Held:
         await self._store.fire(None, Cursor(name=name, value=held.model_dump_json()), ())
         await self._tell(start, error)
 
+    async def any_of(self, loop_id: str) -> bool:
+        return bool(await self._store.cursors(f"{HELD}{loop_id}:"))
+
     async def due(self) -> tuple[HeldStart, ...]:
         now = await self._store.now()
         found = [HeldStart.model_validate_json(cursor.value) for cursor in await self._store.cursors(HELD)]

@@ -296,4 +296,6 @@ class Triggers:
             await self._held.hold_on(held, error)
             return ()
         await self._held.drop(held)
+        if not await self._held.any_of(ask.loop_id):
+            await self._trouble.let_in(ask.loop_id)
         return started

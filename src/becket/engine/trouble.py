@@ -50,6 +50,10 @@ class Trouble:
     async def started(self, loop_id: str, source: str) -> None:
         await self.over(f"start:{loop_id}:{source}")
 
+    async def let_in(self, loop_id: str) -> None:
+        """Nothing waits any more because it came too often."""
+        await self.over(f"pace:{loop_id}")
+
     async def over(self, key: str) -> None:
         """The cause is gone: close the alert if it was told. Costs nothing where none was raised."""
         known = await self._known()

@@ -235,7 +235,7 @@ class Walk:
                 self._spent = await surely_spent(self._house.store, self._run.run_id)
             for kind, limit in limits.items():
                 used = self._spent.get(kind, 0.0)
-                if limit is not None and used >= limit:
+                if limit is not None and 0 < used >= limit:  # of a zero, nothing is used before a call asks for some
                     evidence = {"budget": OF_RUN.format(NOUN[kind]), "kind": kind, "used": used, "limit": limit}
                     self._raise("budget_exhausted", evidence, now)
         return "deadline_passed" in self._conditions or "budget_exhausted" in self._conditions

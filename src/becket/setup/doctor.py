@@ -46,7 +46,10 @@ def examine(facts: DoctorFacts) -> tuple[Diagnosis, ...]:
 
 
 def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
-    return 1 if any(found.level is Level.error for found in diagnoses) else 0
+    """2 where there is a becket.yaml that cannot be used: so ends every other verb there."""
+    wrong = [found for found in diagnoses if found.level is Level.error]
+    unusable = any(found.name == "config" and found.what != words.CONFIG_NONE for found in wrong)
+    return 2 if unusable else int(bool(wrong))
 
 
 def to_json(diagnoses: Iterable[Diagnosis]) -> Json:

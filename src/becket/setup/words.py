@@ -87,6 +87,7 @@ An agent sees only its checkout, the variables in `env` and `key`, and copies of
     "handoff_to": "Who gets what Becket cannot finish.",
     "alarms": "Where alarms go besides `becket status`.",
     "retention": "How long finished runs keep their logs, their records, and the work they left.",
+    "starts": "How many runs may lead to one another, and how often a minute other runs and events start one loop.",
     "effect_caps": "At most so many effects of one name in a time.",
     "database": "A Postgres database for many workers. Without it: SQLite in the state folder.",
 }
@@ -151,6 +152,7 @@ budgets:
     "heal": "heal: {agent: fixer, attempts: 1}",
     "alarms": "alarms: [{file: alarms.log}]",
     "retention": "retention: {artifacts: 30d, runs: 365d, rescues: 30d}",
+    "starts": "starts: {depth: 10, per_minute: 120}",
     "effect_caps": "effect_caps: {git.push: {count: 20, per: 1h}}",
     "database": 'database: "${BECKET_DATABASE}"',
 }

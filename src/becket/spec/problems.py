@@ -27,6 +27,7 @@ _WANTED_BY_PATTERN = {
     _pattern_of(spec.Name): "lower-case letters, digits and `_`, beginning with a letter",
     _pattern_of(spec.LoopId): "lower-case letters, digits, `_` and `-`, beginning with a letter",
     _pattern_of(spec.DottedName): "lower-case names joined by dots, like `git.read_base`",
+    _pattern_of(spec.Said): "a text that says something",
     _pattern_of(spec.ConditionRef): "a condition like `base.fast_red` or `no_progress`",
     _pattern_of(config.SkillName): "lower-case letters and digits, joined by single `-`",
     _pattern_of(config.ReportFormat): "plain, junit:FILE, pytest, go, cargo or tap",
@@ -148,9 +149,8 @@ def _by_a_check(cause: ValueError, path: Path, document: Document) -> Finding:
     """What a type's or a model's own check said."""
     spot, name = document.place(path).value, name_of(path)
     match cause:
-        case KeyProblem(keys=keys):
-            key = next(str(step) for step in reversed(keys) if isinstance(step, str))
-            return document.finding(_blamed((*path, *keys), path, document), "bad-value", str(cause), f"change `{key}`")
+        case KeyProblem(problem=problem, keys=keys, fix=fix):
+            return document.finding(_blamed((*path, *keys), path, document), "bad-value", problem, fix)
         case Misfit(problem=problem, fix=fix):
             return document.finding(spot, "bad-value", f"{name} {problem}", fix)
         case BadDuration():
@@ -181,6 +181,8 @@ def _wanted(details: ErrorDetails) -> str:
         return _WANTED_BY_PATTERN.get(context["pattern"], f"a text that matches {context['pattern']}")
     if details["type"] in _WANTED_BY_TYPE:
         return _WANTED_BY_TYPE[details["type"]]
+    if "max_length" in context:
+        return f"a text of at most {context['max_length']} characters"
     for sign, words in (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than")):
         if sign in context:
             return f"a value of {words} {context[sign]:g}"

@@ -69,3 +69,12 @@ def test_a_branch_that_is_not_there_yet_is_told_and_no_error(home: Path) -> None
     assert "no branch release/next" in found.what
     subprocess.run(["git", "-C", str(home), "branch", "release/next"], check=True)
     assert told() == []
+
+
+def test_a_branch_of_becket_yaml_that_is_not_there_is_told_and_no_error(home: Path) -> None:
+    """`origin/main` may be a branch here, but hardly ever is."""
+    (home / "becket.yaml").write_text("version: 1\nbranch: origin/main\n")
+    commit(home)
+    (found, _) = loops.lint(Exam(facts(home)))
+    assert (found.level, found.where) == (Level.warn, "becket.yaml:2:1")
+    assert "there is no branch origin/main here yet" in found.what

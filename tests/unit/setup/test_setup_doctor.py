@@ -334,7 +334,7 @@ def test_each_trouble_is_found_with_its_cure(healthy: DoctorFacts, trouble: str)
     worst = [item for item in found if item.level is level and what in item.what]
     assert worst, found
     assert mend in (worst[0].mend or "")
-    assert exit_code(found) == int(level is Level.error)
+    assert bool(exit_code(found)) is (level is Level.error)
 
 
 def only(found: Iterable[Diagnosis], name: str) -> Diagnosis:

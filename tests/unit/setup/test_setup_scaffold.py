@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from becket.contract.base import Json
 from becket.contract.config import Config
 from becket.contract.errors import UsageError
 from becket.contract.spec import Autonomy, LoopSpec
@@ -87,6 +88,7 @@ def test_every_key_has_its_line_of_comment(repo: Path, tools: Callable[..., Tool
             assert [lines[number - 1][:2] for number in places] == ["# "], key
         else:
             assert re.search(rf"Reserved.*\b{key}\b", lines[-1]), key
+            assert Config.model_fields[key].annotation == dict[str, Json] | None, "what has a shape already works"
 
 
 def test_the_commented_examples_load_too(repo: Path, tools: Callable[..., Tools]) -> None:

@@ -140,6 +140,7 @@ _ACTIONS = (
     ActionDef(
         "promote", "moves main", _never,
         raises=(_run_wide("main_proven", "main_dirty", "contended", "proposed"),), effects=("git.update_ref",),
+        facts=("proven",),
     ),
     ActionDef(
         "release.run", "releases", _never, ReleaseParams,

@@ -27,7 +27,7 @@ def test_a_host_is_one_place(host: str) -> None:
     """L24: an allow-list that means something else than it says protects nobody."""
     found = agent(f"hosts: ['{host}']")
     assert repr(host) in found.message
-    assert "without wildcard, scheme and path" in found.message
+    assert "without wildcard, scheme and path" in found.fix
     assert found.line == 3
 
 
@@ -41,7 +41,9 @@ def test_names_and_addresses_are_hosts(host: str) -> None:
     "address", ["localhost:11434/v1", "", "ftp://x.org", "http://", "http://x.org:abc", "http://x:0"]
 )
 def test_an_endpoint_is_an_address(address: str) -> None:
-    assert "`endpoint` is no address; write it like https://" in agent(f"endpoint: '{address}'").message
+    found = agent(f"endpoint: '{address}'")
+    assert found.message == "`endpoint` is no address"
+    assert "write it like https://" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_its_home_stays_its_own(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["''", "--yolo", "'a b'"])
 def test_a_model_is_no_option_of_the_program(name: str) -> None:
-    assert "`model` is a model's name" in agent(f"model: {name}").message
+    assert "`model` is no name of a model" in agent(f"model: {name}").message
 
 
 @pytest.mark.parametrize("place", ["../x", "/etc/x", "''", "a/../../x"])
 def test_a_credential_goes_below_home(place: str) -> None:
-    assert "`as` is a place below" in agent(f"credentials: [{{file: /etc/hostname, as: {place}}}]").message
+    assert "`as` leads out of the agent's HOME" in agent(f"credentials: [{{file: /etc/hostname, as: {place}}}]").message
 
 
 def test_a_call_has_some_time_and_a_command_some_words() -> None:
@@ -84,5 +86,5 @@ def test_a_call_has_some_time_and_a_command_some_words() -> None:
 def test_the_agent_of_heal_is_one_of_the_agents() -> None:
     found = only("agents: {a: {driver: codex}}\nheal: {agent: fixer}")
     assert "heal.agent names 'fixer'" in found.message
-    assert "there is: a" in found.message
+    assert found.fix == "name one of a"
     assert found.line == 3

@@ -180,8 +180,18 @@ def test_a_bound_anywhere_in_a_cycle_of_loops_is_enough() -> None:
 @pytest.mark.parametrize("guard", ["unless: completed", "max_chain: 3"])
 def test_a_guarded_commit_trigger_may_move_its_branch(guard: str) -> None:
     move = "{id: m, uses: git.update_ref, with: {ref: refs/heads/main, to: '{sha}'}}"
-    text = SPEC.replace("ACTIONS", move).replace("[{manual: {}}]", f"[{{commit: {{{guard}}}}}]")
+    text = SPEC.replace("ACTIONS", move).replace("[{manual: {}}]", f"[{{commit: {{{guard}}}}}]\nsubject: '{{sha}}'")
     assert lint_text(text, "f", REGISTRY, OTHERS)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "rules"),
+    [("{a: '2'}", []), ("{b: '1'}", []), ("{a: '1'}", ["self-feeding"]), ("{a: '{sha}'}", ["self-feeding"])],
+)
+def test_a_loop_may_post_what_its_own_trigger_does_not_match(data: str, rules: list[str]) -> None:
+    post = f"{{id: p, uses: event.post, with: {{name: x, data: {data}}}}}"
+    text = SPEC.replace("ACTIONS", post).replace("{manual: {}}", "{event: {name: x, match: {a: '1'}}}")
+    assert [item.rule for item in lint_text(text, "f", REGISTRY, OTHERS)[1]] == rules
 
 
 def test_a_loop_may_post_other_events_than_its_own() -> None:

@@ -83,7 +83,7 @@ def _registry() -> Registry:
 @cache
 def _neighbours() -> dict[str, Loop]:
     texts = [*(path.read_text() for path in _shipped()), *_documented(loops=True).values()]
-    loops = (Loop(spec=load_spec(text, "f"), text=text, digest=text, source="f") for text in texts)
+    loops = [Loop(spec=load_spec(text, "f"), text=text, digest="", source="f") for text in texts]
     return {loop.spec.loop_id: loop for loop in loops}
 
 
@@ -92,7 +92,7 @@ def _of_product(text: str | bytes) -> Answer:
         name = load_spec(text, "f.yaml").loop_id
     except InvalidDocument as error:
         return None, error.findings
-    others = [loop for loop in _neighbours().values() if loop.spec.loop_id != name]
+    others = [loop for known, loop in _neighbours().items() if known != name]
     return lint_text(text, "f.yaml", _registry(), others, LOOP_CONFIG)
 
 

@@ -8,6 +8,7 @@ from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
+from becket.contract.naming import BranchName
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
@@ -78,7 +79,7 @@ class SettleParams(Record):
     """`verdicts` are the base's verdicts as artifacts; `candidate` and `proof` count only where it was promoted."""
 
     base: str
-    branch: str
+    branch: BranchName
     verdicts: tuple[str, ...] = ()
     candidate: str = ""
     proof: str = ""
@@ -157,6 +158,6 @@ ACTIONS = (
     WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
-        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"),
+        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), facts=("proven",),
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.guard import NOT_SOURCE, ChangeClass, Finding
+from becket.contract.naming import BranchName
 from becket.contract.project import Projects
 from becket.contract.spec import Autonomy
 
@@ -19,7 +20,7 @@ LINES_TOLD = 5
 class WayParams(Record):
     """`verdicts` are the base's, as artifacts: a red step that named no tests proves little."""
 
-    branch: str
+    branch: BranchName
     verdicts: tuple[str, ...] = ()
 
 
@@ -117,4 +118,5 @@ WAY = ActionDef(
     params=WayParams,
     raises=(ConditionGroup(object="way", names=WAYS),),
     outputs=("way", "why"),
+    facts=("proven",),
 )

@@ -1,7 +1,8 @@
 """The rule about chains of starts: a graph of every way in which a run can cause another, and no cycle without a bound.
 
 An arc leads from the loop whose run causes to the loop that is started: `run.start`, an event that is posted and heard,
-the end of a run, a branch that is moved and watched. `max_chain` bounds an arc, and so does a trigger's `unless`.
+the end of a run, a branch that is moved and watched. `max_chain` bounds an arc, and so does a trigger's
+`unless`, if the loop's subject can be the same twice: otherwise nothing is ever recorded about the next one.
 People and schedules begin a chain anew, so nothing leads to them and no cycle goes through them.
 """
 
@@ -18,6 +19,9 @@ from becket.contract.spec import ActionSpec, EventTrigger, LoopSpec
 from becket.contract.template import TemplateError, fields
 from becket.spec.case import Case, action_specs
 from becket.spec.document import Document, Path, read
+
+_NEW_EACH_TIME = ("start", "id")
+"""Fields of a subject that no two starts share: the run's id and the event's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ def endless(case: Case) -> Iterator[Finding]:
             told.update(cycle)
             way = "; ".join(_in_words(step, sources[step.owner]) for step in cycle)
             message = f"a run of this loop can start the next one without end: {way}"
-            yield case.finding(case.key(*arc.at), "self-feeding", message, _fix(arc))
+            yield case.finding(case.key(*arc.at), "self-feeding", message, _fix(case.spec, arc))
 
 
 def unbounded(specs: Sequence[LoopSpec], registry: Registry) -> Iterator[Arc]:
@@ -70,7 +74,7 @@ def _causes_of(spec: LoopSpec, number: int, specs: Sequence[LoopSpec], registry:
     if (after := trigger.after) is not None and after.max_chain is None:
         yield after.loop, f"`{spec.loop_id}` follows `{after.loop}`"
     guarded = trigger.commit or trigger.event
-    if guarded is None or guarded.unless is not None or guarded.max_chain is not None:
+    if guarded is None or guarded.max_chain is not None or (guarded.unless is not None and not _always_new(spec)):
         return
     for other in specs:
         if isinstance(guarded, EventTrigger):
@@ -78,6 +82,13 @@ def _causes_of(spec: LoopSpec, number: int, specs: Sequence[LoopSpec], registry:
                 yield other.loop_id, f"`{spec.loop_id}` hears `{guarded.name}`, which `{other.loop_id}` may post"
         elif _moves_branch(other, registry):
             yield other.loop_id, f"`{spec.loop_id}` watches a branch, which `{other.loop_id}` may move"
+
+
+def _always_new(spec: LoopSpec) -> bool:
+    try:
+        return any(field.name in _NEW_EACH_TIME for field in fields(spec.subject))
+    except TemplateError:
+        return False  # has its own finding
 
 
 def shortest_cycle(graph: Sequence[Arc], first: Arc) -> tuple[Arc, ...]:
@@ -104,8 +115,9 @@ def _in_words(arc: Arc, source: Document | Loop) -> str:
     return f"{arc.how} ({document.file}:{line}:{column})"
 
 
-def _fix(arc: Arc) -> str:
-    return "add `max_chain: 3`" if arc.at[-1] in ("after", "uses") else "add `unless: completed` or `max_chain: 3`"
+def _fix(spec: LoopSpec, arc: Arc) -> str:
+    by_fact = arc.at[-1] in ("commit", "event") and not _always_new(spec)
+    return "add `unless: completed` or `max_chain: 3`" if by_fact else "add `max_chain: 3`"
 
 
 def _plain(value: Json) -> str | None:
@@ -130,6 +142,18 @@ def _moves_branch(spec: LoopSpec, registry: Registry) -> bool:
 
 def _posts(spec: LoopSpec, event: EventTrigger, registry: Registry) -> bool:
     return any(
-        "event.post" in _effects(action, registry) and _plain(action.with_.get("name")) in (None, event.name)
+        "event.post" in _effects(action, registry)
+        and _plain(action.with_.get("name")) in (None, event.name)
+        and _may_match(action.with_.get("data", {}), event)
         for _, _, action in action_specs(spec)
+    )
+
+
+def _may_match(data: Json, event: EventTrigger) -> bool:
+    """Whether what is posted may be what is heard: yes, but where the file itself says otherwise."""
+    if not isinstance(data, dict):
+        return True
+    return all(
+        key in data and (not isinstance(data[key], str) or _plain(data[key]) in (None, value))
+        for key, value in event.match.items()
     )

@@ -33,6 +33,16 @@ def _named(case: Case, step: Step, key: str, default: object, mark: Names) -> It
         yield case.finding(spot, _RULES[mark.section], message, fix)
 
 
+def facts(case: Case) -> Iterator[Finding]:
+    """Something records what a trigger's `unless` asks for."""
+    for number, trigger in enumerate(case.spec.trigger):
+        guarded = trigger.commit or trigger.event
+        if guarded is not None and guarded.unless is not None and guarded.unless not in case.registry.facts:
+            spot = case.value("trigger", number, trigger.kind, "unless")
+            fix = suggestion(guarded.unless, case.registry.facts)
+            yield case.finding(spot, "unknown-fact", f"nothing records the fact `{guarded.unless}`", fix)
+
+
 def signals(case: Case) -> Iterator[Finding]:
     """Somebody sends what a run waits for."""
     for name, wait in case.spec.wait_conditions.items():
