@@ -10,31 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_stage import Stage, wait_for
+from cli_stage import SLOW, Stage, wait_for
 
-NAP = """\
-version: 1
-loop_id: nap
-goal: What was refused once is done again, for longer than a heartbeat.
-trigger:
-  - manual: {}
-max_iterations: 1
-deadline: 10m
-stop_conditions: [rested, fine.pass]
-phases:
-  act:
-    objective: Rest.
-    actions:
-      - id: rest
-        run: if [ -e FOLDER/once ]; then sleep 13; else touch FOLDER/once; sleep 1; fi
-        in: scratch
-        timeout: 2m
-        raises: {"0": rested}
-  verify:
-    objective: Look.
-    verifiers:
-      - {id: fine, run: "true", in: scratch}
-"""
+NAP = SLOW.replace("loop_id: slow", "loop_id: nap").replace(
+    "touch resting; while [ ! -e wake ]; do sleep 0.05; done",
+    "if [ -e FOLDER/once ]; then sleep 13; else touch FOLDER/once; sleep 1; fi",
+)
+"""What was refused once is done again, for longer than a heartbeat."""
 
 LINE = """\
 version: 1

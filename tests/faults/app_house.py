@@ -28,24 +28,16 @@ from becket.contract.run import Run, Status
 from becket.contract.store import RunFilter
 from becket.engine.intake import Ask
 from becket.testing.simulated.ground import RealGround
+from becket.testing.simulated.project import CONFIG as PROJECT
 from becket.testing.simulated.project import ModelAgent, ModelProcesses, Odds, begin, module, source
 
 PACE = 0.05
 PATIENCE = 900.0
 LIVES = 6
 SURE = Odds(red=0, torn=0, flake=0, dirty=0, release_fails=0, agent=(("repairs", 1.0),))
-CONFIG = """\
-version: 1
-autonomy: merge
-gates:
-  fast:
-    - {name: unit, run: "gate fast", rerun: "gate fast {tests}", report: go, min_tests: 1, timeout: 2h}
-  slow:
-    - {name: whole, run: "gate slow", rerun: "gate slow {tests}", report: go, min_tests: 1, timeout: 2h}
-test_side: ["tests/**"]
-sandbox: {use: none, without: [files, processes, network]}
-agents: {fixer: {driver: command, run: "agent"}}
-"""
+CONFIG = PROJECT.replace("autonomy: release", "autonomy: merge").replace(
+    'services: {main: {start: "serve"}}', "sandbox: {use: none, without: [files, processes, network]}"
+)
 
 
 class Gates(ModelProcesses):

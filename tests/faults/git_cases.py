@@ -88,11 +88,12 @@ class GitOnPath:
         return tuple((self.folder / "calls").read_text().splitlines())
 
     def hangs(self) -> bool:
+        """It sleeps; one that was just signalled is awake and about to end."""
         try:
             seen = processes.look(int((self.folder / "hangs").read_text()))
         except (OSError, ValueError):
             return False
-        return seen is not None and seen.alive
+        return seen is not None and seen.state == "S"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,17 +32,22 @@ def case(story: str, faults: Mapping[int, Way], *, heals: bool = True) -> Played
         return play(lambda loop: _case(loop, Path(folder), story, faults, heals))
 
 
-async def _case(loop: VirtualLoop, folder: Path, story: str, faults: Mapping[int, Way], heals: bool) -> Played:
-    plan = Plan(faults, TTL)
-    house = FaultHouse(folder, loop, plan, loops=write_loops(folder))
+async def play_out(house: FaultHouse, story: str) -> list[str]:
+    """Begin, with a fault in what follows; what is broken when everything has settled."""
     await house.begin()
     if story == "heal":
         house.break_it(1)
     else:
         house.served_main = False
         house.people.append(Person(house))
-    plan.armed = True
-    problems = await house.settle()
+    house.plan.armed = True
+    return await house.settle()
+
+
+async def _case(loop: VirtualLoop, folder: Path, story: str, faults: Mapping[int, Way], heals: bool) -> Played:
+    plan = Plan(faults, TTL)
+    house = FaultHouse(folder, loop, plan, loops=write_loops(folder))
+    problems = await play_out(house, story)
     if heals and not problems:
         problems = await broken(await house.scene(heals=True))
     runs = await house.truth.list_runs(RunFilter(limit=None, oldest_first=True))

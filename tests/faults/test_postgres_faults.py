@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_house import TTL, FaultHouse, Person, write_loops
+from fault_house import TTL, FaultHouse, write_loops
 from faulty_store import FaultyDatabase, Plan
 from properties import broken
-from store_cases import STORIES
+from store_cases import STORIES, play_out
 from store_worlds import Postgres, postgres_of
 from virtual_time import VirtualLoop, play
 
@@ -98,14 +98,7 @@ def case(server: Postgres, story: str, faults: Mapping[int, Way]) -> tuple[list[
             plan = Plan(faults, TTL)  # type: ignore[arg-type]
             database = PostgresDatabase(url, loop.clock, Steady(loop.time, loop.time))
             house = PostgresHouse(Path(folder), loop, plan, database, write_loops(Path(folder)))
-            await house.begin()
-            if story == "heal":
-                house.break_it(1)
-            else:
-                house.served_main = False
-                house.people.append(Person(house))
-            plan.armed = True
-            problems = await house.settle() or await broken(await house.scene(heals=True))
+            problems = await play_out(house, story) or await broken(await house.scene(heals=True))
             await house.truth.close()
             return problems, plan
 
