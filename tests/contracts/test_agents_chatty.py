@@ -68,7 +68,7 @@ def test_one_that_prints_without_end_can_be_cancelled(stage: AgentStage, flood: 
         return time.monotonic() - asked
 
     tries = 3  # machines are noisy
-    assert any(asyncio.run(seconds_to_cancel()) < 2 for _ in range(tries))
+    assert any(asyncio.run(seconds_to_cancel()) < 5 for _ in range(tries))
 
 
 @pytest.mark.parametrize("kind", DRIVERS)

@@ -85,7 +85,8 @@ async def mark(context: ActionContext, params: Record) -> Result:
 
 def ready(world: World) -> World:
     raises = (ConditionGroup(object="it", names=("marked",), life=Life.run),)
-    world.action(ActionDef(name="test.mark", summary="marks", run=mark, raises=raises, outputs=("numbers", "where")))
+    outputs, facts = ("numbers", "where"), ("proven",)
+    world.action(ActionDef(name="test.mark", summary="marks", run=mark, raises=raises, outputs=outputs, facts=facts))
     world.outside(RecordedEffect("http.post"))
     return world
 

@@ -30,7 +30,7 @@ from becket.contract.run import Step, StepState
 from becket.contract.spec import ActionSpec, VerifierSpec
 from becket.contract.template import is_field, name_of
 from becket.engine.commands import run_command, verify_by_command
-from becket.engine.context import StepContext, text_of
+from becket.engine.context import StepContext
 from becket.engine.pulse import Pulse
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def _done(step_id: str, context: StepContext, started: float, ended: float, atte
 
 def _redacted_in(outputs: dict[str, Json]) -> str:
     """Later steps get something else than was made: people are told. What an effect made has its marks before."""
-    names = [f"`{name}`" for name, value in outputs.items() if "[redacted:" in text_of(value)]
+    names = [f"`{name}`" for name, value in outputs.items() if "[redacted:" in str(value)]
     return f"a secret was taken out of {', '.join(names)}: later steps get `[redacted:...]` there" if names else ""
 
 

@@ -260,7 +260,7 @@ class Walk:
     async def _write(self, batch: list[Done]) -> None:
         self._unwritten.clear()
         events = self._events(batch)
-        wall = sum(item.work for item in batch if item.step.state is not StepState.skipped)
+        wall = sum(item.work for item in batch)
         await self._house.store.record(
             self._run.run_id,
             self._run.epoch,

@@ -202,11 +202,11 @@ def test_commands_of_gates_and_set_up_count() -> None:
     config = Config.model_validate(
         {
             "version": 1,
-            "gates": {"fast": [{"name": "unit", "run": "a.sh", "rerun": "b.sh"}]},
+            "gates": {"fast": [{"name": "unit", "run": "a.sh", "rerun": "b.sh {tests}"}]},
             "setup": {"run": "c.sh", "key": ["x"]},
         }
     )
-    assert gate_commands(config) == ("a.sh", "b.sh", "c.sh")
+    assert gate_commands(config) == ("a.sh", "b.sh {tests}", "c.sh")
 
 
 def test_it_declares_what_it_raises() -> None:

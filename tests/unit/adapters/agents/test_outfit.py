@@ -116,7 +116,7 @@ def test_a_credential_may_lie_elsewhere_and_be_named_otherwise(wardrobe: Wardrob
         assert wardrobe.files() == {".vendor/token": "t"}
     with pytest.raises(UsageError, match="`as`"):
         wardrobe.worn(credentials=[str(tmp_path / "token")])
-    with pytest.raises(ValidationError, match="a place below"):
+    with pytest.raises(ValidationError, match="`as` leads out"):
         wardrobe.worn(credentials=[{"file": ".codex/auth.json", "as": "../../escape"}])
 
 
