@@ -27,6 +27,7 @@ from town import FAKETIME, Town, person  # noqa: E402
 DISK = 64 << 20
 PEACE_WITHIN = 240.0
 """So long may it take, after the last fault of a round, until nothing is at work any more."""
+SWEPT_WITHIN = 150.0
 BUSY = ("queued", "running")
 
 
@@ -113,6 +114,16 @@ def _peace(town: Town) -> list[str]:
 
 
 def _broken(town: Town) -> list[str]:
+    """What is so at every look until the daemon has swept: the town lives on, and a child may begin amid a look."""
+    until, wrong = time.monotonic() + SWEPT_WITHIN, _look(town)
+    while wrong and time.monotonic() < until:
+        time.sleep(5.0)
+        again = _look(town)
+        wrong = [each for each in wrong if each in again]
+    return wrong
+
+
+def _look(town: Town) -> list[str]:
     """By a process of its own, whose clock is the town's."""
     look = [sys.executable, str(HERE / "look.py"), str(town.root)]
     done = subprocess.run(look, env=town.environment(), capture_output=True, text=True, check=False, timeout=300)
