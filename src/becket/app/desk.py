@@ -44,6 +44,7 @@ class Wish(Record):
 
 async def start(app: App, wish: Wish) -> Started:
     """Start it, or find the run that answers."""
+    _refuse_secrets(app, {"--subject": wish.subject, **_options(wish.inputs)})
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
         fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
@@ -80,8 +81,23 @@ async def post_event(
             f"{name[:60]!r} is no name of an event, so no loop can hear it; write lower-case names joined by dots, "
             "like ci.failed"
         ) from None
+    _refuse_secrets(app, {"--id": event_id, **_options(data)})
     event_id = event_id or new_id("evt")
     return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
+
+
+def _options(given: Mapping[str, Json]) -> dict[str, Json]:
+    return {f"--with {name}": value for name, value in given.items()}
+
+
+def _refuse_secrets(app: App, given: Mapping[str, Json]) -> None:
+    """Nothing is recorded yet. Where no person could be told, the intake takes a secret out instead."""
+    for name, value in given.items():
+        if app.redactor.value({name: value}) != {name: value}:
+            raise UsageError(
+                f"{app.redactor.text(name)} holds what looks like a secret, and what a run is told is kept and shown. "
+                "Leave it out; let the command that needs it get it itself, for instance from a file"
+            )
 
 
 async def cancel(app: App, run_id: str, reason: str = "") -> Run:
@@ -89,7 +105,7 @@ async def cancel(app: App, run_id: str, reason: str = "") -> Run:
     run = await app.store.get_run(run_id)
     if run.status in ENDED:
         raise UsageError(f"{run.run_id} has ended already ({run.status.value}); there is nothing to cancel")
-    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], reason))
+    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason)))
 
 
 async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
@@ -100,7 +116,7 @@ async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
         run = await app.store.get_run(asked.run_id)
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
-            run = await app.store.ask_cancel(run.run_id, app.person()[0], reason)
+            run = await app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason))
         return run.status in ENDED
 
     await drive(app, over)
@@ -125,7 +141,7 @@ async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Con
     scope = ALL if loop_id is None else f"loop:{loop_id}"
     if loop_id is not None and on:
         app.loops.get(loop_id)
-    return await _rung(app, app.store.set_control(scope, on, app.person()[0], note))
+    return await _rung(app, app.store.set_control(scope, on, app.person()[0], app.redactor.text(note)))
 
 
 async def migrate(app: App, run_id: str) -> Run:
@@ -138,7 +154,7 @@ async def migrate(app: App, run_id: str) -> Run:
 
 
 async def decide(app: App, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
-    name, person = app.person()
+    (name, person), note = app.person(), app.redactor.text(note)
     if about is not None and len(about) >= SHORT_HASH:  # lists show the beginning; it is enough to mean this one
         bound_to = (await app.store.get_approval(approval_id)).bound_to
         about = bound_to if bound_to.startswith(about) else about
@@ -151,11 +167,11 @@ async def revoke(app: App, approval_id: str, note: str) -> Approval:
     approval = await app.store.get_approval(approval_id)
     if approval.role in ROLES and ROLES.index(person.role) < ROLES.index(approval.role):
         raise UsageError(f"{name} is {person.role}; {approval.approval_id} can be revoked by {approval.role} or higher")
-    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, note))
+    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, app.redactor.text(note)))
 
 
 async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
-    return await app.store.change_handoff(handoff_id, state, app.person()[0], note)
+    return await app.store.change_handoff(handoff_id, state, app.person()[0], app.redactor.text(note))
 
 
 def daemon_is_up(state: State) -> bool:
