@@ -177,7 +177,7 @@ def _whole(story: Story) -> dict[str, object]:
 @runs.command("events")
 def events(
     run_id: RunId,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only events after this number.")] = 0,
+    after: Annotated[int, typer.Option("--after", min=0, max=10**9, help="Only events after this number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Print a run's journal, one event per line."""
