@@ -150,6 +150,8 @@ def test_dry_run_ends_after_one_iteration_and_says_so(stage: Stage) -> None:
         (("greet", "--with", "times=often"), "times:"),
         (("greet", "--with", "who"), "is not NAME=VALUE"),
         (("greet", "--with", "who=a", "--with", "who=b"), "given twice"),
+        (("greet", "--with", "who=\udcff"), "--with who is not UTF-8"),
+        (("greet", "--subject", "x" * 501), "--subject is not a plain line"),
         (("greet", "--autonomy", "all"), "observe"),
         (("greet", "--nope"), "--nope"),
         ((), "LOOP"),
@@ -278,6 +280,7 @@ def test_a_paused_loop_starts_nothing_until_it_is_let_go(stage: Stage, scope: tu
     assert stage.json("pause", *scope, "--off") == {"paused": []}
     assert stage.json("run", "greet")["run"]["run_id"] == run["run_id"]
     assert "there is no loop" in stage.becket("pause", "nope", code=2).err
+    assert "there is no loop" in stage.becket("pause", "nope", "--off", code=2).err
 
 
 def test_verify_recomputes_everything_and_can_repeat_the_commands(stage: Stage) -> None:

@@ -15,6 +15,7 @@ from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
 from becket.contract.handoff import Approval, Handoff, HandoffState
+from becket.contract.naming import Line
 from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy, EventName
 from becket.contract.store import Control
@@ -28,6 +29,8 @@ ALL = "all"
 _SHA = re.compile("[0-9a-f]{4,64}")
 SHORT_HASH = 8
 _EVENT_NAME = TypeAdapter[str](EventName)
+_LINE = TypeAdapter[str | None](Line | None)
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads a byte of the command line that is none
 ROLES = ("member", "approver", "owner")
 
 
@@ -44,7 +47,7 @@ class Wish(Record):
 
 async def start(app: App, wish: Wish) -> Started:
     """Start it, or find the run that answers."""
-    _refuse_secrets(app, {"--subject": wish.subject, **_options(wish.inputs)})
+    _check_told(app, {"--subject": wish.subject}, wish.inputs)
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
         fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
@@ -81,18 +84,23 @@ async def post_event(
             f"{name[:60]!r} is no name of an event, so no loop can hear it; write lower-case names joined by dots, "
             "like ci.failed"
         ) from None
-    _refuse_secrets(app, {"--id": event_id, **_options(data)})
+    _check_told(app, {"--id": event_id}, data)
     event_id = event_id or new_id("evt")
     return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
 
 
-def _options(given: Mapping[str, Json]) -> dict[str, Json]:
-    return {f"--with {name}": value for name, value in given.items()}
-
-
-def _refuse_secrets(app: App, given: Mapping[str, Json]) -> None:
-    """Nothing is recorded yet. Where no person could be told, the intake takes a secret out instead."""
-    for name, value in given.items():
+def _check_told(app: App, lines: Mapping[str, str | None], inputs: Mapping[str, Json]) -> None:
+    """What cannot or must not be kept is refused before it is. Where no person could be told, the intake takes a
+    secret out instead.
+    """
+    for name, line in lines.items():
+        try:
+            _LINE.validate_python(line)
+        except ValidationError:
+            raise UsageError(f"{name} is not a plain line of 1 to 500 characters; write it so") from None
+    for name, value in {**lines, **{f"--with {name}": value for name, value in inputs.items()}}.items():
+        if _NOT_UTF8.search(f"{name}{value}"):
+            raise UsageError(f"{name} is not UTF-8; write it so, or hand it on by file")
         if app.redactor.value({name: value}) != {name: value}:
             raise UsageError(
                 f"{app.redactor.text(name)} holds what looks like a secret, and what a run is told is kept and shown. "
@@ -139,8 +147,8 @@ async def hold(app: App, run_id: str, on: bool) -> Run:
 async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
     """Keep a loop, or everything, from being started; what is at work goes on to its end."""
     scope = ALL if loop_id is None else f"loop:{loop_id}"
-    if loop_id is not None and on:
-        app.loops.get(loop_id)
+    if loop_id is not None and scope not in {control.scope for control in await app.store.controls()}:
+        app.loops.get(loop_id)  # the pause of a loop that is gone can still be taken back
     return await _rung(app, app.store.set_control(scope, on, app.person()[0], app.redactor.text(note)))
 
 

@@ -115,6 +115,8 @@ def report(
     from becket.app.report.html import html_of
     from becket.app.report.markdown import markdown_of
 
+    if html is not None and md is not None and html.resolve() == md.resolve():
+        raise UsageError(words.SAME_FILE)
     found = in_app(lambda app: read_report(app, run_id))
     for path, text in ((html, html_of), (md, markdown_of)):
         if path is not None:

@@ -160,3 +160,25 @@ def test_a_wrong_option_is_a_usage_error_without_a_traceback(capsys: pytest.Capt
     assert run(["runs", "nope"]) == 2
     assert run(["run", "greet", "--autonomy", "all"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("run", "x", "--subject", ""), "--subject is empty"),
+        (("runs", "list", "--loop="), "--loop is empty"),
+        (("event", "x.y", "--id", ""), "--id is empty"),
+        (("runs", "report", "x", "--html", "a", "--md", "./a"), "the same file"),
+        (("runs", "events", "x", "--after", "9" * 23), "--after"),
+    ],
+)
+def test_what_would_be_taken_for_something_else_is_refused(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_remark_may_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(("-C", str(tmp_path), "pause", "--note", "")) != 0
+    assert "is empty" not in capsys.readouterr().err
