@@ -182,7 +182,7 @@ def spec_page(registry: Registry) -> str:
 
 def _fields() -> Iterator[str]:
     yield "## Fields\n\n"
-    yield "A `{field}` in a text is filled in when it is used. `{{` and `}}` are the braces themselves.\n\n"
+    yield "A `{field}` in a text is filled in when it is used; for a brace that is not one, write it twice.\n\n"
     rows = [("`subject`, `group` and every step", codes(template.ALWAYS) + ", and the loop's inputs")]
     rows += [(f"runs started by `{kind}`", codes(names)) for kind, names in template.OF_TRIGGER.items() if names]
     rows += [("every step", codes(template.OF_STEP) + ", and `ID.OUTPUT` of earlier steps")]
@@ -191,6 +191,8 @@ def _fields() -> Iterator[str]:
     yield (
         "In `run:` and `look_up:` a field becomes an environment variable and never a part of the command. "
         'Quote it as a variable: `"{base.sha}"`.\n\n'
+        "All other braces there are the shell's and stay as they are, single or double: `f() { ls; }`, "
+        "`${A:-${B}}`, `'{\"a\": {}}'`, `'{{.Id}}'`. Only where a field could stand, `{{name}}` gives `{name}`.\n\n"
     )
 
 

@@ -10,7 +10,8 @@ RULES: dict[str, dict[str, str]] = {
         "too-large": "The file is larger than a spec can sensibly be.",
         "not-utf8": "The file is not UTF-8. The finding says which byte.",
         "bad-yaml": "The text is not YAML, or holds a character that is not allowed.",
-        "bad-character": "A text holds a NUL or half of a surrogate pair, which no program can be given.",
+        "bad-character": "A text holds a NUL or half of a surrogate pair, which no program can be given, or the file "
+        "holds a character that breaks a line for YAML only: a lone CR, U+0085, U+2028 or U+2029.",
         "empty-document": "The file says nothing.",
         "many-documents": "There is more than one document in the file.",
         "tab": "A tab stands where spaces belong.",

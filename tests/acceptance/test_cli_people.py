@@ -116,6 +116,8 @@ def test_an_event_starts_the_loops_that_listen_once_per_id(stage: Stage) -> None
     assert [item["run_id"] for item in again["runs"]] == [run["run_id"]]
     assert [item["created"] for item in again["starts"]] == [False]
     assert "no loop listens" in stage.becket("event", "guest.left").err
+    for bad in ("", "i" * 501, "\udcff"):
+        assert "--id is" in stage.becket("event", "guest.came", "--id", bad, code=2).err
 
 
 @pytest.mark.parametrize("name", ["a b", "Guest.came", "", "guest..came", "guest.came\n", "g" * 1000])

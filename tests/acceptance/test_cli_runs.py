@@ -100,6 +100,20 @@ def test_every_reading_verb_has_json(stage: Stage) -> None:
     assert len(stage.json("runs", "list", "--loop", "greet", "--status", "completed")) == 1
 
 
+def test_a_secret_is_refused_before_anything_is_kept(stage: Stage) -> None:
+    token = "ghp_" + "Q" * 36
+    for words in (
+        ("run", "greet", "--with", f"who={token}"), ("run", "greet", "--subject", f"about {token}"),
+        ("event", "guest.came", "--with", f"who={token}"), ("event", "guest.came", "--id", token),
+    ):  # fmt: skip
+        told = stage.becket(*words, code=2)
+        assert "looks like a secret" in told.err
+        assert token not in told.out + told.err
+    assert stage.json("runs", "list") == []
+    stage.becket("pause", "greet", "--note", f"see {token}")
+    assert stage.json("status")["paused"][0]["note"] == "see [redacted:github]"
+
+
 def test_the_journal_is_printed_one_event_per_line(stage: Stage) -> None:
     run_id = stage.json("run", "greet")["run"]["run_id"]
     lines = stage.becket("runs", "events", run_id).out.splitlines()
@@ -136,6 +150,8 @@ def test_dry_run_ends_after_one_iteration_and_says_so(stage: Stage) -> None:
         (("greet", "--with", "times=often"), "times:"),
         (("greet", "--with", "who"), "is not NAME=VALUE"),
         (("greet", "--with", "who=a", "--with", "who=b"), "given twice"),
+        (("greet", "--with", "who=\udcff"), "--with who is not UTF-8"),
+        (("greet", "--subject", "x" * 501), "--subject is not a plain line"),
         (("greet", "--autonomy", "all"), "observe"),
         (("greet", "--nope"), "--nope"),
         ((), "LOOP"),
@@ -264,6 +280,7 @@ def test_a_paused_loop_starts_nothing_until_it_is_let_go(stage: Stage, scope: tu
     assert stage.json("pause", *scope, "--off") == {"paused": []}
     assert stage.json("run", "greet")["run"]["run_id"] == run["run_id"]
     assert "there is no loop" in stage.becket("pause", "nope", code=2).err
+    assert "there is no loop" in stage.becket("pause", "nope", "--off", code=2).err
 
 
 def test_verify_recomputes_everything_and_can_repeat_the_commands(stage: Stage) -> None:

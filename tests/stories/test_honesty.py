@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_runs import HEAD, act, loop, tell
 
+from becket.cli.events import event_line
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Record
 from becket.contract.condition import Condition, ConditionGroup
@@ -15,9 +16,11 @@ from becket.contract.effect import EffectCall, EffectState
 from becket.contract.errors import ActionFailed, StoreUnavailable
 from becket.contract.run import Run, Status
 from becket.contract.spec import EffectClass
+from becket.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World, run_git
 
+INPUT = "inputs: {tok: {type: string}}\nsubject: 'about {tok}'"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -150,6 +153,38 @@ def test_no_secret_reaches_the_journal_or_the_logs(world: World) -> None:
     assert TOKEN not in asyncio.run(everything())
     for digest in world.app.artifacts.digests():
         assert TOKEN.encode() not in world.app.artifacts.read(digest)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_secret_that_a_machine_hands_to_a_run_is_taken_out_before_it_is_kept(tmp_path: Path, broken: bool) -> None:
+    """L25: an event's data and a child's inputs; also where the start has to wait."""
+    world = World(tmp_path, store="sqlite")
+    child = HEAD.replace("story", "child").replace("manual: {}", "event: {name: x.y}}, {manual: {}")
+    child = loop(act('{id: say, run: "echo {tok}", in: scratch}'), "look.pass", INPUT, child)
+    token = f"ghp_{{tok}}{TOKEN[8:]}"  # in two parts: the spec itself is kept as it is
+    parent = f'{{id: go, uses: run.start, with: {{loop: child, subject: "{token}", inputs: {{tok: "a {token}"}}}}}}'
+    world.loop(loop(act(parent), more=INPUT))
+    world.loop("loop_id: child\n" if broken else child)
+
+    async def everything() -> list[str]:
+        await world.app.triggers.post("x.y", {"tok": TOKEN, "more": {"token": "hunter22"}}, "evt_1")
+        if broken:
+            return [cursor.value for cursor in await world.store.cursors("")]
+        await world.settle()
+        await world.run("story", inputs={"tok": TOKEN[4:8]})
+        runs = await world.store.list_runs(RunFilter(loop_id="child"))
+        assert len(runs) == 2
+        lines = [event_line((await world.store.events(run.run_id))[0]) for run in runs]
+        assert all("a secret was taken out of" in line for line in lines)
+        return lines
+
+    kept = asyncio.run(everything())
+    assert "[redacted:github]" in "".join(kept)
+    asyncio.run(world.store.close())
+    stored = b"".join(file.read_bytes() for file in world.app.state.folder.glob("becket.db*"))
+    assert b"[redacted:github]" in stored
+    assert b"hunter22" not in stored
+    assert TOKEN.encode() not in stored
 
 
 ASKING = """

@@ -83,7 +83,7 @@ async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = Fa
     blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE, lambda: driven.tells_money)
     if problem := blind or next(wrong, ""):
         raise Unfit(problem)
-    inputs: dict[str, Json] = {"agent": agent, "brief": brief, "base": base, "alone": alone}
+    inputs = app.redactor.value({"agent": agent, "brief": brief, "base": base, "alone": alone})
     started: Started = await start(app, Wish(loop_id=ONCE, inputs=inputs))
     if started.run is None:
         raise UsageError(f"nothing was started: {started.dropped}")

@@ -209,8 +209,9 @@ class App:
     @cached_property
     def intake(self) -> Intake:
         return Intake(
-            self.store, self.loops, self.git, self.config.branch, self._kicked, limits=lambda: self.config.starts
-        )
+            self.store, self.loops, self.git, self.config.branch, self._kicked, limits=lambda: self.config.starts,
+            redact=self.redactor.value,
+        )  # fmt: skip
 
     @cached_property
     def triggers(self) -> Triggers:

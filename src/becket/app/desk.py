@@ -15,6 +15,7 @@ from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
 from becket.contract.handoff import Approval, Handoff, HandoffState
+from becket.contract.naming import Line
 from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy, EventName
 from becket.contract.store import Control
@@ -28,6 +29,8 @@ ALL = "all"
 _SHA = re.compile("[0-9a-f]{4,64}")
 SHORT_HASH = 8
 _EVENT_NAME = TypeAdapter[str](EventName)
+_LINE = TypeAdapter[str | None](Line | None)
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads a byte of the command line that is none
 ROLES = ("member", "approver", "owner")
 
 
@@ -44,6 +47,7 @@ class Wish(Record):
 
 async def start(app: App, wish: Wish) -> Started:
     """Start it, or find the run that answers."""
+    _check_told(app, {"--subject": wish.subject}, wish.inputs)
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
         fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
@@ -80,8 +84,28 @@ async def post_event(
             f"{name[:60]!r} is no name of an event, so no loop can hear it; write lower-case names joined by dots, "
             "like ci.failed"
         ) from None
+    _check_told(app, {"--id": event_id}, data)
     event_id = event_id or new_id("evt")
     return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
+
+
+def _check_told(app: App, lines: Mapping[str, str | None], inputs: Mapping[str, Json]) -> None:
+    """What cannot or must not be kept is refused before it is. Where no person could be told, the intake takes a
+    secret out instead.
+    """
+    for name, line in lines.items():
+        try:
+            _LINE.validate_python(line)
+        except ValidationError:
+            raise UsageError(f"{name} is not a plain line of 1 to 500 characters; write it so") from None
+    for name, value in {**lines, **{f"--with {name}": value for name, value in inputs.items()}}.items():
+        if _NOT_UTF8.search(f"{name}{value}"):
+            raise UsageError(f"{name} is not UTF-8; write it so, or hand it on by file")
+        if app.redactor.value({name: value}) != {name: value}:
+            raise UsageError(
+                f"{app.redactor.text(name)} holds what looks like a secret, and what a run is told is kept and shown. "
+                "Leave it out; let the command that needs it get it itself, for instance from a file"
+            )
 
 
 async def cancel(app: App, run_id: str, reason: str = "") -> Run:
@@ -89,7 +113,7 @@ async def cancel(app: App, run_id: str, reason: str = "") -> Run:
     run = await app.store.get_run(run_id)
     if run.status in ENDED:
         raise UsageError(f"{run.run_id} has ended already ({run.status.value}); there is nothing to cancel")
-    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], reason))
+    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason)))
 
 
 async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
@@ -100,7 +124,7 @@ async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
         run = await app.store.get_run(asked.run_id)
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
-            run = await app.store.ask_cancel(run.run_id, app.person()[0], reason)
+            run = await app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason))
         return run.status in ENDED
 
     await drive(app, over)
@@ -123,9 +147,9 @@ async def hold(app: App, run_id: str, on: bool) -> Run:
 async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
     """Keep a loop, or everything, from being started; what is at work goes on to its end."""
     scope = ALL if loop_id is None else f"loop:{loop_id}"
-    if loop_id is not None and on:
-        app.loops.get(loop_id)
-    return await _rung(app, app.store.set_control(scope, on, app.person()[0], note))
+    if loop_id is not None and scope not in {control.scope for control in await app.store.controls()}:
+        app.loops.get(loop_id)  # the pause of a loop that is gone can still be taken back
+    return await _rung(app, app.store.set_control(scope, on, app.person()[0], app.redactor.text(note)))
 
 
 async def migrate(app: App, run_id: str) -> Run:
@@ -138,7 +162,7 @@ async def migrate(app: App, run_id: str) -> Run:
 
 
 async def decide(app: App, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
-    name, person = app.person()
+    (name, person), note = app.person(), app.redactor.text(note)
     if about is not None and len(about) >= SHORT_HASH:  # lists show the beginning; it is enough to mean this one
         bound_to = (await app.store.get_approval(approval_id)).bound_to
         about = bound_to if bound_to.startswith(about) else about
@@ -151,11 +175,11 @@ async def revoke(app: App, approval_id: str, note: str) -> Approval:
     approval = await app.store.get_approval(approval_id)
     if approval.role in ROLES and ROLES.index(person.role) < ROLES.index(approval.role):
         raise UsageError(f"{name} is {person.role}; {approval.approval_id} can be revoked by {approval.role} or higher")
-    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, note))
+    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, app.redactor.text(note)))
 
 
 async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
-    return await app.store.change_handoff(handoff_id, state, app.person()[0], note)
+    return await app.store.change_handoff(handoff_id, state, app.person()[0], app.redactor.text(note))
 
 
 def daemon_is_up(state: State) -> bool:

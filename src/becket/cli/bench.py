@@ -33,7 +33,9 @@ def cheats(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, metavar="N", help="Put the same cheats together again. Another one in each run."),
+        typer.Option(
+            "--seed", min=0, max=2**63, metavar="N", help="Put the same cheats together again. Another one in each run."
+        ),
     ] = None,
     generated: Annotated[
         int | None,

@@ -25,7 +25,10 @@ def event_line(event: Event, now: float | None = None) -> str:
 
 def _created(data: Data) -> str:
     dry = ", dry run" if data.get("dry_run") else ""
-    return f"{data['loop_id']} on {data['subject']} asked for by {data['by']} ({data['trigger']}{dry})"
+    told = {"its subject": data["subject"], **data.get("fields", {}), **data.get("inputs", {})}
+    hidden = [name for name, value in told.items() if "[redacted:" in str(value)]
+    without = f"; a secret was taken out of {', '.join(hidden)}" if hidden else ""
+    return f"{data['loop_id']} on {data['subject']} asked for by {data['by']} ({data['trigger']}{dry}){without}"
 
 
 def _step(data: Data, how: str) -> str:

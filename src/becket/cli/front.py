@@ -121,6 +121,8 @@ def _go_to(folder: str) -> None:
 
 
 def _perform(verb: Verb, rest: Sequence[str]) -> int:
+    if empty := _empty_option(rest):
+        raise UsageError(words.empty_option(empty))
     if verb.quick and set(rest) <= {"--json"}:
         _find(verb.quick)(as_json=bool(rest))
         return 0
@@ -129,6 +131,13 @@ def _perform(verb: Verb, rest: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     return 0
+
+
+def _empty_option(rest: Sequence[str]) -> str | None:
+    """The first option that is given without a value, as by a variable that is not set; only a remark may be empty."""
+    given = [(rest[at - 1], word) for at, word in enumerate(rest) if at and rest[at - 1].startswith("-")]
+    given += [(word[:-1], "") for word in rest if word.startswith("--") and word.find("=") == len(word) - 1]
+    return next((option for option, value in given if not value and option not in words.REMARKS), None)
 
 
 def typer_of(verb: Verb) -> Typer:

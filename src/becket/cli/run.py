@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Level = Annotated[str | None, typer.Option("--autonomy", help="At most observe, propose, merge or release.")]
 Follow = Annotated[
     bool | None,
-    typer.Option("--follow/--no-follow", help="Follow it to its end; without either: unless a daemon works on it."),
+    typer.Option(
+        "--follow/--no-follow", help="Follow it until it ends or waits; without either: unless a daemon works on it."
+    ),
 ]
 
 

@@ -115,6 +115,8 @@ def report(
     from becket.app.report.html import html_of
     from becket.app.report.markdown import markdown_of
 
+    if html is not None and md is not None and html.resolve() == md.resolve():
+        raise UsageError(words.SAME_FILE)
     found = in_app(lambda app: read_report(app, run_id))
     for path, text in ((html, html_of), (md, markdown_of)):
         if path is not None:
@@ -177,7 +179,7 @@ def _whole(story: Story) -> dict[str, object]:
 @runs.command("events")
 def events(
     run_id: RunId,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only events after this number.")] = 0,
+    after: Annotated[int, typer.Option("--after", min=0, max=10**9, help="Only events after this number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Print a run's journal, one event per line."""

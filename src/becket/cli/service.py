@@ -44,7 +44,9 @@ def service(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A service of becket.yaml; `list` shows all.")],
     verb: Annotated[Verb | None, typer.Argument(help="What to do with it.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="logs: go on with what is written.")] = False,
-    number: Annotated[int, typer.Option("--lines", "-n", min=0, help="logs: so many of the last lines.")] = 50,
+    number: Annotated[
+        int, typer.Option("--lines", "-n", min=0, max=100_000, help="logs: so many of the last lines.")
+    ] = 50,
     of: Annotated[
         Kind, typer.Option("--of", help="logs: of the service, or of its last build or smoke.")
     ] = Kind.service,

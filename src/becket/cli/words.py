@@ -66,6 +66,13 @@ def unknown_option(option: str) -> str:
     return f"there is no option {option!r} before the verb; see `becket --help`"
 
 
+REMARKS = ("--note", "--reason")
+
+
+def empty_option(option: str) -> str:
+    return f"{option} is empty; leave it out, or give it a value"
+
+
 def unknown_verb(name: str, close: list[str]) -> str:
     hint = f"did you mean `becket {close[0]}`?" if close else "see `becket --help`"
     return f"there is no verb {name!r}; {hint}"
@@ -95,6 +102,7 @@ def cannot_write(path: str, why: str) -> str:
     return f"{path} cannot be written: {why}"
 
 
+SAME_FILE = "--html and --md name the same file; give each its own"
 TWO_SUBJECTS = "--base-sha and --subject both say what the run is about; give one of them"
 
 # Runs

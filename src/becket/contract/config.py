@@ -62,7 +62,7 @@ SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$"
 
 class RemoteConfig(Record):
     name: RemoteName = "origin"
-    fetch: PositiveDuration = 30.0
+    fetch: Annotated[Duration, Field(ge=1)] = 30.0
     push: Literal["after_promote", "never"] = "never"
 
 
@@ -295,6 +295,8 @@ class AlarmTarget(Record):
         if (self.file is None) == (self.url is None):
             where = () if self.file is None else ("url",)
             raise KeyProblem("an alarm target has either `file` or `url`", *where, fix="write one of the two")
+        if self.secret is not None and self.url is None:
+            raise KeyProblem("`secret` signs what goes to a `url`, and a file is not signed", "secret", fix="remove it")
         return self
 
 
@@ -306,8 +308,8 @@ class Retention(Record):
     `rescue_file`, and is not larger than `rescue_size`.
     """
 
-    artifacts: Duration = 30 * 86400.0
-    runs: Duration = 365 * 86400.0
+    artifacts: PositiveDuration = 30 * 86400.0
+    runs: PositiveDuration = 365 * 86400.0
     backups: int = Field(default=7, ge=1, le=1000)
     rescues: Duration = 30 * 86400.0
     rescue_file: Size = 10_000_000
@@ -335,7 +337,7 @@ class Config(Record):
     services: dict[Name, ServiceConfig] = Field(default_factory=dict)
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
     budgets: Budgets = Budgets()
-    prices: dict[str, Price] = Field(default_factory=dict)  # by model; wins over the built-in table
+    prices: dict[Text, Price] = Field(default_factory=dict)  # by model; wins over the built-in table
     heal: HealConfig = HealConfig()
     sandbox: SandboxConfig = SandboxConfig()
     people: dict[Name, PersonConfig] = Field(default_factory=dict)

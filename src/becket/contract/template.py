@@ -1,9 +1,10 @@
-"""Templates in specs: `{subject}`, `{id.output}`, `{branch}@{sha}`. `{{` and `}}` stand for the braces themselves.
+"""Templates in specs: `{subject}`, `{id.output}`, `{branch}@{sha}`. A brace that is no field is written twice.
 
 `{id.output?}` is empty where that action was left out, instead of an error.
 
-In shell text (`run:`, `look_up:`) other braces are the shell's own, and a field never becomes part of the command:
-it turns into a variable, so that no output, message or file name can choose what is executed.
+In shell text (`run:`, `look_up:`) other braces are the shell's own, single or double: `}}` ends `${A:-${B}}`, and
+`{{.Id}}` is another program's. Only `{{name}}` gives `{name}`. A field never becomes part of the command: it turns into
+a variable, so that no output, message or file name can choose what is executed.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class Intake:
         branch: str,
         kick: Callable[[], None],
         limits: Callable[[], StartLimits] = StartLimits,
+        redact: Callable[[Json], Json] = lambda value: value,
     ) -> None:
         self._store = store
         self._loops = loops
@@ -61,6 +62,7 @@ class Intake:
         self._branch = branch
         self._kick = kick
         self._limits = limits
+        self.redact = redact
 
     async def start(self, ask: Ask) -> Started:
         started = await self._store.start_run(await self.prepare(ask))
@@ -80,7 +82,7 @@ class Intake:
         """Everything but the write, so that a trigger can move its cursor in the same transaction."""
         loop = self._loops.get(ask.loop_id)
         run_id = new_id("run")
-        inputs = check_inputs(loop, ask.inputs)
+        inputs = self.redact(check_inputs(loop, ask.inputs))
         subject = await self._subject(loop, ask, inputs, run_id)
         concurrency = loop.spec.concurrency
         return NewRun(
@@ -91,7 +93,7 @@ class Intake:
             subject=subject,
             inputs=inputs,
             trigger=ask.trigger,
-            origin_key=ask.origin_key,
+            origin_key=self.redact(ask.origin_key),
             unique_subject=ask.unique_subject,
             group=_filled(concurrency.group, subject.fields) if concurrency else None,
             on_busy=concurrency.on_busy.value if concurrency else "queue",
@@ -119,7 +121,7 @@ class Intake:
             if head is None and "branch" in said:
                 raise UsageError(f"the subject {name!r} is about the branch {said['branch']!r}, which is not there")
             known |= {} if head is None else {"sha": head}
-        return Subject(name=name or _filled(template, known), fields=known)
+        return Subject(name=self.redact(name or _filled(template, known)), fields=self.redact(known))
 
     async def _read_subject(self, name: str, loop: Loop, told: Mapping[str, Json]) -> dict[str, str]:
         """What a name that was given says: the run must work on what it is called."""

@@ -91,7 +91,8 @@ class Triggers:
     ) -> tuple[Started, ...]:
         """An event happened. Posting the same event_id again starts only what is still missing."""
         loops, broken = self._unread.look()
-        return await self._happened(posted(name, data, event_id, chain, cause), loops, broken)
+        told = self._intake.redact(data)  # a start that fails is kept with what it was told
+        return await self._happened(posted(name, told, event_id, chain, cause), loops, broken)
 
     async def follow(self) -> tuple[Started, ...]:
         """Start what follows the runs that ended. Dry runs are followed by nothing."""

@@ -27,6 +27,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+_HIDDEN_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,2})?")
 
 
@@ -104,7 +105,14 @@ def _inside_block(place: Place, text: str, offset: int) -> Spot | None:
 
 def read(text: str | bytes, file: str) -> Document:
     """The document; raises InvalidDocument with everything that keeps it from being read."""
-    return _Reader(_decoded(text, file), file).document()
+    decoded = _decoded(text, file)
+    if strange := _HIDDEN_BREAK.search(decoded):
+        # Else what an editor shows as the rest of a comment would count as a line of its own.
+        code = f"{ord(strange[0]):04x}"
+        message = f"the character #x{code} breaks the line for YAML, and not for an editor or a diff"
+        fix = f"end the line with LF or CR LF; in a text in double quotes, write \\u{code}"
+        raise _only(file, _at(decoded, strange.start()), "bad-character", message, fix)
+    return _Reader(decoded, file).document()
 
 
 def _decoded(text: str | bytes, file: str) -> str:
@@ -117,8 +125,7 @@ def _decoded(text: str | bytes, file: str) -> str:
     except UnicodeError as error:
         before = text[: getattr(error, "start", 0)]
         shown = before.decode("utf-8", "replace") if isinstance(before, bytes) else before
-        spot = (shown.count("\n") + 1, len(shown) - (shown.rfind("\n") + 1) + 1)
-        raise _only(file, spot, "not-utf8", _not_utf8(error), "save it as UTF-8") from None
+        raise _only(file, _at(shown, len(shown)), "not-utf8", _not_utf8(error), "save it as UTF-8") from None
 
 
 def _not_utf8(error: UnicodeError) -> str:
@@ -127,6 +134,10 @@ def _not_utf8(error: UnicodeError) -> str:
     if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return "the file is UTF-16, not UTF-8"
     return f"byte {error.start + 1} of the file is 0x{error.object[error.start]:02x}, which is not UTF-8"
+
+
+def _at(text: str, index: int) -> Spot:
+    return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
 def _only(file: str, spot: Spot, rule: str, message: str, fix: str) -> InvalidDocument:
@@ -186,8 +197,7 @@ class _Reader:
 
     def _strange_character(self) -> Spot:
         match = yaml.reader.Reader.NON_PRINTABLE.search(self._text)
-        before = self._text[: match.start()] if match else ""
-        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        return _at(self._text, match.start() if match else 0)
 
     def _broken(self, error: yaml.MarkedYAMLError) -> None:
         mark = error.problem_mark or error.context_mark

@@ -73,6 +73,21 @@ def test_the_braces_of_the_shell_are_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("f() { echo in f; }; f", "in f"),
+        ('echo \'{"a": {"b": 1}}\'', '{"a": {"b": 1}}'),
+        ("echo '{{\"t\": 1}}' '{{ .Id }}'", '{{"t": 1}} {{ .Id }}'),
+        ("echo ${A:-${B:-c}}", "c"),
+        ("echo '{{name}}' '{{{name}}}'", "{name} {{name}}"),
+    ],
+)
+def test_no_command_needs_its_braces_doubled(command: str, said: str) -> None:
+    done = subprocess.run(["sh", "-euc", in_shell(command).text], env={}, capture_output=True, check=True, text=True)
+    assert done.stdout == f"{said}\n"
+
+
+@pytest.mark.parametrize(
     "value", ["$(touch owned)", "'; touch owned; '", "`touch owned`", '"; touch owned; "', "-n a\nb"]
 )
 def test_a_value_in_a_command_is_never_executed(value: str, tmp_path) -> None:

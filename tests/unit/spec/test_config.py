@@ -78,7 +78,7 @@ def test_gates_are_never_expanded() -> None:
 )
 def test_how_variables_are_written(written: str, value: str) -> None:
     env = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
-    (target,) = load(f'version: 1\nalarms: [{{file: alarms.txt, secret: "{written}"}}]\n', **env).alarms
+    (target,) = load(f'version: 1\nalarms: [{{url: https://example.org, secret: "{written}"}}]\n', **env).alarms
     assert target.secret == value
 
 
@@ -153,6 +153,11 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("alarms: [{url: 'https:///x'}]", "bad-value", 16),
         ("remote: {name: --upload-pack=touch}", "bad-value", 16),
         ("remote: {fetch: 0s}", "bad-value", 17),
+        ("remote: {fetch: 999ms}", "bad-value", 17),
+        ("retention: {artifacts: 0s}", "bad-value", 24),
+        ("retention: {runs: 0s}", "bad-value", 19),
+        ("prices: {'': {input: 1, output: 1}}", "bad-value", 10),
+        ("alarms: [{file: a, secret: s}]", "bad-value", 20),
         ("branch: a..b", "bad-value", 9),
         ("branch: -f", "bad-value", 9),
         ("branch: becket/x", "bad-value", 1),

@@ -99,6 +99,14 @@ def test_what_is_refused_and_where(text: str | bytes, finding: tuple[str, int, i
     assert refused(text) == [finding]
 
 
+@pytest.mark.parametrize("character", ["\r", "\x85", "\u2028", "\u2029"])
+def test_no_key_hides_behind_a_comment(character: str) -> None:
+    """YAML begins a line there; editors and diffs show the rest of the comment."""
+    text = f"a: 1\nb: g # remark{character}autonomy: release\n"
+    assert refused(text) == refused(text.encode()) == [("bad-character", 2, 14)]
+    assert read(f'a: 1 # one\r\nb: "\\u{ord(character):04x}"\r\n', "f").data == {"a": 1, "b": character}
+
+
 def test_several_problems_are_told_at_once() -> None:
     assert refused("a: 1\na: 2\nb: &x 1\nb: *x\n") == [
         ("duplicate-key", 2, 1),

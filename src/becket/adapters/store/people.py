@@ -138,7 +138,7 @@ def _rank(role: str) -> int:
 
 def _find_approval(tx: Tx, approval_id: str) -> Row:
     found = tx.one(_APPROVAL, approval_id=approval_id)
-    return found or by_prefix(tx, approvals.c.approval_id, approval_id, "approval", "becket approvals")
+    return found or by_prefix(tx, approvals.c.approval_id, approval_id, "approval", "becket approvals list")
 
 
 def _lock_approval(tx: Tx, approval_id: str) -> tuple[Row, LockedRun | None]:
@@ -175,7 +175,7 @@ def list_handoffs(tx: Tx, states: Sequence[HandoffState], run_id: str | None) ->
 
 def _find_handoff(tx: Tx, handoff_id: str) -> Row:
     found = tx.one(_HANDOFF, handoff_id=handoff_id)
-    return found or by_prefix(tx, handoffs.c.handoff_id, handoff_id, "handoff", "becket handoffs")
+    return found or by_prefix(tx, handoffs.c.handoff_id, handoff_id, "handoff", "becket handoffs list")
 
 
 def get_handoff(tx: Tx, handoff_id: str) -> Handoff:
