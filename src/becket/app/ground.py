@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.adapters.store.damage import damaged
+from becket.adapters.store.damage import companions, damaged
 from becket.app.compose import App
 from becket.app.state import Lock
 from becket.contract.errors import BecketError
@@ -39,7 +39,8 @@ async def keep_ground(app: App, lock: Lock, fail: Callable[[BecketError], None])
 
 
 def _changed(path: Path) -> float:
+    """Its last commits may be in the file beside it."""
     try:
-        return path.stat().st_mtime
+        return max(one.stat().st_mtime for one in (path, companions(path)[0]))
     except OSError:
         return 0.0
