@@ -22,8 +22,7 @@ from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, side_engine_trouble
 from becket.app.state import State, holder
-from becket.app.writing import unwritable
-from becket.contract.errors import StoreUnavailable
+from becket.app.writing import undecided, unwritable
 from becket.contract.trust import trust_of
 
 MOST = 20
@@ -191,10 +190,7 @@ def take(state: State, now: float | None = None) -> Snapshot:
     except sqlite3.Error as error:
         if is_damage(error):
             raise damaged(state.database, str(error)) from error
-        raise StoreUnavailable(
-            f"the journal {state.database} cannot be read: {error}; is it a Becket database of this version? "
-            "See `becket doctor`"
-        ) from error
+        raise undecided(state, error) from error
 
 
 def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:

@@ -147,15 +147,17 @@ class OpenedFiles:
         """By a checkpoint of ours or of another process, most likely. One that only grew is asked for its count."""
         if (seen.st_size, seen.st_mtime_ns) == (self._size, self._changed):
             return ""
-        shrunk, self._size, self._changed = seen.st_size < self._size, seen.st_size, seen.st_mtime_ns
-        return "" if new else self._asked("cut off", count, pages=shrunk)
+        said = "" if new else self._asked("cut off", count, pages=seen.st_size < self._size)
+        self._size, self._changed = seen.st_size, seen.st_mtime_ns
+        return said
 
     def _commits_lost(self, seen: os.stat_result, new: bool, count: int) -> str:
         """A WAL gets shorter, or loses blocks behind a hole, by a whole checkpoint of somebody or by a fault."""
         if not new and seen.st_size >= self._commits[0] and seen.st_blocks >= self._commits[1]:
             return ""
+        said = "" if new else self._asked("cut off", count, pages=True)
         self._commits = _shape(seen)
-        return "" if new else self._asked("cut off", count, pages=True)
+        return said
 
     def committed(self) -> None:
         """By us, just now. What got smaller meanwhile is for the next look to find."""
@@ -168,8 +170,9 @@ class OpenedFiles:
         seen = self._wal()
         if seen is None or _shape(seen) == self._commits:
             return ""
+        said = "" if by_commit else self._asked("written over", count, pages=True)
         self._commits = _shape(seen)
-        return "" if by_commit else self._asked("written over", count, pages=True)
+        return said
 
     def _wal(self) -> os.stat_result | None:
         try:

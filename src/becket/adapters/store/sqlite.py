@@ -216,7 +216,11 @@ class SqliteDatabase:
             raise damaged(self._path, f"a row cannot be read ({' '.join(str(error).split())[:200]})") from error
 
     async def faults(self, whole: bool) -> tuple[str, ...]:
-        return () if self._path is None else await asyncio.to_thread(faults, self._path, whole=whole)
+        """Raises StoreUnavailable where it cannot be told, as on a full disk."""
+        if self._path is None:
+            return ()
+        with self._advised():
+            return await asyncio.to_thread(faults, self._path, whole=whole)
 
     async def version_changed(self) -> bool:
         with self._lock, self._advised():
