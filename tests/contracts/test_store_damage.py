@@ -222,6 +222,45 @@ def _checkpoint(journal: Path) -> None:
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def zeroed(wal: Path) -> None:
+    with wal.open("r+b") as file:
+        file.write(bytes(wal.stat().st_size))
+
+
+def emptied_and_longer_again(wal: Path) -> None:
+    size = wal.stat().st_size
+    os.truncate(wal, 0)
+    os.truncate(wal, size + 4120)
+
+
+COMMITS: dict[str, Deed] = {
+    "emptied": lambda wal: os.truncate(wal, 0),
+    "cut off": lambda wal: os.truncate(wal, 5000),
+    "zeroed": zeroed,
+    "emptied and longer again": emptied_and_longer_again,
+}
+
+
+@pytest.mark.parametrize("how", COMMITS)
+def test_commits_that_are_lost_under_us_are_noticed_before_anything_is_decided_by_them(place: Place, how: str) -> None:
+    """The connection itself would go on by what it remembers, and promote on a journal that nobody can read."""
+
+    async def story() -> None:
+        store = place.open()
+        for number in range(5):
+            await started(store, f"run_{number}")
+        wal = beside(place.journal, "-wal")
+        COMMITS[how](wal)
+        before = wal.read_bytes()
+        for _ in range(2):
+            with pytest.raises(StoreDamaged, match=r"(cut off|written over) while it was open.*becket store"):
+                await started(store, "run_x")
+        assert wal.read_bytes() == before
+        await store.close()
+
+    asyncio.run(story())
+
+
 def test_an_older_copy_that_is_written_over_an_open_journal_is_noticed(place: Place, tmp_path: Path) -> None:
     place.live("run_a")
     shutil.copy(place.journal, tmp_path / "old.db")

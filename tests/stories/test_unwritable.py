@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from small_disk import disk, fill, make_room
+from small_disk import disk, fill, make_room, mount
 
 from becket.adapters.store import open_sqlite
 from becket.app.state import State
 from becket.app.status import take
+from becket.app.store_desk import backup, check, restore
 from becket.app.watchdog import Watchdog, _tick
 from becket.app.writing import unwritable
+from becket.contract.errors import StoreUnavailable
 from becket.engine.deadman import DeadMan
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
@@ -101,3 +103,25 @@ def test_a_full_disk_is_named_and_told_although_nothing_can_be_recorded(tmp_path
         assert "no bytes left" in take(world.state).unwritable
         assert len(receiver.deliveries) == 1
         make_room(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["no bytes left", "read-only"])
+def test_a_disk_that_takes_nothing_is_named_and_its_journal_is_not_called_damaged(tmp_path: Path, way: str) -> None:
+    with disk(tmp_path / "disk") as folder:
+        world = World(folder, store="sqlite")
+        backup(world.state)
+        asyncio.run(world.store.close())  # the last one, so that nothing lies beside the journal
+        if way == "read-only":
+            mount("-o", "remount,ro", str(folder))
+        else:
+            fill(folder)
+        for look in (lambda: asyncio.run(check(world.state)), lambda: take(world.state)):
+            with pytest.raises(StoreUnavailable, match=f"nothing is known to be wrong with it.*{way}") as caught:
+                look()
+            assert "becket store" not in str(caught.value)
+        with pytest.raises((StoreUnavailable, OSError)):
+            asyncio.run(restore(world.state, None))
+        mount("-o", "remount,rw", str(folder))
+        make_room(folder)
+        assert asyncio.run(check(world.state)).ok

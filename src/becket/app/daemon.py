@@ -30,7 +30,8 @@ from becket.app.signs import (
     watched,
 )
 from becket.app.state import Lock, State, holder, silent_for
-from becket.contract.errors import BecketError, UsageError
+from becket.app.writing import disk_trouble
+from becket.contract.errors import BecketError, StoreUnavailable, UsageError
 
 log = logging.getLogger("becket.daemon")
 
@@ -146,6 +147,8 @@ def start_detached(state: State, say: Say = lambda _: None) -> Started:
     )
     if (pid := holder(state.daemon_lock)) is not None:
         return Started(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
+    if (trouble := disk_trouble(state.folder)) is not None:  # it would come up, and end at its first write
+        raise StoreUnavailable(trouble.text)
     App.open(state)  # a wrong configuration is told here, not in a log nobody reads
     state.wanted.touch()
     launch(state, daemon_of(state))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from becket.adapters.store.damage import damaged
+from becket.adapters.store.damage import companions, damaged
 from becket.app.compose import App
 from becket.app.state import Lock
-from becket.contract.errors import BecketError
+from becket.contract.errors import BecketError, StoreUnavailable
 
 LOOK_EVERY = 1.0
 INTEGRITY_EVERY = 60.0
@@ -33,13 +34,15 @@ async def keep_ground(app: App, lock: Lock, fail: Callable[[BecketError], None])
         wrong = "" if lock.stands() else _LOCK_GONE
         if not wrong and _changed(app.state.database) > looked and time.time() - looked > INTEGRITY_EVERY:
             looked = time.time()
-            wrong = next(iter(await app.store.faults()), "")
+            with suppress(StoreUnavailable):  # a full disk is no damage, and every write tells of it
+                wrong = next(iter(await app.store.faults()), "")
         if wrong:
             return fail(damaged(app.state.database, wrong))
 
 
 def _changed(path: Path) -> float:
+    """Its last commits may be in the file beside it."""
     try:
-        return path.stat().st_mtime
+        return max(one.stat().st_mtime for one in (path, companions(path)[0]))
     except OSError:
         return 0.0

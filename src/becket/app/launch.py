@@ -149,9 +149,22 @@ def _tail(path: Path) -> list[str]:
         return []
 
 
+class LogFile(RotatingFileHandler):
+    """Made again by the next line where somebody removed it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        path = Path(self.baseFilename)
+        if self.stream is not None and not path.exists():
+            with contextlib.suppress(OSError):
+                path.parent.mkdir(exist_ok=True)
+                gone, self.stream = self.stream, self._open()
+                gone.close()
+        super().emit(record)
+
+
 def log_to(state: State, name: str) -> None:
     state.logs.mkdir(exist_ok=True)
-    handler = RotatingFileHandler(state.logs / f"{name}.log", maxBytes=5_000_000, backupCount=3)
+    handler = LogFile(state.logs / f"{name}.log", maxBytes=5_000_000, backupCount=3)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("becket")
     root.addHandler(handler)

@@ -19,6 +19,7 @@ from becket.app.status import (
     RunNow,
     Snapshot,
     SpentNow,
+    cause_of,
     midnight,
     nobody_since,
     outline,
@@ -61,7 +62,7 @@ async def overview(app: App) -> Snapshot:
         handoffs=tuple(
             HandoffNow(
                 item.handoff_id, item.run_id, item.loop_id, item.subject, item.owner, item.reason, item.next_step,
-                item.state.value, item.taken_by, item.created_at,
+                item.state.value, item.taken_by, item.created_at, cause_of(item.evidence),
             )
             for item in sorted(handoffs, key=lambda item: item.created_at)[:MOST]
         ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -173,6 +175,10 @@ def ask_kernel(file: int, command: int, length: int, start: int = 0) -> tuple[in
     return kind, found, pid
 
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""Nothing at the lock's place is to blame for these."""
+
+
 class Lock:
     """An operating-system lock held by this process: it cannot outlive its owner (L31).
 
@@ -191,16 +197,18 @@ class Lock:
         try:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
+            if error.errno in _DISK:
+                raise
             raise UsageError(f"the lock {self._path} cannot be used ({error.strerror}); remove what is there") from None
         try:
             ask_kernel(file, fcntl.F_OFD_SETLK, os.getpid())
         except (BlockingIOError, PermissionError):
             os.close(file)
             return False
-        # For people, and for `doctor` when the process was killed; nothing is decided by it.
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
         self._file = file
+        with suppress(OSError):  # for people, and for `doctor` when the process was killed; nothing is decided by it
+            os.ftruncate(file, 0)
+            os.pwrite(file, str(os.getpid()).encode(), 0)
         return True
 
     def show_life(self) -> None:
@@ -217,7 +225,8 @@ class Lock:
 
     def release(self) -> None:
         if self._file is not None:
-            os.ftruncate(self._file, 0)
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
 

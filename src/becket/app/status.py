@@ -22,8 +22,7 @@ from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, side_engine_trouble
 from becket.app.state import State, holder
-from becket.app.writing import unwritable
-from becket.contract.errors import StoreUnavailable
+from becket.app.writing import undecided, unwritable
 from becket.contract.trust import trust_of
 
 MOST = 20
@@ -39,15 +38,20 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "wakeups": ("run_id", "wake", "due", "expires"),
     "handoffs": (
         "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
-        "created_at",
+        "created_at", "evidence",
     ),
     "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
     "controls": ("scope", "set_by", "note", "at"),
     "cursors": ("name", "due_at"),
     "alerts": ("key", "text", "state", "count", "first_at"),
+    "workers": ("pid", "beat_at", "dead"),
     "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
 }  # fmt: skip
 """Everything that this file asks the database for."""
+
+
+UNRECORDED_AFTER = 25.0
+"""Seconds: a beat is due every 10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class HandoffNow:
     state: str
     taken_by: str | None
     since: float
+    cause: str = ""  # the first action that failed, with what it said
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +196,7 @@ def take(state: State, now: float | None = None) -> Snapshot:
     except sqlite3.Error as error:
         if is_damage(error):
             raise damaged(state.database, str(error)) from error
-        raise StoreUnavailable(
-            f"the journal {state.database} cannot be read: {error}; is it a Becket database of this version? "
-            "See `becket doctor`"
-        ) from error
+        raise undecided(state, error) from error
 
 
 def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:
@@ -307,6 +309,20 @@ def _read(conn: sqlite3.Connection, base: Snapshot) -> Snapshot:
         ),
         alerts=_alerts(conn, "engine"),
         spent=_spent(conn, midnight(base.now)),
+        unwritable=base.unwritable or _unrecorded(conn, base),
+    )
+
+
+def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:
+    """Whatever the cause: an engine that lives and whose beats do not come into the journal cannot write it."""
+    if base.engine is None or base.daemon_deaf or base.trouble:
+        return ""
+    last = conn.execute("SELECT MAX(beat_at) FROM workers WHERE pid = ? AND dead = 0", (base.engine,)).fetchone()[0]
+    if last is None or base.now - last < UNRECORDED_AFTER:
+        return ""
+    return (
+        f"The engine (pid {base.engine}) lives and could record nothing for {base.now - last:.0f} s: it cannot write "
+        "the journal. `becket watch logs` says why; nothing is lost."
     )
 
 
@@ -365,17 +381,23 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
 
 def _handoffs(conn: sqlite3.Connection) -> tuple[HandoffNow, ...]:
     rows = conn.execute(
-        "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at "
-        "FROM handoffs WHERE state IN ('open', 'taken') ORDER BY created_at LIMIT ?",
+        "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
+        "evidence FROM handoffs WHERE state IN ('open', 'taken') ORDER BY created_at LIMIT ?",
         (MOST,),
     )
     return tuple(
         HandoffNow(
             row["handoff_id"], row["run_id"], row["loop_id"], row["subject"], row["owner"], row["reason"],
-            row["next_step"], row["state"], row["taken_by"], row["created_at"],
+            row["next_step"], row["state"], row["taken_by"], row["created_at"], cause_of(json.loads(row["evidence"])),
         )
         for row in rows
     )  # fmt: skip
+
+
+def cause_of(evidence: Any) -> str:
+    """What a handoff's reason alone does not tell: that main is gone, or no file can be opened."""
+    errors = evidence.get("errors") if isinstance(evidence, dict) else None
+    return str(errors[0]) if isinstance(errors, list) and errors else ""
 
 
 def _approvals(conn: sqlite3.Connection, now: float) -> tuple[ApprovalNow, ...]:

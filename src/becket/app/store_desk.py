@@ -20,13 +20,13 @@ from becket.adapters.store.backups import (
     put_aside,
     put_in_place,
 )
-from becket.adapters.store.damage import faults, own_mark, read_only
+from becket.adapters.store.damage import faults, is_damage, own_mark, read_only
 from becket.adapters.store.mark import Mark, objection, read_mark, write_mark
 from becket.app.compose import App, read_config
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.verify import Checked, all_events, check_chain
-from becket.app.writing import unwritable
+from becket.app.writing import undecided, unwritable
 from becket.contract.errors import NotFound, StoreUnavailable, UsageError
 from becket.contract.git import TreeHealth
 from becket.contract.store import RunFilter
@@ -76,7 +76,7 @@ async def check(state: State) -> StoreCheck:
             await app.store.close()
     found = [_file(state)]
     if found[-1].ok and state.database.exists():
-        found += [_integrity(state.database), _mark(state)]
+        found += [_integrity(state), _mark(state)]
         if all(item.ok for item in found):
             found += await _opened(state)
     return StoreCheck(str(state.database), tuple(found), backups(state.backups))
@@ -93,27 +93,30 @@ def _file(state: State) -> Checked:
     return Checked(not gone, "file", gone or "there is no journal yet; the first run makes it")
 
 
-def _integrity(path: Path) -> Checked:
+def _integrity(state: State) -> Checked:
+    """Raises StoreUnavailable where it cannot be told: a disk that is full or read-only is no damage."""
     try:
-        wrong = faults(path, whole=True)
+        wrong = faults(state.database, whole=True)
     except sqlite3.Error as error:
-        wrong = (str(error),)
+        raise undecided(state, error) from error
     return Checked(not wrong, "integrity", "; ".join(wrong[:3]) or "pages, rows and indexes fit together")
 
 
 def _mark(state: State) -> Checked:
     """The mark is read first: it is never ahead of a journal that is being written."""
     kept = read_mark(state.journal_mark)
-    wrong = objection(kept, _own(state.database))
+    wrong = objection(kept, _own(state))
     return Checked(not wrong, "identity", wrong or "it is the journal that was here")
 
 
-def _own(path: Path) -> Mark | None:
+def _own(state: State) -> Mark | None:
     try:
-        with closing(read_only(path)) as raw:
+        with closing(read_only(state.database)) as raw:
             return own_mark(raw)
-    except (sqlite3.Error, ValueError):  # what it says may be no text
-        return None
+    except (sqlite3.Error, ValueError) as error:  # what it says may be no text
+        if is_damage(error):
+            return None
+        raise undecided(state, error) from error
 
 
 async def _opened(state: State) -> list[Checked]:
@@ -151,13 +154,18 @@ def backup(state: State) -> Backup:
 
 
 async def restore(state: State, name: str | None) -> Restored:
-    """Put a backup in the journal's place; the old one is kept aside. Refused while an engine runs."""
+    """Put a backup in the journal's place; the old one is kept aside.
+
+    Refused while an engine runs, and where the journal cannot be looked at: it may be whole, and newer.
+    """
     _on_sqlite(state, "pg_restore")
     with _alone(state):
+        if _file(state).ok and state.database.exists():
+            _integrity(state)
         chosen = _chosen(state, name)
         aside = free_name(state.make().folder, "damaged")
         put_in_place(chosen.path, state.database, aside)
-        if (mark := _own(state.database)) is not None:
+        if (mark := _own(state)) is not None:
             write_mark(state.journal_mark, mark)
         found, known = await _told(state, accepted=False)
     return Restored(chosen, aside if aside.exists() else None, _lost(aside / state.database.name, known), found)
@@ -182,8 +190,8 @@ async def accept(state: State) -> Accepted:
     """Go on with the journal as it is; one that is gone or damaged is kept aside, and a new one begun."""
     _on_sqlite(state, "your database's own tools")
     with _alone(state):
-        whole = _file(state).ok and state.database.exists() and _integrity(state.database).ok
-        own = _own(state.database) if whole else None
+        whole = _file(state).ok and state.database.exists() and _integrity(state).ok
+        own = _own(state) if whole else None
         aside = free_name(state.make().folder, "damaged")
         if own is not None and own.journal:
             write_mark(state.journal_mark, own)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from becket.adapters.notify import FileNotice
 from becket.adapters.store import open_memory
+from becket.adapters.store.damage import damaged
 from becket.app import watchdog_words as words
 from becket.app.compose import App, open_store
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
@@ -127,6 +128,7 @@ class Watchdog:
         self.services = services or Services(state)
         self._app: App | None = None
         self._journal: Store | None = None
+        self._damaged = False  # when last looked at
         self._engine = Silence(2 * LOOK_EVERY)
         self._writer = Writer(state.database)
         self._hindered: tuple[Hindrance, float] | None = None  # what keeps the journal from being written, since when
@@ -150,10 +152,14 @@ class Watchdog:
 
     async def read(self) -> SignsOfLife:
         try:
+            if self._damaged and (wrong := await self.journal.faults()):
+                raise damaged(self.state.database, wrong[0])  # though what is read first may look well
             view = await signs_of_life(self.journal, self.app.loops)
         except StoreDamaged:
+            self._damaged = True
             await self.close()  # there may be a restored one the next time
             raise
+        self._damaged = False
         daemon = holder(self.state.daemon_lock)
         return view.model_copy(
             update={

@@ -1,4 +1,4 @@
-"""What keeps the journal from being written: another process, or a full disk. Standard library only."""
+"""What keeps the journal from being written: another process, or its disk. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from becket.app.locks import Writer
 from becket.app.signs import command_of
 from becket.app.state import State, holder
+from becket.contract.errors import StoreUnavailable
 
 LEAST_FREE = 1_000_000
 """Bytes; with less than that SQLite cannot be relied on to commit."""
@@ -31,7 +32,16 @@ def hindrance(state: State, writer: Writer) -> Hindrance | None:
     """As it is at this moment. The engine itself is no hindrance."""
     if not state.database.exists():
         return None
-    return _full(state.folder) or _held(state, writer.pid())
+    return disk_trouble(state.folder) or _held(state, writer.pid())
+
+
+def undecided(state: State, error: Exception) -> StoreUnavailable:
+    """SQLite could not look at the journal, which says nothing about the journal."""
+    stands = unwritable(state) or "See that this user may read and write there, and what the system's log says."
+    return StoreUnavailable(
+        f"the journal {state.database} cannot be looked at now ({error}), and nothing is known to be wrong with it. "
+        f"{stands[:1].upper()}{stands[1:]} Then say it again."
+    )
 
 
 def unwritable(state: State, sure_after: float = SURE_AFTER) -> str:
@@ -59,11 +69,16 @@ def _held(state: State, pid: int | None) -> Hindrance | None:
     return Hindrance(text, pid)
 
 
-def _full(folder: Path) -> Hindrance | None:
+def disk_trouble(folder: Path) -> Hindrance | None:
     try:
         disk = os.statvfs(folder)
     except OSError:
         return None
+    if disk.f_flag & os.ST_RDONLY:
+        return Hindrance(
+            f"the disk of {folder} is read-only, so the journal cannot be written until that is mended. {_STANDS} See "
+            f"what the system's log says about it, then make it writable: `findmnt -T {shlex.quote(str(folder))}`."
+        )
     blocks, files = (disk.f_bfree, disk.f_ffree) if os.geteuid() == 0 else (disk.f_bavail, disk.f_favail)
     no_files = disk.f_files > 0 and files == 0
     if disk.f_blocks == 0 or (blocks * disk.f_frsize >= LEAST_FREE and not no_files):

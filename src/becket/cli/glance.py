@@ -197,6 +197,8 @@ def _handoffs(now: Snapshot, paint: Paint) -> Iterator[str]:
         taken = f", taken by {safe(item.taken_by)}" if item.taken_by else ""
         about = f"{item.loop_id} {digests_shortened(line(item.subject, 60))}"
         yield f"  {line(item.owner, 40)}: {about}, {words.reason(item.reason)}{taken}"
+        if item.cause:
+            yield f"    {line(item.cause, 200)}"
         verb = "done" if item.taken_by else "take"
         yield f"    becket handoffs show {item.handoff_id}   then   becket handoffs {verb} {item.handoff_id}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from becket.app.keeper import (
     since_boot,
     write_restarts,
 )
-from becket.app.launch import end_holder, last_words
+from becket.app.launch import LogFile, end_holder, last_words
 from becket.app.locks import StartLock
 from becket.app.signs import Do, daemon_of
 from becket.app.state import Lock, State, holder
@@ -125,3 +127,14 @@ def test_the_last_words_are_those_of_the_last_life(state: State) -> None:
     (state.logs / "daemon.log").write_text("old\nthe disk is full\n")
     (state.logs / "up.out").write_text("an older fault\nbecket is up (pid 2); Ctrl-C stops it.\n\n")
     assert last_words(state, "up") == "the disk is full"
+
+
+def test_a_log_that_was_removed_is_made_again_by_its_next_line(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "daemon.log"
+    path.parent.mkdir()
+    log = LogFile(path)
+    for said in ("first", "second"):
+        log.handle(logging.LogRecord("becket", logging.INFO, "", 0, said, None, None))
+        assert path.read_text() == f"{said}\n"
+        shutil.rmtree(path.parent)
+    log.close()

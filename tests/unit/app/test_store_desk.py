@@ -1,4 +1,4 @@
-"""What `becket store restore` tells of a journal that is damaged in whatever way."""
+"""What `becket store` tells of a journal that is damaged in whatever way, or cannot be looked at."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from becket.adapters.store.damage import read_only
 from becket.app.compose import App
 from becket.app.state import State, find_state
-from becket.app.store_desk import backup, restore
+from becket.app.store_desk import backup, check, restore
 from becket.engine.intake import Ask
 
 PAGE = 4096
@@ -91,3 +92,40 @@ def test_a_run_whose_name_is_no_text_does_not_hide_the_others(tmp_path: Path) ->
         raw.commit()
     done = asyncio.run(restore(state, None))
     assert sorted(done.lost_runs) == sorted(good)
+
+
+VERB = """
+import asyncio, resource, sys
+from pathlib import Path
+from becket.app.state import find_state
+from becket.app.status import take
+from becket.app.store_desk import accept, check, restore
+from becket.contract.errors import BecketError
+state = find_state(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+for verb in (check, lambda one: restore(one, None), accept, lambda one: asyncio.to_thread(take, one)):
+    try:
+        print(f"it went well: {asyncio.run(verb(state))}")
+    except BecketError as error:
+        print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_a_journal_that_cannot_be_looked_at_is_neither_called_damaged_nor_replaced(tmp_path: Path) -> None:
+    """Whoever restores then would replace a whole journal by an older one. Nothing can be written, as on a full disk:
+    neither SQLite's index nor the name in a lock.
+    """
+    state = repository(tmp_path / "repo")
+    asyncio.run(note(state, "first"))
+    backup(state)
+    asyncio.run(note(state, "second"))
+    before = state.database.read_bytes()
+    told = subprocess.run([sys.executable, "-c", VERB, str(state.root)], check=True, capture_output=True, text=True)
+    lines = told.stdout.splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        assert line.startswith("StoreUnavailable: "), line
+        assert "nothing is known to be wrong with it" in line
+        assert "becket store" not in line
+    assert state.database.read_bytes() == before
+    assert asyncio.run(check(state)).ok

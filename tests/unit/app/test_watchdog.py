@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from becket.adapters.store import open_memory
 from becket.app.daemon import tell_of_watchdog
 from becket.app.keeper import RESTARTS, read_restarts, since_boot, write_restarts
 from becket.app.watchdog import Watchdog, alarm_file
 from becket.contract.effect import EffectCall
+from becket.contract.errors import StoreDamaged
 from becket.contract.store import Alert, AlertState
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
@@ -69,5 +74,31 @@ def test_a_watchdog_that_does_not_stay_is_told_of_by_the_daemon_and_one_that_sta
         file.unlink()
         await alert(there=False)
         telling.cancel()
+
+    asyncio.run(story())
+
+
+def test_a_damaged_journal_is_not_well_because_its_first_pages_can_be_read(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    database = world.state.database
+
+    async def story() -> None:
+        watchdog = Watchdog(world.state, open_memory(world.clock))
+        await watchdog.read()
+        with closing(sqlite3.connect(database)) as raw:
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            page = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agent_calls'").fetchone()[0]
+        whole = database.read_bytes()
+        database.write_bytes(whole[:4096])
+        with pytest.raises(StoreDamaged):
+            await watchdog.read()
+        broken = bytearray(whole)
+        broken[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+        database.write_bytes(broken)
+        with pytest.raises(StoreDamaged):
+            await watchdog.read()
+        database.write_bytes(whole)
+        await watchdog.read()
+        await watchdog.close()
 
     asyncio.run(story())

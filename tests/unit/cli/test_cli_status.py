@@ -20,7 +20,7 @@ from becket.app import status
 from becket.app.desk import Wish, start
 from becket.app.overview import overview
 from becket.app.quota import QuotaNow
-from becket.app.state import find_state
+from becket.app.state import Lock, find_state
 from becket.app.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
 from becket.app.story import Story, read_story
 from becket.cli.glance import told
@@ -204,6 +204,60 @@ def test_the_quick_snapshot_is_the_one_that_the_store_gives(tmp_path: Path) -> N
         "x was not started", "ask by ann (lunch): becket pause ask --off", f"becket hold {waiting.run_id} --off",
     ):  # fmt: skip
         assert part in text
+
+
+LOST = """\
+version: 1
+loop_id: lost
+goal: What the base is.
+trigger:
+  - manual: {}
+max_iterations: 4
+deadline: 7d
+stop_conditions: [fine.pass]
+phases:
+  discover:
+    objective: Look.
+    actions:
+      - {id: base, uses: git.read_base, with: {branch: gone}}
+  verify:
+    objective: Look.
+    verifiers:
+      - {id: fine, run: "false", in: scratch}
+"""
+
+
+def test_a_handoff_tells_what_failed_and_not_only_that_nothing_came_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    world.write(".becket/loops/lost.yaml", LOST)
+    world.commit({"a": "a"})
+
+    async def play() -> Snapshot:
+        await world.run("lost")
+        return await overview(world.app)
+
+    full = asyncio.run(play())
+    (handoff,) = full.handoffs
+    assert handoff.reason == "no_progress"
+    assert take(world.state, full.now).handoffs == full.handoffs
+    assert "discover.base: gone has no commit here" in lines(full)
+
+
+def test_an_engine_that_lives_and_records_nothing_is_told_of(tmp_path: Path) -> None:
+    """A limit on the size of files, a quota, a bad disk: the daemon tries again and again, and only its log knows."""
+    world = World(tmp_path, store="sqlite")
+
+    async def joined() -> float:
+        now = await world.store.now()
+        await world.store.join(world.app.worker("daemon", now), alone=True)
+        return now
+
+    now = asyncio.run(joined())
+    assert take(world.state, now + 60).unwritable == "", "nobody is the engine"
+    with Lock(world.state.make().engine_lock) as lock:
+        assert lock.acquire()
+        assert take(world.state, now + 10).unwritable == ""
+        assert "could record nothing for 60 s" in lines(take(world.state, now + 60))
 
 
 def test_a_repository_without_becket_says_what_to_do(tmp_path: Path) -> None:

@@ -253,8 +253,11 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     ),
     "no sandbox known": ({"sandboxes": ()}, "sandbox", ERROR, "no such sandbox", "bubblewrap"),
     "database down": (
-        {"open_store": raises(StoreUnavailable("no answer from the server"))},
+        {**config("database: postgresql://localhost/b\n"), "open_store": raises(StoreUnavailable("no answer"))},
         "database", ERROR, "no answer", "start the database",
+    ),
+    "journal out of reach": (
+        {"open_store": raises(StoreUnavailable("cannot open"))}, "database", ERROR, "cannot open", "let this user",
     ),
     "journal damaged": (
         {"open_store": raises(StoreDamaged("the journal is gone")), "last_backup": lambda: "monday.db"},
@@ -281,6 +284,9 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "disk low": ({"disk_free": lambda _: 999_999_999}, "disk", WARN, "only 1.00 GB", "df -h"),
     "disk full": ({"disk_free": lambda _: 199_999_999}, "disk", ERROR, "only 0.20 GB", "df -h"),
     "state not writable": ({"state": Path("/proc/becket")}, "state", ERROR, "cannot be written", "chown"),
+    "state on a read-only disk": (
+        {"write_problem": lambda _: "Read-only file system"}, "state", ERROR, "Read-only", "findmnt -T",
+    ),
     "socket too long": (
         {"socket": Path("/" + "é" * 54)}, "socket", ERROR, "109 bytes; the system allows 107", "2 bytes shorter",
     ),

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.adapters.store.damage import companions, faults, read_only
+from becket.adapters.store.damage import companions, faults, is_damage, read_only
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import StoreDamaged, StoreUnavailable
 
@@ -121,7 +121,8 @@ def _copy(source: Path, target: Path) -> None:
             old.backup(new)
             new.execute("PRAGMA journal_mode = DELETE")  # one file, without anything beside it
     except sqlite3.Error as error:
-        raise StoreDamaged(f"{source} cannot be copied: {error}; see `becket store check`") from error
+        kind = StoreDamaged if is_damage(error) else StoreUnavailable
+        raise kind(f"{source} cannot be copied: {error}; see `becket store check`") from error
     _sync(target)
 
 

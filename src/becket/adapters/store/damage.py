@@ -13,6 +13,8 @@ from becket.adapters.store.mark import Mark, objection, read_mark
 from becket.contract.errors import StoreDamaged
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_CUT_OFF = sqlite3.SQLITE_IOERR_SHORT_READ
+"""A file ends before what SQLite knows to be in it; every other trouble with reading is the disk's."""
 OWN_TABLES = frozenset({"alembic_version", "runs", "events"})
 """A file with tables but without these is no journal."""
 
@@ -34,7 +36,11 @@ def is_damage(error: BaseException) -> bool:
     code = getattr(said, "sqlite_errorcode", None)
     if code is None:  # raised by the driver itself
         return "Could not decode to UTF-8" in str(said)
-    return code & 0xFF in _DAMAGE or str(said).startswith(("no such table", "no such column", "malformed"))
+    return (
+        code & 0xFF in _DAMAGE
+        or code == _CUT_OFF
+        or str(said).startswith(("no such table", "no such column", "malformed"))
+    )
 
 
 def companions(path: Path) -> tuple[Path, Path]:
@@ -105,13 +111,17 @@ def _told(raw: sqlite3.Connection, check: str, most: int) -> Iterator[str]:
 
 
 class OpenedFiles:
-    """The files of an open journal as they were. A stat of each before every transaction is a few microseconds."""
+    """The files of an open journal as they were. A stat of each before every transaction is a few microseconds.
+
+    SQLite does not look at its WAL again as long as it believes to be the only writer: what becomes of it is seen here.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._names = tuple(os.fspath(one) for one in (path, *companions(path)))
         self._known: dict[str, tuple[int, int]] = {}
         self._size, self._changed = 0, 0
+        self._commits = (0, 0, 0)  # what the WAL's size, blocks and time were
 
     def trouble(self, count: int) -> str:
         """What became of them, or "". `count` is what the journal last counted here: it never goes back."""
@@ -129,17 +139,55 @@ class OpenedFiles:
                 return f"{Path(name).name} was replaced while it was open"
             if name == self._names[0] and (said := self._written_to(seen, known is None, count)):
                 return said
+            if name == self._names[1] and (said := self._commits_lost(seen, known is None, count)):
+                return said
         return ""
 
     def _written_to(self, seen: os.stat_result, new: bool, count: int) -> str:
         """By a checkpoint of ours or of another process, most likely. One that only grew is asked for its count."""
         if (seen.st_size, seen.st_mtime_ns) == (self._size, self._changed):
             return ""
-        shrunk, self._size, self._changed = seen.st_size < self._size, seen.st_size, seen.st_mtime_ns
-        if new:
+        said = "" if new else self._asked("cut off", count, pages=seen.st_size < self._size)
+        self._size, self._changed = seen.st_size, seen.st_mtime_ns
+        return said
+
+    def _commits_lost(self, seen: os.stat_result, new: bool, count: int) -> str:
+        """A WAL gets shorter, or loses blocks behind a hole, by a whole checkpoint of somebody or by a fault."""
+        if not new and seen.st_size >= self._commits[0] and seen.st_blocks >= self._commits[1]:
             return ""
-        if shrunk and (said := faults(self._path, whole=False, most=1)):
-            return f"it was cut off while it was open: {said[0]}"
+        said = "" if new else self._asked("cut off", count, pages=True)
+        self._commits = _shape(seen)
+        return said
+
+    def committed(self) -> None:
+        """By us, just now. What got smaller meanwhile is for the next look to find."""
+        seen = self._wal()
+        if seen is not None and seen.st_size >= self._commits[0] and seen.st_blocks >= self._commits[1]:
+            self._commits = _shape(seen)
+
+    def overwritten(self, count: int, *, by_commit: bool) -> str:
+        """Asked while nobody else can be writing. `by_commit`: SQLite says that another process has committed."""
+        seen = self._wal()
+        if seen is None or _shape(seen) == self._commits:
+            return ""
+        said = "" if by_commit else self._asked("written over", count, pages=True)
+        self._commits = _shape(seen)
+        return said
+
+    def _wal(self) -> os.stat_result | None:
+        try:
+            return os.stat(self._names[1]) if self._names[1] in self._known else None  # noqa: PTH116  # as above
+        except OSError:
+            return None
+
+    def _asked(self, how: str, count: int, *, pages: bool) -> str:
+        """By a connection that has nothing in memory."""
+        if pages and (said := faults(self._path, whole=False, most=1)):
+            return f"it was {how} while it was open: {said[0]}"
         with closing(read_only(self._path)) as raw:
             now = own_mark(raw).count
         return f"an older copy was put over it while it was open ({now} instead of {count})" if now < count else ""
+
+
+def _shape(wal: os.stat_result) -> tuple[int, int, int]:
+    return wal.st_size, wal.st_blocks, wal.st_mtime_ns

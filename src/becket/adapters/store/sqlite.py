@@ -92,6 +92,7 @@ class SqliteDatabase:
         self._version = self._data_version()
         self._files = OpenedFiles(path) if path is not None else None
         self._count = 0
+        self._stood = self._version
         self._damage: StoreDamaged | None = None
 
     @property
@@ -157,6 +158,7 @@ class SqliteDatabase:
     def _committed(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         name = work.__name__
         try:
+            self._stand_alone()
             result = work(self._tx(), *args, **kwargs)
             marked = self._counted() if name in MARKED and self._mark is not None else None
             points.before_commit(name)
@@ -164,6 +166,8 @@ class SqliteDatabase:
         except BaseException:
             self._raw.rollback()
             raise
+        if self._files is not None:
+            self._files.committed()
         if marked is not None and self._mark is not None:
             self._count = marked.count
             write_mark(self._mark, marked)
@@ -179,10 +183,23 @@ class SqliteDatabase:
 
     def _stand(self) -> None:
         """The ground under a transaction: the files that were opened, at the paths where everybody looks for them."""
-        if self._damage is None and self._files is not None and (said := self._files.trouble(self._count)):
-            self._damage = damaged(self._path, said)
+        if self._damage is None and self._files is not None:
+            self._distrust(self._files.trouble(self._count))
         if self._damage is not None:
             raise self._damage
+
+    def _stand_alone(self) -> None:
+        """In a write transaction: whatever others committed is known to SQLite now, and nobody writes but us."""
+        if self._files is None:
+            return
+        seen, self._stood = self._stood, self._data_version()
+        self._distrust(self._files.overwritten(self._count, by_commit=seen != self._stood))
+        if self._damage is not None:
+            raise self._damage
+
+    def _distrust(self, said: str) -> None:
+        if said:
+            self._damage = damaged(self._path, said)
 
     @contextmanager
     def _advised(self) -> Iterator[None]:
@@ -199,7 +216,11 @@ class SqliteDatabase:
             raise damaged(self._path, f"a row cannot be read ({' '.join(str(error).split())[:200]})") from error
 
     async def faults(self, whole: bool) -> tuple[str, ...]:
-        return () if self._path is None else await asyncio.to_thread(faults, self._path, whole=whole)
+        """Raises StoreUnavailable where it cannot be told, as on a full disk."""
+        if self._path is None:
+            return ()
+        with self._advised():
+            return await asyncio.to_thread(faults, self._path, whole=whole)
 
     async def version_changed(self) -> bool:
         with self._lock, self._advised():

@@ -26,6 +26,7 @@ FAULTS = {
     "Disk quota exceeded": "make room within the quota, then retry",
     "Read-only file system": "make the repository writable again, then retry",
     "Permission denied": "let this user write there again, then retry",
+    "Too many open files": "raise the limit (`ulimit -n`) and start the daemon again, then retry",
     "Input/output error": "see what the system's log says about that disk, then retry",
 }
 """What the system says when something cannot be written or read, and what a person does about it."""

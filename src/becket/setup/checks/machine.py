@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -16,6 +17,12 @@ LONGEST_SOCKET = 107  # sun_path holds 108 bytes with its closing zero
 FEW_WATCHES = 8_192
 FEW_INSTANCES = 64
 NEARLY_USED = 0.9
+_BY_CAUSE = {
+    os.strerror(errno.EROFS): words.DISK_READONLY_MEND,
+    os.strerror(errno.ENOSPC): words.DISK_MEND,
+    os.strerror(errno.EDQUOT): words.DISK_MEND,
+}
+"""What helps where the disk is the cause, and not the owner of a folder."""
 
 
 def python_version(exam: Exam) -> Iterator[Diagnosis]:
@@ -58,7 +65,8 @@ def state_folder(exam: Exam) -> Iterator[Diagnosis]:
     if state is None:
         return
     if why := exam.facts.write_problem(state):
-        what, mend = words.STATE_READONLY.format(why=why), words.STATE_MEND.format(path=shlex.quote(str(state)))
+        mend = _BY_CAUSE.get(why, words.STATE_MEND).format(path=shlex.quote(str(state)))
+        what = words.STATE_READONLY.format(why=why)
         yield Diagnosis(name="state", level=Level.error, what=what, mend=mend, where=str(state))
     else:
         yield Diagnosis(name="state", level=Level.ok, what=words.STATE_OK, where=str(state))

@@ -26,9 +26,10 @@ def database(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="database", level=Level.error, what=str(found), mend=mend)
         yield _backup(exam)
     elif isinstance(found, StoreUnavailable):
-        newer = "newer" in str(found).lower()
-        mend = words.DATABASE_NEWER_MEND if newer else words.DATABASE_MEND
-        yield Diagnosis(name="database", level=Level.error, what=words.DATABASE_DOWN.format(why=found), mend=mend)
+        stands = exam.facts.unwritable()
+        way = None if stands else _way_out(exam, str(found))
+        what = words.DATABASE_DOWN.format(why=stands or found)
+        yield Diagnosis(name="database", level=Level.error, what=what, mend=way)
     elif isinstance(found, Exception):
         raise found
     else:
@@ -36,6 +37,14 @@ def database(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="database", level=Level.ok, what=what)
         if exam.facts.last_backup():
             yield _backup(exam)
+
+
+def _way_out(exam: Exam, said: str) -> str:
+    if "newer" in said.lower():
+        return words.DATABASE_NEWER_MEND
+    if exam.config is not None and exam.config.database:
+        return words.DATABASE_MEND
+    return words.DATABASE_FILE_MEND.format(path=shlex.quote(str(exam.facts.state)))
 
 
 def _backup(exam: Exam) -> Diagnosis:
