@@ -15,6 +15,7 @@ from pathlib import Path
 
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
+from becket.adapters.git.resident import no_folder
 from becket.adapters.git.workspace import health, set_aside
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
@@ -106,7 +107,7 @@ def _tree(state: State | None) -> TreeFact | None:
     found = health(folder, tree)
     if found is TreeHealth.good and asyncio.run(_is_pruned(discover(state.root), folder)):
         found = TreeHealth.pruned
-    return TreeFact(tree, found, set_aside(tree))
+    return TreeFact(no_folder(tree) or tree, found, set_aside(tree))
 
 
 async def _is_pruned(git: GitRepository, folder: Path) -> bool:

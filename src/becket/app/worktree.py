@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from becket.adapters.git.workspace import health
+from becket.adapters.git.workspace import health, in_the_way
 from becket.app.compose import App
 from becket.app.project import CommittedProjects
 from becket.app.state import Lock, holder
@@ -46,7 +46,7 @@ class TreeReady(Record):
 
 
 class TreeSeen(Record):
-    """What is there now. `sha` is empty where there is no tree."""
+    """What is there now. `sha` is empty where there is no tree; `in_the_way` says why none can be made."""
 
     tree: Path
     branch: str
@@ -56,6 +56,7 @@ class TreeSeen(Record):
     pruned: bool = False  # the repository has lost the commit
     clean: bool = True
     changed: tuple[str, ...] = ()
+    in_the_way: str = ""
 
 
 async def ensure(app: App, at: str | None = None) -> TreeReady:
@@ -85,7 +86,8 @@ async def look(app: App) -> TreeSeen:
     head = await app.git.resolve(f"refs/heads/{branch}") or ""
     workspace = await app.git.find_workspace(folder)
     if workspace is None:
-        return TreeSeen(tree=tree, branch=branch, branch_sha=head)
+        taken = in_the_way(app.git.source, folder, tree)
+        return TreeSeen(tree=tree, branch=branch, branch_sha=head, in_the_way=taken)
     state = await app.git.status(workspace)
     changed = (*state.changed, *state.untracked)
     damaged = health(folder, tree) is TreeHealth.damaged

@@ -59,6 +59,8 @@ def status(as_json: AsJson = False) -> None:
     seen = in_app(read)
     if as_json:
         emit(seen.model_dump(mode="json"))
+    elif seen.in_the_way:
+        say(words.TREE_IN_THE_WAY.format(what=safe(seen.in_the_way)))
     elif not seen.sha:
         say(words.TREE_NONE.format(tree=safe(seen.tree)))
     else:

@@ -43,6 +43,7 @@ class TreeHealth(StrEnum):
     damaged = "damaged"  # ours, but its `.git` is not what was made: whatever ran there did that
     pruned = "pruned"  # ours, but the repository has lost its commit
     foreign = "foreign"  # somebody else's files
+    blocked = "blocked"  # no folder can be there: it, or the one above, is a file or a link
 
 
 class Workspace(Record):
