@@ -80,6 +80,10 @@ class Git(Protocol):
         """The commit behind a revision, or None."""
         ...
 
+    async def leads_to(self, branch: str) -> str | None:
+        """The branch that this one is only another name of, by a symbolic ref: promote moves no such name."""
+        ...
+
     async def tree_of(self, commit: str) -> str: ...
 
     async def refs(self) -> Mapping[str, str]:
