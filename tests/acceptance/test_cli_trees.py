@@ -325,3 +325,16 @@ def test_links_of_a_set_up_are_nobodys_work(stage: Stage) -> None:
     assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.txt"]
     stage.becket("run", "heal")
     assert stage.json("worktree", "ensure")["saved"] == ""
+
+
+def test_the_report_of_a_gate_is_nobodys_work(stage: Stage) -> None:
+    step = '{name: unit, run: "true", report: "junit:out/*.xml"}'
+    stage.write("becket.yaml", CONFIG + f"gates: {{fast: [{step}]}}\n")
+    stage.commit("gates")
+    stage.becket("worktree", "ensure")
+    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
+    assert stage.json("worktree", "ensure")["saved"] == ""
+    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
+    stage.write(".worktrees/test/mine.xml", "mine\n")
+    assert stage.json("worktree", "ensure")["saved"] == "test"
+    assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.xml"]

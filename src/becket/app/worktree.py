@@ -12,7 +12,7 @@ from becket.app.compose import App
 from becket.app.project import CommittedProjects
 from becket.app.state import Lock, holder
 from becket.contract.base import Record
-from becket.contract.errors import ActionFailed, BecketError, UsageError
+from becket.contract.errors import ActionFailed, BecketError, GitFailed, UsageError
 from becket.contract.git import TreeHealth, Workspace
 from becket.contract.run import Status
 
@@ -120,9 +120,20 @@ async def _nobody_works(app: App, tree: Path) -> None:
 
 async def _saved(app: App, workspace: Workspace, names: Sequence[str]) -> str:
     """The name of the rescue. The same leftovers are saved once."""
-    _hide(workspace, names, _hidden(workspace))  # links of a set-up are nobody's work
+    # Links of a set-up and reports of a gate are nobody's work.
+    _hide(workspace, names, [*_hidden(workspace), *await _reports(app, workspace.sha)])
     saved = await app.git.rescue(workspace, "test", f"becket: what was left in {workspace.tree.name}")
     return next((item.name for item in await app.git.candidates().rescued() if item.sha == saved), "")
+
+
+async def _reports(app: App, sha: str) -> list[str]:
+    """Where the gates of that commit write theirs: git reads the pattern as they do."""
+    try:
+        config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
+    except (ActionFailed, GitFailed):  # it cannot be read, or was pruned
+        return []
+    places = (step.report.partition(":")[2] for gate in config.gates.values() for step in gate)
+    return [f"/{place.removeprefix('./')}" for place in places if place]
 
 
 async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:

@@ -25,7 +25,10 @@ def ensure(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the tree to the branch of becket.yaml, clean; what was left in it is saved first."""
+    """Bring the tree to the branch of becket.yaml, clean; what was left in it is saved first.
+
+    Not saved are ignored files, env files, links of a set-up, and the reports that gates declare with `report:`.
+    """
 
     async def work(app: App) -> TreeReady:
         from becket.app.worktree import ensure
