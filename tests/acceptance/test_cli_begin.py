@@ -187,6 +187,12 @@ def test_doctor_sees_locks_that_were_left_behind(stage: Stage) -> None:
     assert found[str(index_lock)]["mend"].endswith("index.lock")
 
 
+def test_doctor_does_not_deny_a_lock_that_is_in_use(stage: Stage) -> None:
+    (stage.root / ".git" / "index.lock").touch()
+    (found,) = [item for item in stage.json("doctor", code=1)["diagnoses"] if item["name"] == "locks"]
+    assert (found["level"], found["what"]) == ("ok", "no lock file has lain for a minute; a younger one is in use")
+
+
 def test_doctor_says_that_the_database_is_newer_or_unreachable(stage: Stage) -> None:
     stage.becket("run", "greet")
     with contextlib.closing(sqlite3.connect(stage.state / "becket.db")) as database, database:

@@ -75,7 +75,31 @@ def test_somebody_elses_folder_is_left_alone(stage: Stage) -> None:
     """L9"""
     stage.write(".worktrees/test/precious", "mine\n")
     assert "did not make" in stage.becket("worktree", "ensure", code=1).err
+    assert "none can be made" in stage.becket("worktree", "status").out
+    assert "did not make" in stage.json("worktree", "status")["in_the_way"]
     assert (stage.root / ".worktrees/test/precious").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_file_or_a_link_where_the_tree_belongs_is_named_everywhere_and_heal_hands_over(
+    stage: Stage, tmp_path: Path, kind: str
+) -> None:
+    """L9, L13: nothing that is tried again would help, and no agent is called."""
+    stage.write("becket.yaml", CONFIG + 'gates: {fast: [{name: unit, run: "true"}]}\n')
+    stage.commit("gates")
+    place = stage.root / ".worktrees"
+    if kind == "file":
+        place.write_text("mine\n")
+    else:
+        place.symlink_to(tmp_path / "nowhere")
+    assert tree_checks(stage) == [("error", f"mv -- {place} {place}.mine")]
+    assert f"{place} is not a folder" in stage.becket("worktree", "status").out
+    assert f"{place} is not a folder" in stage.becket("worktree", "ensure", code=1).err
+    if kind == "file":
+        run = stage.json("run", "heal", code=1)["run"]
+        assert (run["reason"], run["iteration"]) == ("environment_broken", 1)
+        assert f"{place} is not a folder" in json.dumps(run["detail"])
+        assert place.read_text() == "mine\n"
 
 
 def test_a_tree_whose_git_was_removed_is_named_and_mended(stage: Stage) -> None:
@@ -301,3 +325,16 @@ def test_links_of_a_set_up_are_nobodys_work(stage: Stage) -> None:
     assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.txt"]
     stage.becket("run", "heal")
     assert stage.json("worktree", "ensure")["saved"] == ""
+
+
+def test_the_report_of_a_gate_is_nobodys_work(stage: Stage) -> None:
+    step = '{name: unit, run: "true", report: "junit:out/*.xml"}'
+    stage.write("becket.yaml", CONFIG + f"gates: {{fast: [{step}]}}\n")
+    stage.commit("gates")
+    stage.becket("worktree", "ensure")
+    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
+    assert stage.json("worktree", "ensure")["saved"] == ""
+    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
+    stage.write(".worktrees/test/mine.xml", "mine\n")
+    assert stage.json("worktree", "ensure")["saved"] == "test"
+    assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.xml"]

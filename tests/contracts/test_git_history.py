@@ -300,6 +300,31 @@ def test_a_damaged_layer_is_made_anew_and_told(
     assert is_sound(opened(home, folder, sha))
 
 
+def dated(folder: Path) -> dict[str, int]:
+    return {pack.name: pack.stat().st_mtime_ns for pack in folder.glob("pack/*.pack")}
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_a_pack_that_git_only_gave_another_date_is_not_damaged(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture, form: str
+) -> None:
+    """Work that brings back an old file makes git date the pack that has it, which checkout and layer share."""
+    home = with_history(new_repository(tmp_path / form, f"--object-format={form}"))
+    repository, layers = discover(home), home / ".git" / "becket" / "history"
+    for number in (1, 2):
+        commit(home, {"app.py": f"broken {number}\n"})
+        workspace = opened(home, folder)
+        before, made = dated(workspace.objects), {layer.stat().st_ino for layer in layers.iterdir()}
+        write(workspace.tree, {"app.py": "x = 1\ny = 3\n"})
+        repair = asyncio.run(repository.candidates().commit_work(workspace, "a repair", f"candidate/run_{number}/1"))
+        assert repair is not None
+        assert dated(workspace.objects) != before
+        assert is_sound(opened(home, folder, repair.sha))
+        assert dated(opened(home, folder).objects) == before
+        assert made < {layer.stat().st_ino for layer in layers.iterdir()}
+    assert not caplog.records
+
+
 _OPEN = """
 import asyncio, sys
 from pathlib import Path

@@ -64,6 +64,18 @@ def test_a_missing_env_file_is_the_machines_fault(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_a_branch_that_is_only_another_name_is_told_before_anybody_is_called(tmp_path: Path) -> None:
+    """L13: promote would refuse to move it, after all the work."""
+    stage = HealStage(tmp_path, ScriptedAgent([REPAIRS]))
+    asyncio.run(stage.heal())
+    bad = stage.break_it()
+    stage.git("branch", "--move", "main", "trunk")
+    stage.git("symbolic-ref", "refs/heads/main", "refs/heads/trunk")
+    run = asyncio.run(stage.heal())
+    assert "write `branch: trunk` in becket.yaml" in problems_of(run)
+    assert (run.counted, calls(stage), stage.main()) == (1, 0, bad)
+
+
 @pytest.mark.parametrize("during", ["service.smoke", "heal.way"])
 def test_main_is_moved_back_while_a_repair_is_proven(during: str, tmp_path: Path) -> None:
     """L3, L7: the repair was of a commit that nobody wants any more. It is kept as a ref, and main stays where it was

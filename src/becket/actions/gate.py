@@ -25,7 +25,7 @@ from becket.verifiers.summary import summarise
 KINDS = ("code_red", "environment_red", "flaky_red")
 BASE = "base"
 OF_THE_MACHINE = frozenset({"environment", "env_file_missing"})
-"""Failures of a step before it ran that a person mends on the machine, not in the code."""
+"""Failures before a step ran that a person mends on the machine, not in the code."""
 OPTIONAL = frozenset({"slow"})
 """A project without it is simply proven by the others."""
 
@@ -60,11 +60,12 @@ async def run(context: ActionContext, params: GateParams) -> Result:
         return _without_gate(params, config)
     if (earlier := await _earlier(context, params)) is not None:
         return earlier
-    proof = await open_tree(context, params.at, params.by, f"gate-{params.of}", resident=params.place == "resident")
-    if isinstance(proof, SetupFailed):
-        return await _setup_failed(context, params, proof)
     control = _control(context, params) if params.branch else None
+    resident = params.place == "resident"
     try:
+        proof = await open_tree(context, params.at, params.by, f"gate-{params.of}", resident=resident)
+        if isinstance(proof, SetupFailed):
+            return await _setup_failed(context, params, proof)
         done = await run_gate(context, params.gate, proof, defined_by=params.by, ttl=params.keep_green, control=control)
     except ActionFailed as failed:
         if params.of != BASE or failed.kind not in OF_THE_MACHINE:

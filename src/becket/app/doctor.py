@@ -15,6 +15,7 @@ from pathlib import Path
 
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
+from becket.adapters.git.resident import no_folder
 from becket.adapters.git.workspace import health, set_aside
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
@@ -31,7 +32,7 @@ from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.git import TreeHealth
 from becket.contract.process import Holds
-from becket.contract.spec import LoopSpec
+from becket.contract.spec import Autonomy, LoopSpec
 from becket.setup import doctor
 from becket.setup.facts import (
     Diagnosis,
@@ -106,7 +107,7 @@ def _tree(state: State | None) -> TreeFact | None:
     found = health(folder, tree)
     if found is TreeHealth.good and asyncio.run(_is_pruned(discover(state.root), folder)):
         found = TreeHealth.pruned
-    return TreeFact(tree, found, set_aside(tree))
+    return TreeFact(no_folder(tree) or tree, found, set_aside(tree))
 
 
 async def _is_pruned(git: GitRepository, folder: Path) -> bool:
@@ -219,7 +220,7 @@ def _lint(state: State | None) -> Iterable[Finding]:
         return ()
     app = App(state.make(), open_memory())
     found = [finding for findings in app.loops.findings().values() for finding in findings]
-    return [*found, *_budgets_for_nobody(app), *_caps_of_nothing(app)]
+    return [*found, *_budgets_for_nobody(app), *_caps_of_nothing(app), *_branch_of_another_name(app)]
 
 
 def _absent_branches(state: State | None) -> Iterator[Finding]:
@@ -256,6 +257,14 @@ def _caps_of_nothing(app: App) -> Iterator[Finding]:
         if name not in there:
             message = f"`effect_caps.{name}` caps an effect that does not exist"
             yield _in_config(app, ("effect_caps", name), "unknown-effect", message, suggestion(name, there))
+
+
+def _branch_of_another_name(app: App) -> Iterator[Finding]:
+    branch = app.config.branch
+    target = asyncio.run(app.git.leads_to(branch))
+    if target and app.config.autonomy.allows(Autonomy.merge):
+        message = f"{branch} is only another name of {target} (a symbolic ref), which promote does not move"
+        yield _in_config(app, ("branch",), "symbolic-branch", message, f"branch: {target}")
 
 
 def _own_effects(spec: LoopSpec) -> Iterator[str]:

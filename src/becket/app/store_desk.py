@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.adapters.git.resident import made_once
+from becket.adapters.git.resident import made_once, no_folder
 from becket.adapters.git.workspace import health
 from becket.adapters.store.backups import (
     Backup,
@@ -201,8 +201,13 @@ async def accept(state: State) -> Accepted:
             state.journal_mark.unlink(missing_ok=True)
         found, _ = await _told(state, accepted=True)
         tree = _tree_aside(state)
-    foreign = health(*state.resident) is TreeHealth.foreign
-    return Accepted(not whole, aside if aside.exists() else None, found, tree, state.resident[1] if foreign else None)
+    return Accepted(not whole, aside if aside.exists() else None, found, tree, _in_the_way(state))
+
+
+def _in_the_way(state: State) -> Path | None:
+    tree = state.resident[1]
+    foreign = tree if health(*state.resident) is TreeHealth.foreign else None
+    return no_folder(tree) or foreign
 
 
 def _tree_aside(state: State) -> Path | None:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from becket.adapters.git.workspace import health
+from becket.adapters.git.workspace import health, in_the_way
 from becket.app.compose import App
 from becket.app.project import CommittedProjects
 from becket.app.state import Lock, holder
 from becket.contract.base import Record
-from becket.contract.errors import ActionFailed, BecketError, UsageError
+from becket.contract.errors import ActionFailed, BecketError, GitFailed, UsageError
 from becket.contract.git import TreeHealth, Workspace
 from becket.contract.run import Status
 
@@ -46,7 +46,7 @@ class TreeReady(Record):
 
 
 class TreeSeen(Record):
-    """What is there now. `sha` is empty where there is no tree."""
+    """What is there now. `sha` is empty where there is no tree; `in_the_way` says why none can be made."""
 
     tree: Path
     branch: str
@@ -56,6 +56,7 @@ class TreeSeen(Record):
     pruned: bool = False  # the repository has lost the commit
     clean: bool = True
     changed: tuple[str, ...] = ()
+    in_the_way: str = ""
 
 
 async def ensure(app: App, at: str | None = None) -> TreeReady:
@@ -85,7 +86,8 @@ async def look(app: App) -> TreeSeen:
     head = await app.git.resolve(f"refs/heads/{branch}") or ""
     workspace = await app.git.find_workspace(folder)
     if workspace is None:
-        return TreeSeen(tree=tree, branch=branch, branch_sha=head)
+        taken = in_the_way(app.git.source, folder, tree)
+        return TreeSeen(tree=tree, branch=branch, branch_sha=head, in_the_way=taken)
     state = await app.git.status(workspace)
     changed = (*state.changed, *state.untracked)
     damaged = health(folder, tree) is TreeHealth.damaged
@@ -118,9 +120,20 @@ async def _nobody_works(app: App, tree: Path) -> None:
 
 async def _saved(app: App, workspace: Workspace, names: Sequence[str]) -> str:
     """The name of the rescue. The same leftovers are saved once."""
-    _hide(workspace, names, _hidden(workspace))  # links of a set-up are nobody's work
+    # Links of a set-up and reports of a gate are nobody's work.
+    _hide(workspace, names, [*_hidden(workspace), *await _reports(app, workspace.sha)])
     saved = await app.git.rescue(workspace, "test", f"becket: what was left in {workspace.tree.name}")
     return next((item.name for item in await app.git.candidates().rescued() if item.sha == saved), "")
+
+
+async def _reports(app: App, sha: str) -> list[str]:
+    """Where the gates of that commit write theirs: git reads the pattern as they do."""
+    try:
+        config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
+    except (ActionFailed, GitFailed):  # it cannot be read, or was pruned
+        return []
+    places = (step.report.partition(":")[2] for gate in config.gates.values() for step in gate)
+    return [f"/{place.removeprefix('./')}" for place in places if place]
 
 
 async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:

@@ -25,7 +25,10 @@ def ensure(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the tree to the branch of becket.yaml, clean; what was left in it is saved first."""
+    """Bring the tree to the branch of becket.yaml, clean; what was left in it is saved first.
+
+    Not saved are ignored files, env files, links of a set-up, and the reports that gates declare with `report:`.
+    """
 
     async def work(app: App) -> TreeReady:
         from becket.app.worktree import ensure
@@ -59,6 +62,8 @@ def status(as_json: AsJson = False) -> None:
     seen = in_app(read)
     if as_json:
         emit(seen.model_dump(mode="json"))
+    elif seen.in_the_way:
+        say(words.TREE_IN_THE_WAY.format(what=safe(seen.in_the_way)))
     elif not seen.sha:
         say(words.TREE_NONE.format(tree=safe(seen.tree)))
     else:

@@ -118,3 +118,7 @@ class ActionFailed(BecketError):
 
 class GitFailed(BecketError):
     """A git command failed; the message holds the command and what git said."""
+
+
+class PlaceTaken(GitFailed):
+    """Something that is not Becket's lies where a tree of Becket's belongs: only a person can decide about it."""

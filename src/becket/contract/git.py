@@ -43,6 +43,7 @@ class TreeHealth(StrEnum):
     damaged = "damaged"  # ours, but its `.git` is not what was made: whatever ran there did that
     pruned = "pruned"  # ours, but the repository has lost its commit
     foreign = "foreign"  # somebody else's files
+    blocked = "blocked"  # no folder can be there: it, or the one above, is a file or a link
 
 
 class Workspace(Record):
@@ -77,6 +78,10 @@ class Git(Protocol):
 
     async def resolve(self, revision: str) -> str | None:
         """The commit behind a revision, or None."""
+        ...
+
+    async def leads_to(self, branch: str) -> str | None:
+        """The branch that this one is only another name of, by a symbolic ref: promote moves no such name."""
         ...
 
     async def tree_of(self, commit: str) -> str: ...

@@ -1,9 +1,11 @@
-"""The doctor finds a budget that bounds nobody, and a cap on nothing."""
+"""The doctor finds a budget that bounds nobody, a cap on nothing, and a branch that is only another name."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from becket.app.doctor import facts
 
@@ -53,3 +55,12 @@ def test_a_cap_on_an_effect_that_does_not_exist_is_found(tmp_path: Path) -> None
         1 + len("effect_caps: {git.update_ref: {count: 1}, "),
     )
     assert found.fix == "did you mean `notify.console`?"
+
+
+@pytest.mark.parametrize(("autonomy", "told"), [("merge", ["symbolic-branch"]), ("propose", [])])
+def test_a_branch_that_promote_could_not_move_is_found(tmp_path: Path, autonomy: str, told: list[str]) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "trunk", str(tmp_path)], check=True)
+    subprocess.run(["git", "symbolic-ref", "refs/heads/main", "refs/heads/trunk"], cwd=tmp_path, check=True)
+    (tmp_path / "becket.yaml").write_text(f"version: 1\nbranch: main\nautonomy: {autonomy}\n")
+    found = list(facts(tmp_path).lint_loops())
+    assert [(item.rule, item.line, item.fix) for item in found] == [(rule, 2, "branch: trunk") for rule in told]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from becket.contract.action import ActionContext
 from becket.contract.config import Config, SetupConfig
-from becket.contract.errors import ActionFailed
+from becket.contract.errors import ActionFailed, PlaceTaken
 from becket.contract.git import Git, Workspace
 from becket.contract.loop import Places
 from becket.contract.project import Projects
@@ -53,7 +53,10 @@ async def open_tree(
     config = await context.port(Projects).committed(defined_by)
     if resident:
         folder, tree = context.port(Places).resident()
-        workspace = await git.open_workspace(folder, sha, tree)
+        try:
+            workspace = await git.open_workspace(folder, sha, tree)
+        except PlaceTaken as taken:
+            raise ActionFailed(str(taken), kind="environment") from taken
     else:
         workspace = await git.open_workspace(context.folder(place), sha)
     proof = ProofTree(workspace, await git.tree_of(sha), config)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import hashlib
 import logging
 import os
 import secrets
@@ -42,6 +43,7 @@ MOST_USED = 16  # commits whose layers are kept when it is tidied up; what else 
 MOST_UNUSED = 16
 MOST_KNOWN = 4
 TRIES = 3
+CHUNK = 1 << 20
 PACKING_LIMIT = 3600.0  # the first layer copies the whole history
 _CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 # Deltas that exist are taken over; new ones are not worth the time.
@@ -65,7 +67,7 @@ class Sight(Record):
 
 
 class Layer(Record):
-    """`files` are as they were made: size and time of each."""
+    """`files` are as they were made: size and time of each, by name."""
 
     sight: Sight
     below: tuple[str, ...]  # names, the lowest first
@@ -76,7 +78,9 @@ class Layer(Record):
         return sum(size for size, _ in self.files.values())
 
     def is_whole(self, folder: Path) -> bool:
-        return self.files == _files(folder)
+        found = _files(folder)
+        names_fit = self.files.keys() == found.keys()
+        return names_fit and all(_is_as_made(folder / name, made, found[name]) for name, made in self.files.items())
 
 
 _Stack = tuple[Layer, ...]
@@ -215,9 +219,10 @@ class History:
         for count in NEAR if names else ():
             before = await run(self.place, "rev-list", f"--max-count={count}", sight.sha, "--")
             nearby = [name for sha in before.text.split() for name in names if name.startswith(sha)]
-            stacks = (self._stack(name) for name in nearby)
-            if found := next((stack for stack in stacks if stack and sight.covers(stack[-1].sight)), None):
-                return found
+            for name in nearby:
+                stack = await asyncio.to_thread(self._stack, name)
+                if stack and sight.covers(stack[-1].sight):
+                    return stack
         return ()
 
     def _names(self) -> list[str]:
@@ -257,6 +262,30 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
     with os.scandir(folder) as entries:
         known = [(entry.name, entry.stat()) for entry in entries if entry.name != RECORD]
     return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in known}
+
+
+def _is_as_made(file: Path, made: tuple[int, int], now: tuple[int, int]) -> bool:
+    """A pack's time says little: git sets it anew whenever it is to write an object that the pack has. Then the content
+    decides, and the time is put back, so that nobody has to read all of it again.
+    """
+    if now == made:
+        return True
+    if file.suffix != ".pack" or now[0] != made[0] or not _fits_its_name(file, now[0]):
+        return False
+    os.utime(file, ns=(made[1], made[1]))
+    return True
+
+
+def _fits_its_name(pack: Path, size: int) -> bool:
+    """A pack ends with the hash of all before, and bears it as its name."""
+    name = pack.stem.rpartition("-")[2]
+    digest = hashlib.new("sha256" if len(name) == 64 else "sha1", usedforsecurity=False)
+    rest = size - digest.digest_size
+    with pack.open("rb") as file:
+        while rest > 0 and (chunk := file.read(min(rest, CHUNK))):
+            digest.update(chunk)
+            rest -= len(chunk)
+        return digest.hexdigest() == name and file.read() == digest.digest()
 
 
 def _appear(new: Path, name: Path) -> None:

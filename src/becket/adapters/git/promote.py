@@ -16,7 +16,7 @@ from becket.adapters.git.promote_paths import Files, Touched, read_settings, tou
 from becket.adapters.git.promote_places import Refused, WorkTree, standing_on, work_trees
 from becket.adapters.git.promote_recover import put_in_order
 from becket.adapters.git.promote_tree import Indexes, TreeMove
-from becket.adapters.git.refs import Refs, read_text
+from becket.adapters.git.refs import Refs
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import Permit, demand
 from becket.contract.errors import GitFailed
@@ -99,7 +99,7 @@ class GitPromoter:
         refs = self._refs
         if refs.reftable:
             raise Refused(WhyNot.unsupported, f"{refs.common_dir} keeps its refs as a reftable; promote needs files")
-        if (read_text(refs.common_dir / request.ref) or "").startswith("ref: "):
+        if refs.leads_to(request.ref):
             raise Refused(WhyNot.unsupported, f"{request.ref} is a symbolic ref; name the branch that it leads to")
         if (value := await refs.value(request.ref)) != request.old:
             raise Refused(WhyNot.main_moved, f"{request.ref} is at {value or 'no commit'}, not at {request.old}")

@@ -65,6 +65,11 @@ class Refs:
             return _SYMBOLIC + symbolic.text
         return (await run(self.place, "rev-parse", "HEAD")).text
 
+    def leads_to(self, ref: str) -> str | None:
+        """The ref that this one is only another name of."""
+        text = None if self.reftable else read_text(self.common_dir / ref)
+        return text.removeprefix(_SYMBOLIC).strip() if text and text.startswith(_SYMBOLIC) else None
+
     def folders(self, refs: Iterable[str]) -> list[Path]:
         """The existing folders in which something happens when one of these refs moves."""
         if self.reftable:

@@ -134,6 +134,10 @@ class GitRepository:
         """What a full ref name holds, unpeeled; None if it does not exist."""
         return await self._refs.value(ref)
 
+    async def leads_to(self, branch: str) -> str | None:
+        target = self._refs.leads_to(f"refs/heads/{branch}")
+        return target and target.removeprefix("refs/heads/")
+
     async def tree_of(self, commit: str) -> str:
         if commit in self._trees:
             return self._trees[commit]

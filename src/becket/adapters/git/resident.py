@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becket.adapters.git.refs import read_text
-from becket.contract.errors import GitFailed
+from becket.contract.errors import PlaceTaken
 
 TOKEN = "becket-workspace"  # noqa: S105  # a file's name
 
@@ -53,20 +53,27 @@ class Resident:
 
 def check_place(tree: Path, common_dir: Path) -> None:
     """A place that somebody else has a claim on is refused (L9): the advice is better than a guess."""
-    for folder in (tree.parent, tree):
-        if folder.is_symlink() or (os.path.lexists(folder) and not folder.is_dir()):
-            raise GitFailed(f"{folder} is not a folder; move it away, Becket's own tree belongs there")
+    if (folder := no_folder(tree)) is not None:
+        raise PlaceTaken(f"{folder} is not a folder; move it away, Becket's own tree belongs there")
     if registered(tree, common_dir):
-        raise GitFailed(
+        raise PlaceTaken(
             f"{tree} is a linked worktree of this repository; Becket needs that place for a tree of its own: "
             f"`git worktree move` it, or `git worktree remove {tree}`; `git worktree prune` if its folder is gone"
         )
 
 
+def no_folder(tree: Path) -> Path | None:
+    """What is in the way of a folder at that place: a file or a link, there or one above."""
+    for path in (tree.parent, tree):
+        if path.is_symlink() or (os.path.lexists(path) and not path.is_dir()):
+            return path
+    return None
+
+
 def check_free(tree: Path) -> None:
     """Nobody's files are there."""
     if os.path.lexists(tree) and any(tree.iterdir()):
-        raise GitFailed(
+        raise PlaceTaken(
             f"{tree} holds files that Becket did not make; nothing was touched: look through it, then move or remove it"
         )
 

@@ -23,11 +23,11 @@ from typing import TypeVar
 from becket.adapters.git.history import History
 from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
-from becket.adapters.git.resident import Resident, check_free, check_place
+from becket.adapters.git.resident import Resident, check_free, check_place, no_folder
 from becket.adapters.git.status import read_status
 from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
-from becket.contract.errors import GitFailed
+from becket.contract.errors import GitFailed, PlaceTaken
 from becket.contract.git import OBJECTS, TreeHealth, TreeState, Workspace
 from becket.contract.removal import NotRemoved, opened, remove
 
@@ -179,11 +179,22 @@ def health(folder: Path, tree: Path) -> TreeHealth:
     """Of a tree where people look, without touching it."""
     marker = _Marker.read(folder)
     known = marker.resident
-    if not os.path.lexists(tree) or marker.state is _State.making:
+    if no_folder(tree) is not None:
+        return TreeHealth.blocked
+    if not tree.exists() or marker.state is _State.making:
         return TreeHealth.none
     if known is None or known.path != tree or not known.ours:
-        return TreeHealth.foreign if not _is_folder(tree) or any(tree.iterdir()) else TreeHealth.none
+        return TreeHealth.foreign if any(tree.iterdir()) else TreeHealth.none
     return TreeHealth.good if known.signed else TreeHealth.damaged
+
+
+def in_the_way(source: Source, folder: Path, tree: Path) -> str:
+    """Why no tree can be made at that place; empty if one can."""
+    try:
+        _claimed(source, folder, _Marker.read(folder), tree)
+    except PlaceTaken as taken:
+        return str(taken)
+    return ""
 
 
 def set_aside(tree: Path) -> tuple[Path, ...]:

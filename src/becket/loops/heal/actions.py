@@ -6,9 +6,10 @@ from becket.actions.fix import fixer_of
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record
 from becket.contract.condition import Condition, ConditionGroup
+from becket.contract.errors import ActionFailed
 from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
-from becket.contract.naming import BranchName
+from becket.contract.naming import BranchName, BranchOrNone
 from becket.contract.project import Projects
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
@@ -20,6 +21,7 @@ ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
 MOST_VAIN = 2
+NOT_A_BRANCH = "symbolic_branch"
 MOST_REASONS = 20
 FAULTS = {
     "No space left on device": "make room on that disk, then retry",
@@ -34,10 +36,12 @@ FAULTS = {
 
 class PlanParams(Record):
     culprit: str = ""
+    branch: BranchOrNone = ""
 
 
 async def plan(context: ActionContext, params: PlanParams) -> Result:
     """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
+    await _check_branch(context, params.branch)
     made = context.outputs.get(context.step_id, {})
     vain = int(made.get("vain", 0)) + _in_vain(context)
     last = context.conditions.get("candidate.none")
@@ -47,6 +51,17 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
     failing = _evidence(context, "base.code_red").get("failing", [])
     return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+
+
+async def _check_branch(context: ActionContext, branch: str) -> None:
+    """Known before anybody repairs anything (L13)."""
+    target = await context.port(Git).leads_to(branch) if branch else None
+    if target and context.autonomy.allows(Autonomy.merge):
+        raise ActionFailed(
+            f"{branch} is only another name of {target} (a symbolic ref), and promote moves no such name: write "
+            f"`branch: {target}` in becket.yaml and commit",
+            kind=NOT_A_BRANCH,
+        )
 
 
 def _in_vain(context: ActionContext) -> int:
@@ -94,7 +109,7 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
     if has("base.fast_green") and has("base.slow_green"):
         return await _proven(context, params, params.base, {"repaired": ""})
     outputs: dict[str, Json] = {"sha": "", "proof": ""}
-    if machine := _evidence(context, "base.environment_red") or _could_not_write(context):
+    if machine := _evidence(context, "base.environment_red") or _vain_to_try(context):
         return _ends(outputs, "environment_broken", machine)
     if has("base.fast_undecided") or has("base.slow_undecided"):
         return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
@@ -104,10 +119,13 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
     return Result(outputs=outputs, note="not settled yet")
 
 
-def _could_not_write(context: ActionContext) -> dict[str, Json]:
-    """Where the runtime itself could not write, trying again is vain, and an agent is not to blame (L13)."""
-    said = str(_evidence(context, "action_error").get("error", ""))
+def _vain_to_try(context: ActionContext) -> dict[str, Json]:
+    """Where the runtime itself cannot write, or not move the branch, and an agent is not to blame (L13)."""
+    failed = _evidence(context, "action_error")
+    said = str(failed.get("error", ""))
     problems: list[Json] = [f"{said}; {advice}" for sign, advice in FAULTS.items() if sign in said]
+    if failed.get("kind") == NOT_A_BRANCH:
+        problems.append(said)
     return {"problems": problems} if problems else {}
 
 

@@ -37,3 +37,6 @@ def _diagnosis(fact: TreeFact) -> Diagnosis:
         case TreeHealth.foreign:
             mend = words.TREE_FOREIGN_MEND.format(path=shlex.quote(place))
             return Diagnosis(name="tree", level=Level.error, what=words.TREE_FOREIGN, mend=mend, where=place)
+        case TreeHealth.blocked:
+            mend = words.TREE_BLOCKED_MEND.format(path=shlex.quote(place))
+            return Diagnosis(name="tree", level=Level.error, what=words.TREE_BLOCKED, mend=mend, where=place)

@@ -109,6 +109,9 @@ class ModelGit:
         above = self.before(sha)
         return above.sha if above is not None else None
 
+    async def leads_to(self, branch: str) -> str | None:
+        return None
+
     async def tree_of(self, commit: str) -> str:
         return self.commit(await self._sha(commit)).tree
 
