@@ -69,7 +69,9 @@ RULES: dict[str, dict[str, str]] = {
         "unraisable-stop": "No step raises this stop condition, so the loop could never complete.",
         "unraisable-handoff": "No step raises this handoff condition.",
         "unraisable-wait": "No step raises this wait condition.",
-        "contradiction": "A condition would end a run in two ways, or the stop conditions cannot hold together.",
+        "contradiction": "A condition would end a run in two ways, the stop conditions cannot hold together, or one "
+        "only says how an iteration went, such as `check.fail` or `action_error`.",
+        "claimed-verdict": "An action raises a verifier's verdict. Only the verifier says how it ended.",
         "unknown-signal": "Nothing sends the signal that the wait names: `approval`, `child` and `clock` wake a run.",
         "wait-without-ask": "The loop waits for an approval and never asks for one.",
     },

@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     conditions.expressions,
     conditions.ends,
     conditions.contradictions,
+    conditions.claims,
     conditions.waits,
     steps.names,
     steps.effects,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from becket.contract.condition import RUN, RUNTIME_HANDOFFS, Life, split_ref
+from becket.contract.condition import RUN, RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, Life, split_ref
 from becket.contract.errors import Finding
 from becket.contract.when import Expr, WhenError, parse
 from becket.spec.case import Case, Step
@@ -100,11 +100,25 @@ def contradictions(case: Case) -> Iterator[Finding]:
         spot = case.value("stop_conditions", number)
         if name in RUNTIME_HANDOFFS:
             yield _contradiction(case, spot, f"`{name}` hands every run to a person before it can stop")
+        if name in RUNTIME_CONDITIONS or name in case.verdicts - case.passes:
+            message = f"`{name}` says how an iteration went: no run is completed by it"
+            fix = "name a verifier's pass, or what an action raises when the goal is reached"
+            yield case.finding(spot, "contradiction", message, fix)
         against = [other for other in spec.stop_conditions[:number] if case.exclusive(other, name)]
         if against and case.all_known:
             yield _contradiction(
                 case, spot, f"`{name}` and `{against[0]}` are never raised together, so the loop cannot stop"
             )
+
+
+def claims(case: Case) -> Iterator[Finding]:
+    """Nobody but the verifier says how it ended."""
+    for action in case.actions:
+        for ref in (ref for group in action.groups for ref in group.refs if ref in case.verdicts):
+            keys = [key for key, raised in action.spec.raises.items() if raised == ref]
+            spot = case.value(*action.path, "raises", keys[0]) if keys else case.value(*action.path, "uses")
+            message = f"`{ref}` is what the verifier `{split_ref(ref)[0]}` says, and no action says it"
+            yield case.finding(spot, "claimed-verdict", message, "raise a condition of another name")
 
 
 def _contradiction(case: Case, spot: Spot, message: str) -> Finding:
