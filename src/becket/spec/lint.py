@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     triggers.inputs,
     chains.endless,
     references.sections,
+    references.own,
     references.facts,
     references.signals,
     templates.subjects,

@@ -12,6 +12,7 @@ from becket.contract.base import Record
 from becket.contract.condition import ConditionGroup
 from becket.contract.errors import Finding
 from becket.spec.lint import lint_text
+from becket.verifiers import git, record
 
 from .registry import CONFIG, OTHERS, REGISTRY
 
@@ -135,6 +136,39 @@ def test_parameters_are_named_as_in_yaml() -> None:
     start = "{id: s, uses: run.start, with: {loop: build, from: here}}"
     assert lint(start) == []
     assert [item.rule for item in lint(start.replace("from:", "from_:"))] == ["unknown-parameter"]
+
+
+@pytest.mark.parametrize(
+    ("verifier", "rules"),
+    [
+        ("{id: v, uses: outputs_present, with: {outputs: [base.sha, say.text]}}", []),
+        ("{id: v, uses: outputs_present, with: {outputs: [base.sha, nosuch.text]}}", ["unknown-output"]),
+        ("{id: v, uses: outputs_present, with: {outputs: [say.txet]}}", ["unknown-output"]),
+        ("{id: v, uses: conditions_hold, with: {all_of: [said, check.pass]}}", []),
+        ("{id: v, uses: conditions_hold, with: {all_of: [nosuch]}}", ["unknown-condition"]),
+        ("{id: v, uses: conditions_hold, with: {all_of: [v.pass]}}", ["unreachable"]),
+        ("head_is_base", []),
+        ("{id: v, uses: head_is_base, with: {base: say}}", ["unknown-output"]),
+        ("{id: v, uses: head_is_base, with: {base: nosuch}}", ["unknown-output"]),
+    ],
+)
+def test_what_a_verifier_asks_for_can_be_there(verifier: str, rules: list[str]) -> None:
+    registry = Registry(
+        actions=REGISTRY.actions, verifiers={item.name: item for item in record.VERIFIERS + git.VERIFIERS}
+    )
+    actions = '{id: base, uses: git.read_base}, {id: say, run: "x", outputs: {text: stdout}, raises: {0: said}}'
+    text = SPEC.replace("ACTIONS", actions).replace('run: "true"}]', f'run: "true"}}, {verifier}]')
+    assert [item.rule for item in lint_text(text, "f.yaml", registry)[1]] == rules
+
+
+def test_an_input_is_not_called_like_what_every_run_has() -> None:
+    for name in ("sha", "branch", "subject", "run_id", "loop_id", "data", "decision", "iteration"):
+        text = SPEC.replace("ACTIONS", "").replace("max_iter", f"inputs: {{{name}: {{optional: true}}}}\nmax_iter")
+        assert [item.rule for item in lint_text(text, "f.yaml", REGISTRY)[1]] == ["reserved-id"], name
+    other = text.replace("iteration:", "name:")
+    assert lint_text(other, "f.yaml", REGISTRY)[1] == []
+    by_event = other.replace("[{manual: {}}]", "[{event: {name: x}}]")
+    assert [item.rule for item in lint_text(by_event, "f.yaml", REGISTRY)[1]] == ["reserved-id"]
 
 
 def test_outputs_of_an_earlier_step_are_there_and_kept_ones_of_a_later_step_too() -> None:

@@ -65,6 +65,15 @@ def _can_hold(case: Case, step: Step, expr: Expr) -> bool:
     return False
 
 
+def condition(case: Case, path: Path, name: str, step: Step) -> Iterator[Finding]:
+    """Nothing if a condition that a step asks for can be raised before it; or else the finding."""
+    if name not in case.raisers:
+        fix = suggestion(name, case.raisers, _OTHERWISE)
+        yield case.finding(case.value(*path), "unknown-condition", f"nobody raises `{name}`", fix)
+    elif not _raised_before(case, step, name):
+        yield case.finding(case.value(*path), "unreachable", f"`{name}` is raised only later", "move the step")
+
+
 def _raised_before(case: Case, step: Step, name: str) -> bool:
     return any(way.order is None or way.order < step.order or way.group.life is Life.run for way in case.raisers[name])
 
@@ -126,9 +135,12 @@ def _contradiction(case: Case, spot: Spot, message: str) -> Finding:
 
 
 def waits(case: Case) -> Iterator[Finding]:
-    """A loop that waits for an approval has an action that asks for one."""
+    """A loop that waits for an approval has an action that asks for one, and no wait ends before its first look."""
     asks = any(action.spec.uses == "approval.ask" or "approval.ask" in action.effects for action in case.actions)
     for name, wait in case.spec.wait_conditions.items():
+        if wait.poll is not None and wait.poll > wait.for_:
+            spot = case.value("wait_conditions", name, "poll")
+            yield case.finding(spot, "contradiction", "the wait is over before its first `poll`", "make `for` longer")
         if wait.wake == "approval" and not asks and case.all_known:
             spot = case.value("wait_conditions", name, "wake")
             yield case.finding(

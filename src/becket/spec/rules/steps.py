@@ -9,6 +9,7 @@ from becket.contract.condition import RUN
 from becket.contract.errors import Finding
 from becket.contract.process import Network
 from becket.contract.spec import ActionSpec, Phase
+from becket.contract.when import KEYWORDS
 from becket.spec.case import Case
 from becket.spec.document import Path
 
@@ -25,7 +26,7 @@ _PARSE = re.compile(rf"json|junit:{_FILE}")
 _LOST_EXIT_CODE = re.compile(
     r"(?<!\|)\|\s*(?:tee|cat|tail|head|sort|less|more|column)\b[^|&;\n]*\s*\Z|\|\|\s*(?:true|:|exit 0)\s*\Z"
 )
-_EXIT_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+_EXIT_CODES = re.compile(r"(0|[1-9][0-9]{0,2})(?:-([1-9][0-9]{0,2}))?")
 _JSON_VALUE = re.compile(rf"json:{_JSON_PATH}=.*")
 
 
@@ -137,8 +138,11 @@ def commands(case: Case) -> Iterator[Finding]:
 
 def _raises(case: Case, path: Path, spec: ActionSpec) -> Iterator[Finding]:
     ranges: list[range] = []
-    for key in spec.raises:
+    for key, raised in spec.raises.items():
         spot = case.key(*path, "raises", key)
+        if raised in KEYWORDS:
+            message = f"`{raised}` is a word of `when`, and cannot name a condition"
+            yield case.finding(case.value(*path, "raises", key), "bad-raises", message, "choose another name")
         if key == "*":
             continue
         if key.startswith("json:"):
