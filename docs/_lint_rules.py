@@ -60,7 +60,8 @@ RULES: dict[str, dict[str, str]] = {
         "condition is called `and`, `or` or `not`.",
         "unknown-effect-class": "There is no such class of effects.",
         "effect-above-autonomy": "The step's effect needs more autonomy than the loop has.",
-        "exit-code-lost": "A verifier's command ends in a pipe or `|| true` that hides how its check ended.",
+        "exit-code-lost": "A verifier's command ends in a pipe, `|| true`, `|| echo` or `&` that hides how its check "
+        "ended.",
         "network-without-effects": "An action asks for `network: full` and declares no effect.",
         "verify-without-verifier": "The verify phase has no verifier, so nothing would be proven.",
     },

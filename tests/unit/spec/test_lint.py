@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -159,6 +160,38 @@ def test_what_a_verifier_asks_for_can_be_there(verifier: str, rules: list[str]) 
     actions = '{id: base, uses: git.read_base}, {id: say, run: "x", outputs: {text: stdout}, raises: {0: said}}'
     text = SPEC.replace("ACTIONS", actions).replace('run: "true"}]', f'run: "true"}}, {verifier}]')
     assert [item.rule for item in lint_text(text, "f.yaml", registry)[1]] == rules
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("false || echo x", True),
+        ("false &", True),
+        ("pytest || true # ok", True),
+        ("pytest || true;", True),
+        ("(pytest || true)", True),
+        ("pytest || /bin/true", True),
+        ("pytest | wc -l", True),
+        ("pytest || echo 'a; b'", True),
+        ("set -o pipefail; pytest | tee x", False),
+        ("pytest > log 2>&1", False),
+        ("test -f a || test -f b", False),
+        ("make && true", False),
+        ('grep -q "x || echo" log', False),
+        ("pytest || { echo red; exit 1; }", False),
+    ],
+)
+def test_a_verifier_whose_command_loses_how_its_check_ended_is_refused(command: str, lost: bool) -> None:
+    text = SPEC.replace("ACTIONS", "").replace('run: "true"', f"run: {json.dumps(command)}")
+    assert [item.rule for item in lint_text(text, "f.yaml", REGISTRY)[1]] == ["exit-code-lost"] * lost
+
+
+def test_a_message_says_what_is_wrong_in_the_words_of_the_file() -> None:
+    text = SPEC.replace("ACTIONS", "").replace("max_iter", "inputs: {n: {type: integer, default: true}}\nmax_iter")
+    [finding] = lint_text(text, "f.yaml", REGISTRY)[1]
+    assert finding.message == "`true` is not of type integer"
+    [finding] = lint_text(text.replace("sample", "x" * 300), "f.yaml", REGISTRY)[1]
+    assert "at most 63" in finding.message
 
 
 def test_an_input_is_not_called_like_what_every_run_has() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -115,7 +116,7 @@ def inputs(case: Case) -> Iterator[Finding]:
 def _default_problem(spec: InputSpec, default: Json) -> str | None:
     kind = _KINDS.get(spec.type, str)
     if isinstance(default, bool) is not (kind is bool) or not isinstance(default, kind):
-        return f"{str(default)[:60]!r} is not of type {spec.type}"
+        return f"`{json.dumps(default, ensure_ascii=False)[:60]}` is not of type {spec.type}"
     return _unreadable(spec, default)
 
 
