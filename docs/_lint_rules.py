@@ -35,8 +35,9 @@ RULES: dict[str, dict[str, str]] = {
         "bad-cron": "The cron expression cannot be read, or never fires.",
         "bad-timezone": "There is no such time zone.",
         "unknown-loop": "An `after` trigger or a `run.start` names a loop that does not exist.",
-        "unfilled-input": "A commit or schedule starts the loop, and cannot fill a required input.",
-        "bad-default": "The default does not fit the type or the choices of its input.",
+        "unfilled-input": "A commit, a schedule or a `run.start` starts a loop without an input that it must have.",
+        "unknown-input": "A `run.start` gives an input that the loop it starts does not have.",
+        "bad-default": "A default, or a choice, does not fit the type or the choices of its input.",
         "unknown-fact": "Nothing records what `unless` asks for: `completed`, `proven` and `moved` are recorded.",
         "self-feeding": "Runs can start one another without end: by `run.start`, events, ended runs or commits. "
         "Add `max_chain`, or `unless` to a trigger of a loop whose subject can come again.",
@@ -52,13 +53,16 @@ RULES: dict[str, dict[str, str]] = {
         "bad-parameter": "The value does not fit the parameter.",
         "duplicate-id": "Two actions of the loop, or two verifiers of a phase, have the same id.",
         "verifier-id-clash": "A verifier has the id of an action.",
-        "reserved-id": "The id already means something else: `run`, `data` or `decision`.",
+        "reserved-id": "The id of a step (`run`, `data`, `decision`), or the name of an input (`sha`, `subject` and "
+        "others), already means something else.",
         "bad-output": "An output's source is not `stdout`, `json:PATH` or `file:PATH`.",
         "bad-parse": "`parse` is not `json` or `junit:FILE`.",
-        "bad-raises": "A key of `raises` is no exit code, range, `*` or `json:PATH=VALUE`, or ranges overlap.",
+        "bad-raises": "A key of `raises` is no exit code, range, `*` or `json:PATH=VALUE`, ranges overlap, or a "
+        "condition is called `and`, `or` or `not`.",
         "unknown-effect-class": "There is no such class of effects.",
         "effect-above-autonomy": "The step's effect needs more autonomy than the loop has.",
-        "exit-code-lost": "A verifier's command ends in a pipe or `|| true` that hides how its check ended.",
+        "exit-code-lost": "A verifier's command ends in a pipe, `|| true`, `|| echo` or `&` that hides how its check "
+        "ended.",
         "network-without-effects": "An action asks for `network: full` and declares no effect.",
         "verify-without-verifier": "The verify phase has no verifier, so nothing would be proven.",
     },
@@ -70,7 +74,9 @@ RULES: dict[str, dict[str, str]] = {
         "unraisable-stop": "No step raises this stop condition, so the loop could never complete.",
         "unraisable-handoff": "No step raises this handoff condition.",
         "unraisable-wait": "No step raises this wait condition.",
-        "contradiction": "A condition would end a run in two ways, or the stop conditions cannot hold together.",
+        "contradiction": "A condition would end a run in two ways, the stop conditions cannot hold together, or one "
+        "only says how an iteration went, such as `check.fail` or `action_error`, or a wait ends before its `poll`.",
+        "claimed-verdict": "An action raises a verifier's verdict. Only the verifier says how it ended.",
         "unknown-signal": "Nothing sends the signal that the wait names: `approval`, `child` and `clock` wake a run.",
         "wait-without-ask": "The loop waits for an approval and never asks for one.",
     },

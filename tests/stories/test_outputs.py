@@ -42,6 +42,13 @@ def test_an_output_that_is_too_large_is_never_used_in_part(world: World, command
     assert "in: scratch" in step.error
 
 
+@pytest.mark.parametrize("make", ["mkdir", "mkfifo"])
+def test_an_output_that_is_no_regular_file_is_told_as_that(world: World, make: str) -> None:
+    run = f"test -e x || {make} x"
+    _, steps = tell(world, loop(act(f'{{id: odd, run: "{run}", in: scratch, outputs: {{x: "file:x"}}}}')))
+    assert (steps["odd"].error_kind, steps["odd"].error) == ("bad_output", "x is not a regular file")
+
+
 def test_json_that_is_too_large_is_told_by_its_size(world: World) -> None:
     run = "printf '[\\\"'; head -c 1200000 /dev/zero | tr '\\\\0' x; printf '\\\"]'"
     _, steps = tell(world, loop(act(f'{{id: list, run: "{run}", in: scratch, parse: json, outputs: {{n: "json:0"}}}}')))

@@ -247,6 +247,18 @@ class NoParams(Record):
     """For actions and verifiers without parameters."""
 
 
+@dataclass(frozen=True, slots=True)
+class NamesOutput:
+    """Marks a parameter that names outputs of the loop, so that lint can look them up."""
+
+    of: str = ""  # the parameter names only the action, and this is the output that is read
+
+
+@dataclass(frozen=True, slots=True)
+class NamesCondition:
+    """Marks a parameter that names conditions of the loop, so that lint can look them up."""
+
+
 Raises = tuple[ConditionGroup, ...] | Callable[[Any], tuple[ConditionGroup, ...]]
 
 

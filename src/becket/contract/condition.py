@@ -98,7 +98,7 @@ class Conditions:
 
 RUNTIME_CONDITIONS: dict[str, str] = {
     "dry_run": "the run was started with --dry-run",
-    "action_error": "an action of this iteration failed and the rest of its phase was left out",
+    "action_error": "an action of this iteration failed; the rest of its phase was left out, unless it may `continue`",
     "verifier_failed": "a verifier of this iteration said fail",
     "verifier_undecided": "a verifier of this iteration could not tell",
     "no_output": "a declared output was not made by the action that ran for it",

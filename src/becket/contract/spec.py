@@ -403,3 +403,6 @@ class LoopSpec(Record):
 
     def output_makers(self) -> dict[str, ActionSpec]:
         return {action.id: action for phase in self.phases.values() for action in phase.actions}
+
+    def verifier_ids(self) -> frozenset[str]:
+        return frozenset(verifier.id for phase in self.phases.values() for verifier in phase.verifiers)

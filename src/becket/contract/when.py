@@ -126,7 +126,7 @@ class _Token:
 
 _TOKEN = re.compile(r"\s*(?:([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)(?![\w.])|([()]))")
 _WORD = re.compile(r"[^\s()]+")
-_KEYWORDS = frozenset({"and", "or", "not"})
+KEYWORDS = frozenset({"and", "or", "not"})
 _MEANT = {"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not"}
 
 
@@ -148,7 +148,7 @@ def _strange(text: str, at: int) -> WhenError:
     start = at + len(text[at:]) - len(text[at:].lstrip())
     match = _WORD.match(text, start)
     word = match[0] if match else text[start : start + 1]
-    meant = _MEANT.get(word) or (word.lower() if word.lower() in _KEYWORDS else None)
+    meant = _MEANT.get(word) or (word.lower() if word.lower() in KEYWORDS else None)
     advice = f"write `{meant}`" if meant else "conditions look like `base.fast_red` or `no_progress`"
     return WhenError(f"{word[:60]!r} is not a condition; {advice}", start + 1)
 
@@ -195,7 +195,7 @@ class _Parser:
             if not self._take(")"):
                 raise WhenError("this `(` is never closed", token.column)
             return expr
-        if token.text == ")" or token.text in _KEYWORDS:
+        if token.text == ")" or token.text in KEYWORDS:
             raise WhenError(f"a condition is missing before {token.text!r}", token.column)
         return Ref(token.text, token.column)
 

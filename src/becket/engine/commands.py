@@ -209,7 +209,7 @@ def _outputs(spec: ActionSpec, end: CommandEnd, parsed: Json, cwd: Path) -> dict
             made[name] = end.stdout.rstrip("\n")  # as the shell's own $(...) does
         elif kind == "json" and (value := _dig(parsed, path)) is not None:
             made[name] = _writable(name, value)
-        elif kind == "file" and (file := _inside(cwd, path)).is_file():
+        elif kind == "file" and (file := _inside(cwd, path)).exists():
             made[name] = _text(name, file)
     return made
 
@@ -247,9 +247,10 @@ def _text(name: str, path: Path) -> str:
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file that a contained program made: never a pipe that blocks us."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise ActionFailed(f"{path.name} is not a regular file", kind="bad_output")
     with os.fdopen(file, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ActionFailed(f"{path.name} is not a regular file", kind="bad_output")
         yield stream
 
 

@@ -48,7 +48,7 @@ def decide(now: Situation) -> Decision:
     if now.run.dry_run:
         return _dry(now, decision)
     if now.autonomy is Autonomy.observe and decision.outcome is Outcome.again:
-        return Decision(outcome=Outcome.handoff, reason="observe_only", detail=_errors(now))
+        return Decision(outcome=Outcome.handoff, reason="observe_only", detail={**_lacks(now), **_errors(now)})
     return decision
 
 
@@ -69,21 +69,17 @@ def _by_conditions(now: Situation) -> Decision:
 
 
 def unproven(now: Situation) -> list[str]:
-    """Steps whose failure speaks against every stop condition: what failed was never seen to the end.
+    """What speaks against every stop condition: a step that failed, or that no verifier has looked and passed.
 
-    `on_error: continue` excuses an action; a stop condition that names `<verifier>.fail` asks for just that.
+    `on_error: continue` excuses an action. Nothing excuses a verifier.
     """
-    actions = now.spec.output_makers()
-    blocking = []
-    for step in now.steps:
-        if step.state is not StepState.failed or step.phase is Phase.notify:
-            continue
-        action = actions.get(step.id)
-        excused = action is not None and action.on_error is OnError.carry_on
-        asked_for = f"{step.id}.{step.outputs.get('says')}" in now.spec.stop_conditions
-        if not excused and not asked_for:
-            blocking.append(f"{step.phase}.{step.id}")
-    return blocking
+    actions, verifiers = now.spec.output_makers(), now.spec.verifier_ids()
+    excused = {name for name, action in actions.items() if action.on_error is OnError.carry_on} - verifiers
+    failed = [step for step in now.steps if step.state is StepState.failed and step.phase is not Phase.notify]
+    if blocking := [f"{step.phase}.{step.id} did not pass" for step in failed if step.id not in excused]:
+        return blocking
+    passed = any(step.id in verifiers and step.state is StepState.done for step in now.steps)
+    return [] if passed else ["no verifier passed in this iteration"]
 
 
 def _wait(now: Situation, waiting: list[str]) -> Decision:
@@ -114,13 +110,13 @@ def wait_rows(now: Situation, waiting: list[str]) -> list[WaitRow]:
 
 def _again(now: Situation) -> Decision:
     if why := no_progress(now):
-        detail = {"why": why, **_errors(now), **_against(now)}
+        detail = {"why": why, **_lacks(now), **_errors(now), **_against(now)}
         return Decision(outcome=Outcome.handoff, reason="no_progress", detail=detail)
     counts = "main_moved" not in now.conditions
     if counts and now.run.counted >= now.spec.max_iterations:
-        detail = {"iterations": now.run.counted, "unmet": _unmet(now), **_errors(now), **_against(now)}
+        detail = {"iterations": now.run.counted, **_lacks(now), **_errors(now), **_against(now)}
         return Decision(outcome=Outcome.handoff, reason="iterations_exhausted", detail=detail)
-    return Decision(outcome=Outcome.again, reason="stop_conditions_unmet", detail={"unmet": _unmet(now)}, counts=counts)
+    return Decision(outcome=Outcome.again, reason="stop_conditions_unmet", detail=_lacks(now), counts=counts)
 
 
 def _dry(now: Situation, decision: Decision) -> Decision:
@@ -196,13 +192,22 @@ def _evidence(now: Situation, name: str) -> dict[str, Json]:
     return dict(condition.evidence) if condition else {}
 
 
-def _unmet(now: Situation) -> list[str]:
-    return [name for name in now.spec.stop_conditions if name not in now.conditions]
+def _lacks(now: Situation) -> dict[str, Json]:
+    """Why the run is not completed: stop conditions that do not hold, or what speaks against those that do."""
+    unmet = [name for name in now.spec.stop_conditions if name not in now.conditions]
+    return {"unmet": unmet} if unmet else {"unproven": unproven(now)}
 
 
 def _errors(now: Situation) -> dict[str, Json]:
     failed = [step for step in now.steps if step.state is StepState.failed]
-    return {"errors": [f"{step.phase}.{step.id}: {step.error}" for step in failed]} if failed else {}
+    return {"errors": [f"{step.phase}.{step.id}: {step.error or _verdict(step)}" for step in failed]} if failed else {}
+
+
+def _verdict(step: Step) -> str:
+    """How a verifier that said nothing found what it found."""
+    evidence = step.conditions[0].evidence if step.conditions else {}
+    found = [f"{name} {str(value)[:200]}" for name, value in evidence.items() if value and name != "log"]
+    return f"{step.error_kind} ({', '.join(found)})" if found else step.error_kind
 
 
 def _against(now: Situation) -> dict[str, Json]:

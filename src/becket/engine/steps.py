@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from becket.contract.action import ActionDef, EffectReport, Result, Say, Verdict, VerifierDef
 from becket.contract.base import Json, Record
 from becket.contract.calls import BudgetSpent
-from becket.contract.condition import Condition, Life
+from becket.contract.condition import Condition, Life, ref
 from becket.contract.crash import CrashPoint
 from becket.contract.effect import EffectState
 from becket.contract.errors import (
@@ -27,7 +27,7 @@ from becket.contract.errors import (
 )
 from becket.contract.receipt import StoredReceipt
 from becket.contract.run import Step, StepState
-from becket.contract.spec import ActionSpec, VerifierSpec
+from becket.contract.spec import ActionSpec, LoopSpec, VerifierSpec
 from becket.contract.template import is_field, name_of
 from becket.engine.commands import run_command, verify_by_command
 from becket.engine.context import StepContext
@@ -131,6 +131,7 @@ async def _call(spec: ActionSpec, context: StepContext) -> Result:
         result = await definition.run(context, params)
         declared = definition.outputs
         _check_raised(definition, params, result)
+    _check_verdicts(context.spec, result)
     missing = [name for name in declared if name not in result.outputs]
     if missing and not result.nothing_to_do:
         raise ActionFailed(f"it ran but made no {', '.join(missing)}", kind="no_output")
@@ -176,6 +177,12 @@ def _check_raised(definition: ActionDef, params: Record, result: Result) -> None
     declared = {ref for group in definition.groups(params) for ref in group.refs}
     if stray := [item.ref for item in result.conditions if item.ref not in declared]:
         raise ActionFailed(f"{definition.name} raised {', '.join(stray)} without declaring it", kind="undeclared")
+
+
+def _check_verdicts(spec: LoopSpec, result: Result) -> None:
+    verdicts = {ref(verifier, say.value) for verifier in spec.verifier_ids() for say in Say}
+    if claimed := [item.ref for item in result.conditions if item.ref in verdicts]:
+        raise ActionFailed(f"it raised {', '.join(claimed)}, which only the verifier may say", kind="undeclared")
 
 
 async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from becket.contract.action import ActionDef, Registry, VerifierDef
+from becket.contract.action import ActionDef, Registry, Say, VerifierDef
 from becket.contract.condition import (
     RUNTIME_CONDITIONS,
     RUNTIME_HANDOFFS,
@@ -54,7 +54,7 @@ class VerifierStep:
 
     @property
     def groups(self) -> tuple[ConditionGroup, ...]:
-        return (ConditionGroup(object=self.spec.id, names=("pass", "fail", "undecided")),)
+        return (ConditionGroup(object=self.spec.id, names=tuple(Say)),)
 
 
 Step = ActionStep | VerifierStep
@@ -115,10 +115,18 @@ class Case:
         for name in (*RUNTIME_CONDITIONS, *RUNTIME_HANDOFFS):
             found[name] = [Raiser(None, ConditionGroup(names=(name,), life=Life.run))]
         for step in self.steps:
-            for group in step.groups:
+            for group in step.groups if step.path[1] != Phase.notify else ():  # it only tells
                 for ref in group.refs:
                     found.setdefault(ref, []).append(Raiser(step.order, group))
         return {ref: tuple(ways) for ref, ways in found.items()}
+
+    @cached_property
+    def verdicts(self) -> frozenset[str]:
+        return frozenset(ref for verifier in self.verifiers for group in verifier.groups for ref in group.refs)
+
+    @cached_property
+    def passes(self) -> frozenset[str]:
+        return frozenset(f"{verifier.spec.id}.{Say.passed}" for verifier in self.verifiers)
 
     @cached_property
     def objects(self) -> frozenset[str]:

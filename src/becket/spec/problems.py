@@ -24,8 +24,8 @@ def _pattern_of(kind: Any) -> str:
 
 
 _WANTED_BY_PATTERN = {
-    _pattern_of(spec.Name): "lower-case letters, digits and `_`, beginning with a letter",
-    _pattern_of(spec.LoopId): "lower-case letters, digits, `_` and `-`, beginning with a letter",
+    _pattern_of(spec.Name): "at most 63 lower-case letters, digits and `_`, beginning with a letter",
+    _pattern_of(spec.LoopId): "at most 63 lower-case letters, digits, `_` and `-`, beginning with a letter",
     _pattern_of(spec.DottedName): "lower-case names joined by dots, like `git.read_base`",
     _pattern_of(spec.Said): "a text that says something",
     _pattern_of(spec.ConditionRef): "a condition like `base.fast_red` or `no_progress`",

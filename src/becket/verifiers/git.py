@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from becket.contract.action import ActionContext, Say, Verdict, VerifierDef
+from typing import Annotated
+
+from becket.contract.action import ActionContext, NamesOutput, Say, Verdict, VerifierDef
 from becket.contract.base import Record, digest_of
 from becket.contract.git import Git
 from becket.contract.process import Processes
@@ -13,7 +15,7 @@ MOST_REFS = 500
 class OfBase(Record):
     """`base` is the id of the `git.read_base` action that named the commit."""
 
-    base: str = "base"
+    base: Annotated[str, NamesOutput(of="sha")] = "base"
 
 
 async def head_is_base(context: ActionContext, params: OfBase) -> Verdict:

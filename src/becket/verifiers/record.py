@@ -6,17 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from becket.contract.action import ActionContext, Say, Verdict, VerifierDef
+from becket.contract.action import ActionContext, NamesCondition, NamesOutput, Say, Verdict, VerifierDef
 from becket.contract.base import Record
 from becket.contract.run import ENDED
 
 
 class OutputsParams(Record):
-    outputs: Annotated[tuple[str, ...], Field(min_length=1)]
+    outputs: Annotated[tuple[str, ...], Field(min_length=1), NamesOutput()]
 
 
 class ConditionParams(Record):
-    all_of: Annotated[tuple[str, ...], Field(min_length=1)]
+    all_of: Annotated[tuple[str, ...], Field(min_length=1), NamesCondition()]
 
 
 async def outputs_present(context: ActionContext, params: OutputsParams) -> Verdict:

@@ -51,7 +51,10 @@ def step(state: StepState = StepState.done, **more: object) -> Step:
     return Step.model_validate(facts | {"started_at": 0.0, "ended_at": 1.0} | more)
 
 
-def situation(*raised: str, steps: tuple[Step, ...] = (), **more: object) -> Situation:
+PASSED = step(phase=Phase.verify, id="check", outputs={"says": "pass"})
+
+
+def situation(*raised: str, steps: tuple[Step, ...] = (PASSED,), **more: object) -> Situation:
     run = RUN.model_copy(
         update={key: more.pop(key) for key in list(more) if key in Run.model_fields and key != "autonomy"}
     )
@@ -90,6 +93,30 @@ def situation(*raised: str, steps: tuple[Step, ...] = (), **more: object) -> Sit
 def test_the_order_of_outcomes(now: Situation, outcome: Outcome, reason: str) -> None:
     decision = decide(now)
     assert (decision.outcome, decision.reason) == (outcome, reason)
+
+
+def test_without_a_verifier_that_passed_no_stop_condition_counts() -> None:
+    skipped = PASSED.model_copy(update={"state": StepState.skipped})
+    for steps in ((), (skipped,), (step(outputs={"says": "pass"}), skipped)):
+        found = decide(situation("stop", steps=steps))
+        assert (found.outcome, found.detail) == (
+            Outcome.again, {"unproven": ["no verifier passed in this iteration"]}
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("says", ["fail", "undecided"])
+def test_a_verifier_that_did_not_pass_is_no_completion_even_if_a_stop_condition_asks_for_it(says: str) -> None:
+    verdict = Condition(object="check", name=says, evidence={"exit_code": 7, "said": "", "log": "abc"})
+    looked = PASSED.model_copy(
+        update={
+            "state": StepState.failed, "error_kind": says, "outputs": {"says": says}, "conditions": (verdict,),
+        }
+    )  # fmt: skip
+    spec = SPEC.model_copy(update={"stop_conditions": (verdict.ref,), "max_iterations": 1})
+    found = decide(situation(steps=(looked,), spec=spec, conditions=Conditions((verdict,))))
+    assert (found.outcome, found.reason) == (Outcome.handoff, "iterations_exhausted")
+    assert found.detail["unproven"] == ["verify.check did not pass"]
+    assert found.detail["errors"] == [f"verify.check: {says} (exit_code 7)"]
 
 
 def test_a_dry_run_says_what_it_would_have_decided() -> None:

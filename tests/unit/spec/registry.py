@@ -202,6 +202,7 @@ version: 1
 loop_id: {name}
 goal: stands beside the spec under test
 trigger: [{trigger}]
+inputs: {{{inputs}}}
 max_iterations: 1
 deadline: 1h
 autonomy: merge
@@ -212,13 +213,14 @@ phases:
 """
 
 
-def _other(name: str, trigger: str = "manual: {}", action: str = "") -> Loop:
-    text = _OTHER.format(name=name, trigger="{" + trigger + "}", action=action)
+def _other(name: str, trigger: str = "manual: {}", action: str = "", inputs: str = "from: {optional: true}") -> Loop:
+    text = _OTHER.format(name=name, trigger="{" + trigger + "}", action=action, inputs=inputs)
     return Loop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
 
 
 OTHERS = (
     _other("build"),
+    _other("measure", inputs="folder: {type: path}"),
     _other("deploy", "after: {loop: cycle}"),
     _other("report", "after: {loop: deploy}"),
     _other("bounded", "after: {loop: cycle, max_chain: 2}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from becket.contract.base import Record
 from becket.contract.condition import ConditionGroup
 from becket.contract.errors import Finding
 from becket.spec.lint import lint_text
+from becket.verifiers import git, record
 
 from .registry import CONFIG, OTHERS, REGISTRY
 
@@ -135,6 +137,71 @@ def test_parameters_are_named_as_in_yaml() -> None:
     start = "{id: s, uses: run.start, with: {loop: build, from: here}}"
     assert lint(start) == []
     assert [item.rule for item in lint(start.replace("from:", "from_:"))] == ["unknown-parameter"]
+
+
+@pytest.mark.parametrize(
+    ("verifier", "rules"),
+    [
+        ("{id: v, uses: outputs_present, with: {outputs: [base.sha, say.text]}}", []),
+        ("{id: v, uses: outputs_present, with: {outputs: [base.sha, nosuch.text]}}", ["unknown-output"]),
+        ("{id: v, uses: outputs_present, with: {outputs: [say.txet]}}", ["unknown-output"]),
+        ("{id: v, uses: conditions_hold, with: {all_of: [said, check.pass]}}", []),
+        ("{id: v, uses: conditions_hold, with: {all_of: [nosuch]}}", ["unknown-condition"]),
+        ("{id: v, uses: conditions_hold, with: {all_of: [v.pass]}}", ["unreachable"]),
+        ("head_is_base", []),
+        ("{id: v, uses: head_is_base, with: {base: say}}", ["unknown-output"]),
+        ("{id: v, uses: head_is_base, with: {base: nosuch}}", ["unknown-output"]),
+    ],
+)
+def test_what_a_verifier_asks_for_can_be_there(verifier: str, rules: list[str]) -> None:
+    registry = Registry(
+        actions=REGISTRY.actions, verifiers={item.name: item for item in record.VERIFIERS + git.VERIFIERS}
+    )
+    actions = '{id: base, uses: git.read_base}, {id: say, run: "x", outputs: {text: stdout}, raises: {0: said}}'
+    text = SPEC.replace("ACTIONS", actions).replace('run: "true"}]', f'run: "true"}}, {verifier}]')
+    assert [item.rule for item in lint_text(text, "f.yaml", registry)[1]] == rules
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("false || echo x", True),
+        ("false &", True),
+        ("pytest || true # ok", True),
+        ("pytest || true;", True),
+        ("(pytest || true)", True),
+        ("pytest || /bin/true", True),
+        ("pytest | wc -l", True),
+        ("pytest || echo 'a; b'", True),
+        ("set -o pipefail; pytest | tee x", False),
+        ("pytest > log 2>&1", False),
+        ("test -f a || test -f b", False),
+        ("make && true", False),
+        ('grep -q "x || echo" log', False),
+        ("pytest || { echo red; exit 1; }", False),
+    ],
+)
+def test_a_verifier_whose_command_loses_how_its_check_ended_is_refused(command: str, lost: bool) -> None:
+    text = SPEC.replace("ACTIONS", "").replace('run: "true"', f"run: {json.dumps(command)}")
+    assert [item.rule for item in lint_text(text, "f.yaml", REGISTRY)[1]] == ["exit-code-lost"] * lost
+
+
+def test_a_message_says_what_is_wrong_in_the_words_of_the_file() -> None:
+    text = SPEC.replace("ACTIONS", "").replace("max_iter", "inputs: {n: {type: integer, default: true}}\nmax_iter")
+    [finding] = lint_text(text, "f.yaml", REGISTRY)[1]
+    assert finding.message == "`true` is not of type integer"
+    [finding] = lint_text(text.replace("sample", "x" * 300), "f.yaml", REGISTRY)[1]
+    assert "at most 63" in finding.message
+
+
+def test_an_input_is_not_called_like_what_every_run_has() -> None:
+    for name in ("sha", "branch", "subject", "run_id", "loop_id", "data", "decision", "iteration"):
+        text = SPEC.replace("ACTIONS", "").replace("max_iter", f"inputs: {{{name}: {{optional: true}}}}\nmax_iter")
+        assert [item.rule for item in lint_text(text, "f.yaml", REGISTRY)[1]] == ["reserved-id"], name
+    other = text.replace("iteration:", "name:")
+    assert lint_text(other, "f.yaml", REGISTRY)[1] == []
+    by_event = other.replace("[{manual: {}}]", "[{event: {name: x}}]")
+    assert [item.rule for item in lint_text(by_event, "f.yaml", REGISTRY)[1]] == ["reserved-id"]
 
 
 def test_outputs_of_an_earlier_step_are_there_and_kept_ones_of_a_later_step_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from becket.contract.condition import RUN, RUNTIME_HANDOFFS, Life, split_ref
+from becket.contract.condition import RUN, RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, Life, split_ref
 from becket.contract.errors import Finding
 from becket.contract.when import Expr, WhenError, parse
 from becket.spec.case import Case, Step
@@ -65,6 +65,15 @@ def _can_hold(case: Case, step: Step, expr: Expr) -> bool:
     return False
 
 
+def condition(case: Case, path: Path, name: str, step: Step) -> Iterator[Finding]:
+    """Nothing if a condition that a step asks for can be raised before it; or else the finding."""
+    if name not in case.raisers:
+        fix = suggestion(name, case.raisers, _OTHERWISE)
+        yield case.finding(case.value(*path), "unknown-condition", f"nobody raises `{name}`", fix)
+    elif not _raised_before(case, step, name):
+        yield case.finding(case.value(*path), "unreachable", f"`{name}` is raised only later", "move the step")
+
+
 def _raised_before(case: Case, step: Step, name: str) -> bool:
     return any(way.order is None or way.order < step.order or way.group.life is Life.run for way in case.raisers[name])
 
@@ -100,6 +109,10 @@ def contradictions(case: Case) -> Iterator[Finding]:
         spot = case.value("stop_conditions", number)
         if name in RUNTIME_HANDOFFS:
             yield _contradiction(case, spot, f"`{name}` hands every run to a person before it can stop")
+        if name in RUNTIME_CONDITIONS or name in case.verdicts - case.passes:
+            message = f"`{name}` says how an iteration went: no run is completed by it"
+            fix = "name a verifier's pass, or what an action raises when the goal is reached"
+            yield case.finding(spot, "contradiction", message, fix)
         against = [other for other in spec.stop_conditions[:number] if case.exclusive(other, name)]
         if against and case.all_known:
             yield _contradiction(
@@ -107,14 +120,27 @@ def contradictions(case: Case) -> Iterator[Finding]:
             )
 
 
+def claims(case: Case) -> Iterator[Finding]:
+    """Nobody but the verifier says how it ended."""
+    for action in case.actions:
+        for ref in (ref for group in action.groups for ref in group.refs if ref in case.verdicts):
+            keys = [key for key, raised in action.spec.raises.items() if raised == ref]
+            spot = case.value(*action.path, "raises", keys[0]) if keys else case.value(*action.path, "uses")
+            message = f"`{ref}` is what the verifier `{split_ref(ref)[0]}` says, and no action says it"
+            yield case.finding(spot, "claimed-verdict", message, "raise a condition of another name")
+
+
 def _contradiction(case: Case, spot: Spot, message: str) -> Finding:
     return case.finding(spot, "contradiction", message, "keep it in one place")
 
 
 def waits(case: Case) -> Iterator[Finding]:
-    """A loop that waits for an approval has an action that asks for one."""
+    """A loop that waits for an approval has an action that asks for one, and no wait ends before its first look."""
     asks = any(action.spec.uses == "approval.ask" or "approval.ask" in action.effects for action in case.actions)
     for name, wait in case.spec.wait_conditions.items():
+        if wait.poll is not None and wait.poll > wait.for_:
+            spot = case.value("wait_conditions", name, "poll")
+            yield case.finding(spot, "contradiction", "the wait is over before its first `poll`", "make `for` longer")
         if wait.wake == "approval" and not asks and case.all_known:
             spot = case.value("wait_conditions", name, "wake")
             yield case.finding(

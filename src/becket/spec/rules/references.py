@@ -1,14 +1,18 @@
-"""Rules about what a loop names of becket.yaml, and about the loops that come with Becket."""
+"""Rules about what a loop names: of becket.yaml, of itself, and of what comes with Becket."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from becket.contract.action import NamesCondition, NamesOutput
 from becket.contract.config import Names
 from becket.contract.errors import Finding
-from becket.contract.template import plain_text
+from becket.contract.template import Field, plain_text
 from becket.spec.case import Case, Step
+from becket.spec.document import Path
 from becket.spec.problems import suggestion
+from becket.spec.rules.conditions import condition
+from becket.spec.rules.templates import output
 
 _RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unknown-service"}
 
@@ -16,21 +20,41 @@ _RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unkno
 def sections(case: Case) -> Iterator[Finding]:
     """Gates, agents and services that a step names are in becket.yaml. Not checked where that is not known."""
     for step in case.steps if case.config is not None else ():
-        for name, field in step.definition.params.model_fields.items() if step.definition else ():
-            for mark in field.metadata:
-                if isinstance(mark, Names):
-                    yield from _named(case, step, field.alias or name, field.default, mark)
+        for path, named, mark in _marked(case, step):
+            if isinstance(mark, Names):
+                yield from _named(case, path, named, mark)
 
 
-def _named(case: Case, step: Step, key: str, default: object, mark: Names) -> Iterator[Finding]:
-    named = plain_text(step.spec.with_.get(key, default))
+def own(case: Case) -> Iterator[Finding]:
+    """Outputs and conditions that a step's parameters name are made or raised before it."""
+    makers = {action.spec.id: action for action in case.actions}
+    for step in case.steps:
+        for path, named, mark in _marked(case, step):
+            if isinstance(mark, NamesOutput):
+                name = f"{named}.{mark.of}" if mark.of else named
+                yield from output(case, path, Field(name, 1), step.order, makers)
+            elif isinstance(mark, NamesCondition) and case.all_known:
+                yield from condition(case, path, named, step)
+
+
+def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:
+    """Each name that stands in a parameter with a mark, with its place."""
+    for name, field in step.definition.params.model_fields.items() if step.definition else ():
+        key = field.alias or name
+        path, given = (*step.path, "with", key), step.spec.with_.get(key, field.default)
+        items = [((*path, n), item) for n, item in enumerate(given)] if isinstance(given, list) else [(path, given)]
+        for mark in field.metadata:
+            for at, item in items:
+                if named := plain_text(item):
+                    yield at if case.document.has(at) else (*step.path, "uses"), named, mark
+
+
+def _named(case: Case, path: Path, named: str, mark: Names) -> Iterator[Finding]:
     there = getattr(case.config, mark.section)
-    if named and named not in there and named not in mark.optional:
-        path = (*step.path, "with", key)
-        spot = case.value(*path) if case.document.has(path) else case.value(*step.path, "uses")
+    if named not in there and named not in mark.optional:
         message = f"becket.yaml has no `{named}` in `{mark.section}`"
         fix = suggestion(named, there, f"add it to `{mark.section}:` in becket.yaml, or name another")
-        yield case.finding(spot, _RULES[mark.section], message, fix)
+        yield case.finding(case.value(*path), _RULES[mark.section], message, fix)
 
 
 def facts(case: Case) -> Iterator[Finding]:

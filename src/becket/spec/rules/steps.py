@@ -9,6 +9,7 @@ from becket.contract.condition import RUN
 from becket.contract.errors import Finding
 from becket.contract.process import Network
 from becket.contract.spec import ActionSpec, Phase
+from becket.contract.when import KEYWORDS
 from becket.spec.case import Case
 from becket.spec.document import Path
 
@@ -22,10 +23,13 @@ _FILE = r"(?!/)(?!(?:.*/)?\.\.(?:/|$)).+"
 _JSON_PATH = r"[^.=\s]+(?:\.[^.=\s]+)*"
 _OUTPUT = re.compile(rf"stdout|json:{_JSON_PATH}|file:{_FILE}")
 _PARSE = re.compile(rf"json|junit:{_FILE}")
+_WORDS = r"""(?:"[^"]*"|'[^']*'|[^|&;\n"'])*"""
+_END = r"[\s;)]*(?:(?<=[\s;])\#[^\n]*)?\s*\Z"
+_LOST_IN_PIPE = re.compile(rf"(?<!\|)\|&?\s*(?:tee|cat|tail|head|sort|less|more|column|wc)\b{_WORDS}{_END}")
 _LOST_EXIT_CODE = re.compile(
-    r"(?<!\|)\|\s*(?:tee|cat|tail|head|sort|less|more|column)\b[^|&;\n]*\s*\Z|\|\|\s*(?:true|:|exit 0)\s*\Z"
+    rf"\|\|\s*(?:(?:/\S*/)?true\b|:|exit 0\b|(?:echo|printf)\b{_WORDS}){_END}|(?<![&|<>\\])&{_END}"
 )
-_EXIT_CODES = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+_EXIT_CODES = re.compile(r"(0|[1-9][0-9]{0,2})(?:-([1-9][0-9]{0,2}))?")
 _JSON_VALUE = re.compile(rf"json:{_JSON_PATH}=.*")
 
 
@@ -80,7 +84,9 @@ def effects(case: Case) -> Iterator[Finding]:
 def exit_codes(case: Case) -> Iterator[Finding]:
     """A check that cannot fail is none (L11): a pipe's exit code is that of its last program."""
     for verifier in case.verifiers:
-        if verifier.spec.run and (lost := _LOST_EXIT_CODE.search(verifier.spec.run)):
+        text = verifier.spec.run or ""
+        in_pipe = None if "pipefail" in text else _LOST_IN_PIPE.search(text)
+        if lost := in_pipe or _LOST_EXIT_CODE.search(text):
             yield case.finding(
                 case.value(*verifier.path, "run"),
                 "exit-code-lost",
@@ -137,8 +143,11 @@ def commands(case: Case) -> Iterator[Finding]:
 
 def _raises(case: Case, path: Path, spec: ActionSpec) -> Iterator[Finding]:
     ranges: list[range] = []
-    for key in spec.raises:
+    for key, raised in spec.raises.items():
         spot = case.key(*path, "raises", key)
+        if raised in KEYWORDS:
+            message = f"`{raised}` is a word of `when`, and cannot name a condition"
+            yield case.finding(case.value(*path, "raises", key), "bad-raises", message, "choose another name")
         if key == "*":
             continue
         if key.startswith("json:"):

@@ -48,7 +48,7 @@ def steps(case: Case) -> Iterator[Finding]:
             if isinstance(field, Finding):
                 yield field
             elif "." in field.name and not field.name.startswith("data.") and field.name not in also:
-                yield from _output(case, path, field, step.order, makers)
+                yield from output(case, path, field, step.order, makers)
             else:
                 yield from _provided(case, path, field, also)
 
@@ -142,7 +142,8 @@ def _provided(case: Case, path: Path, field: Field, also: tuple[str, ...]) -> It
         return
 
 
-def _output(case: Case, path: Path, field: Field, order: Order, makers: dict[str, ActionStep]) -> Iterator[Finding]:
+def output(case: Case, path: Path, field: Field, order: Order, makers: dict[str, ActionStep]) -> Iterator[Finding]:
+    """Nothing if the output is made before, or kept; or else the finding that says why it is not there."""
     maker = makers.get(field.name.partition(".")[0])
     unmade = _unmade(case, path, field.column, field.name, maker)
     if unmade is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -11,10 +12,14 @@ from cronsim import CronSim, CronSimError
 from becket.contract.base import Json
 from becket.contract.errors import Finding
 from becket.contract.spec import InputSpec, InputType
-from becket.spec.case import Case
+from becket.contract.template import ALWAYS, OF_STEP, OF_TRIGGER
+from becket.spec.case import ActionStep, Case
 from becket.spec.problems import suggestion
 from becket.spec.rules.chains import child
 from becket.spec.rules.templates import WITHOUT_INPUTS
+
+GROUPS = ("data", "decision")
+"""What stands before the dot in fields that are no output of an action."""
 
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 _KINDS = {InputType.integer: int, InputType.number: int | float, InputType.boolean: bool}
@@ -63,6 +68,24 @@ def loops(case: Case) -> Iterator[Finding]:
         named = child(action.spec)
         if named is not None and named not in known:
             yield _unknown_loop(case, case.value(*action.path, "with", "loop"), named, known)
+        elif named is not None:
+            specs = [other.spec for other in case.others if other.spec.loop_id == named] or [case.spec]
+            yield from _child_inputs(case, action, specs[0].inputs)
+
+
+def _child_inputs(case: Case, action: ActionStep, wanted: Mapping[str, InputSpec]) -> Iterator[Finding]:
+    given = action.spec.with_.get("inputs", {})
+    path = (*action.path, "with", "inputs")
+    for name in given if isinstance(given, dict) else ():
+        if name not in wanted:
+            message = f"the loop it starts has no input `{name}`"
+            yield case.finding(case.key(*path, name), "unknown-input", message, suggestion(name, wanted, "remove it"))
+    for name, spec in wanted.items() if isinstance(given, dict) else ():
+        if name not in given and spec.default is None and not spec.optional:
+            message = f"the loop it starts needs the input `{name}`"
+            yield case.finding(
+                case.value(*action.path, "uses"), "unfilled-input", message, f"add it: inputs: {{{name}: ...}}"
+            )
 
 
 def _unknown_loop(case: Case, spot: tuple[int, int], name: str, known: Sequence[str]) -> Finding:
@@ -72,7 +95,15 @@ def _unknown_loop(case: Case, spot: tuple[int, int], name: str, known: Sequence[
 def inputs(case: Case) -> Iterator[Finding]:
     """Defaults fit their inputs, and a start without a person lacks nothing."""
     mute = [trigger.kind for trigger in case.spec.trigger if trigger.kind in WITHOUT_INPUTS]
+    taken = {*ALWAYS, *OF_STEP, *GROUPS, *(name for kind in case.spec.trigger for name in OF_TRIGGER[kind.kind])}
     for name, spec in case.spec.inputs.items():
+        if name in taken:
+            message = f"`{{{name}}}` already means something else in this loop"
+            yield case.finding(case.key("inputs", name), "reserved-id", message, "choose another name for the input")
+        for number, choice in enumerate(spec.choices):
+            if problem := _unreadable(spec, choice):
+                spot = case.value("inputs", name, "choices", number)
+                yield case.finding(spot, "bad-default", problem, "change the choice or the type")
         if spec.default is not None and (problem := _default_problem(spec, spec.default)):
             yield case.finding(case.value("inputs", name, "default"), "bad-default", problem, "change the default")
         if spec.default is None and not spec.optional and mute:
@@ -85,9 +116,13 @@ def inputs(case: Case) -> Iterator[Finding]:
 def _default_problem(spec: InputSpec, default: Json) -> str | None:
     kind = _KINDS.get(spec.type, str)
     if isinstance(default, bool) is not (kind is bool) or not isinstance(default, kind):
-        return f"{str(default)[:60]!r} is not of type {spec.type}"
+        return f"`{json.dumps(default, ensure_ascii=False)[:60]}` is not of type {spec.type}"
+    return _unreadable(spec, default)
+
+
+def _unreadable(spec: InputSpec, value: Json) -> str | None:
     try:
-        spec.read(default)
+        spec.read(value)
     except ValueError as error:
         return str(error)
     return None
