@@ -15,9 +15,6 @@ SEED = int(os.environ.get("BECKET_SEED", "1"))
 QUICK, SLOW = 1, 3
 """So many calls per way."""
 
-FOUND: list[dict[int, Way]] = []
-"""States that broke once."""
-
 
 @cache
 def calls() -> int:
@@ -50,9 +47,3 @@ def test_one_call_of_git_goes_wrong(way: Way) -> None:
 @pytest.mark.parametrize("way", Way)
 def test_any_call_of_git_goes_wrong(way: Way) -> None:
     held(chosen(way, SLOW, but=QUICK))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("faults", FOUND, ids=str)
-def test_states_that_were_found_broken(faults: dict[int, Way]) -> None:
-    held([faults])

@@ -17,6 +17,7 @@ from becket.contract.process import ChildRef
 from becket.contract.service import MARKER, Launch, Listener, Look, Sight
 
 _PAUSE = 0.02
+_LOOKS = 3
 _KILL_WITHIN = 5.0
 _BLINKS = 3
 """A process that ends or forks just now may hold its socket invisibly for a moment: look so often before judging."""
@@ -51,8 +52,9 @@ class ProcessHost:
         return reference
 
     def alive(self, marker: str, leader: ChildRef | None) -> bool:
+        """A look around can miss whoever forks and leaves in its midst, which a program does twice to go away."""
         _reap()
-        return _leads(leader) or any(_belonging(marker, leader))
+        return _leads(leader) or any(any(_belonging(marker, leader)) for _ in range(_LOOKS))
 
     async def end(self, marker: str, leader: ChildRef | None, grace: float, stop: Launch | None = None) -> bool:
         """Whoever was seen once is followed by pid and start time, even if the session's leader ends before it."""
