@@ -147,7 +147,8 @@ class Town:
         env |= {"BECKET_WATCHDOG_EVERY": "1", "HOME": str(self.folder)}
         if self.preload:
             env |= {
-                "LD_PRELOAD": self.preload, "FAKETIME_TIMESTAMP_FILE": str(self.clock_file), "NO_FAKE_STAT": "1",
+                "LD_PRELOAD": self.preload, "PYTHONPATH": str(Path(__file__).parent / "preloaded"),
+                "FAKETIME_TIMESTAMP_FILE": str(self.clock_file), "NO_FAKE_STAT": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_CACHE_DURATION": "1",
             }  # fmt: skip
         return env
