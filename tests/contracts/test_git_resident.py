@@ -14,9 +14,10 @@ import pytest
 from git_repos import commit, git, new_repository, write
 
 from becket.adapters.git.repository import discover
+from becket.adapters.git.workspace import health, set_aside
 from becket.contract import crash
 from becket.contract.errors import GitFailed
-from becket.contract.git import Workspace
+from becket.contract.git import TreeHealth, Workspace
 
 
 @pytest.fixture
@@ -96,11 +97,26 @@ def test_a_persons_files_in_that_place_are_never_touched(home: Path) -> None:
     write(tree, {"precious": "mine\n"})
     assert found(home) is None
     with pytest.raises(GitFailed, match="did not make"):
-        opened(home)
-    with pytest.raises(GitFailed, match="did not make"):
         closed(home)
     assert (tree / "precious").read_text() == "mine\n"
     assert folder.exists()
+
+
+def test_a_new_folder_in_place_of_ours_is_moved_aside_and_told(home: Path) -> None:
+    """L7, L9: a gate writes on after its tree was removed; that must not ask a person before every later gate."""
+    folder, tree = places(home)
+    opened(home)
+    for _ in range(2):
+        shutil.rmtree(tree)
+        write(tree, {"report.xml": "of a gate\n"})
+        assert health(folder, tree) is TreeHealth.damaged
+        assert asyncio.run(discover(home).status(opened(home))).clean
+    aside = set_aside(tree)
+    assert [(path / "report.xml").read_text() for path in aside] == ["of a gate\n"] * 2
+    shutil.rmtree(tree)
+    tree.mkdir()
+    opened(home)
+    assert set_aside(tree) == aside, "an empty folder is nobody's"
 
 
 def test_a_clone_of_the_persons_own_is_not_ours(home: Path, tmp_path: Path) -> None:
@@ -185,6 +201,7 @@ _OPEN = """
 import asyncio, sys
 from pathlib import Path
 from becket.adapters.git.repository import discover
+from becket.adapters.git.workspace import health, set_aside
 asyncio.run(discover(Path(sys.argv[1])).open_workspace(Path(sys.argv[2]), "main", Path(sys.argv[3])))
 """
 

@@ -267,11 +267,9 @@ def test_a_budget_of_nothing_holds_up_nobody_who_needs_none(world: World, kind: 
 
 def test_a_budget_of_nothing_is_used_up_by_the_first_that_is_used(world: World) -> None:
     spender(world)
-    run, _ = tell(
-        world, loop(act("{id: s, uses: test.spend}\n      - {id: t, uses: test.spend}"), more="budget: {usd: 0}")
-    )
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted")
-    assert run.detail["used"] == 3.0
+    twice = act("{id: s, uses: test.spend}\n      - {id: t, uses: test.spend}")
+    run, _ = tell(world, loop(twice, more="budget: {usd: 0}"))
+    assert (run.status, run.reason, run.detail["used"]) == (Status.ready_for_handoff, "budget_exhausted", 3.0)
 
 
 @pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])

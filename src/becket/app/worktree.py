@@ -40,7 +40,7 @@ class TreeReady(Record):
     branch: str
     sha: str
     made: bool  # else it was there and was reset
-    mended: bool = False  # whatever ran in it had damaged its `.git`
+    mended: bool = False  # it was not as Becket had made it
     saved: str = ""
     env: tuple[EnvFile, ...] = ()
 

@@ -326,8 +326,8 @@ SIDE_EMPTY = "Tests within source files are judged where they stand; others are 
 
 TREE_MADE = "Made {tree} at {branch}@{sha}."
 TREE_RESET = "Reset {tree} to {branch}@{sha}."
-TREE_MENDED = "What ran in it had damaged its .git; it is whole again."
-TREE_DAMAGED = "What ran in it damaged its .git: `becket worktree ensure` mends it, and so does the next gate."
+TREE_MENDED = "It was not as Becket had made it; it is whole again."
+TREE_DAMAGED = "It is not as Becket made it: `becket worktree ensure` mends it, and so does the next gate."
 TREE_PRUNED = (
     "The repository no longer has that commit (amended or rebased, and pruned): `becket worktree ensure` takes the "
     "tree to the branch, and so does the next gate."

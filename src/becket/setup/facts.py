@@ -54,7 +54,7 @@ class LockFact:
 
 @dataclass(frozen=True, slots=True)
 class TreeFact:
-    """The resident tree, or what blocks its place; and what could not be removed when it was made anew."""
+    """The resident tree, or what blocks its place; and what was moved aside when it was made anew."""
 
     path: Path
     health: TreeHealth

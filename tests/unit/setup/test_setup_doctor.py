@@ -292,7 +292,7 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     ),
     "empty lock": ({"locks": (LockFact(Path("/x y"), None),)}, "locks", WARN, "names no process", "rm -- '/x y'"),
     "a damaged tree": (
-        {"look_at_tree": lambda: TreeFact(Path("/t"), TreeHealth.damaged)}, "tree", WARN, "damaged its .git",
+        {"look_at_tree": lambda: TreeFact(Path("/t"), TreeHealth.damaged)}, "tree", WARN, "not as Becket made it",
         "becket worktree ensure",
     ),
     "a tree whose commit was pruned": (

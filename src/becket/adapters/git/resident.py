@@ -41,6 +41,16 @@ class Resident:
         return self.same_folder or _token(self.path) == self.token
 
     @property
+    def replaced(self) -> bool:
+        """Somebody removed the tree while it was in use, and what worked in it wrote on into a new folder.
+
+        A folder with a `.git` is a clone or a worktree of somebody: that one is theirs.
+        """
+        if not self.token or self.ours or self.path.is_symlink() or not self.path.is_dir():
+            return False
+        return not os.path.lexists(self.path / ".git")
+
+    @property
     def signed(self) -> bool:
         """Its `.git` is the one that was made, as far as a look from outside can tell."""
         git = self.path / ".git"

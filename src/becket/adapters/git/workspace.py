@@ -139,6 +139,8 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
     resident = _claimed(source, folder, marker, tree)
     workspace = _workspace(folder, sha, resident)
     try:
+        if resident is not None and resident.replaced and any(workspace.tree.iterdir()):
+            log.warning("%s is not the folder that Becket made; it was moved to %s", tree, _move_aside(workspace.tree))
         if marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir):
             try:
                 await _check_out(source, folder, workspace, resident, again=marker.sha == sha)
@@ -160,7 +162,7 @@ def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -
         return None
     try:
         check_place(tree, source.refs.common_dir)
-        if known is not None and known.path == tree and known.ours:
+        if known is not None and known.path == tree and (known.ours or known.replaced):
             return known
         check_free(tree)
     except OSError as error:
@@ -184,6 +186,8 @@ def health(folder: Path, tree: Path) -> TreeHealth:
     if not tree.exists() or marker.state is _State.making:
         return TreeHealth.none
     if known is None or known.path != tree or not known.ours:
+        if known is not None and known.path == tree and known.replaced:
+            return TreeHealth.damaged
         return TreeHealth.foreign if any(tree.iterdir()) else TreeHealth.none
     return TreeHealth.good if known.signed else TreeHealth.damaged
 
@@ -198,7 +202,7 @@ def in_the_way(source: Source, folder: Path, tree: Path) -> str:
 
 
 def set_aside(tree: Path) -> tuple[Path, ...]:
-    """What could not be removed when a new tree was made in its place."""
+    """What was moved out of the way when a new tree was made in its place."""
     return tuple(sorted(tree.parent.glob(f"{tree.name}{ASIDE}*")))
 
 
@@ -377,9 +381,11 @@ def _clear(tree: Path) -> None:
     try:
         remove(tree)
     except NotRemoved as error:
-        aside = tree.with_name(f"{tree.name}{ASIDE}{secrets.token_hex(4)}")
-        tree.rename(aside)
-        log.warning("%s; it was moved to %s: remove it by hand", error, aside)
+        log.warning("%s; it was moved to %s: remove it by hand", error, _move_aside(tree))
+
+
+def _move_aside(tree: Path) -> Path:
+    return tree.rename(tree.with_name(f"{tree.name}{ASIDE}{secrets.token_hex(4)}"))
 
 
 def _remove_below(folder: Path) -> None:
