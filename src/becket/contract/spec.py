@@ -98,6 +98,7 @@ class CommitTrigger(Record):
     debounce: Duration = 0.3
     edge: Edge = Edge.leading
     unless: Name | None = None  # a fact recorded about the subject, such as `proven` or `completed`
+    at_first_sight: bool = False  # the commit that is there when the branch is first looked at counts as news
     max_chain: int | None = Field(default=None, ge=1, le=100)
 
 

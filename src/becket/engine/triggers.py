@@ -83,7 +83,7 @@ class Triggers:
             key = (loop.spec.loop_id, moved.branch)
             if moved.new is None:
                 self._debounce.drop(key)
-            elif await self._is_news(key, moved.old, moved.new):
+            elif await self._is_news(key, self._before(moved, trigger), moved.new):
                 await self._debounce.push(key, moved.new, trigger.debounce, trigger.edge)
 
     async def post(
@@ -158,12 +158,16 @@ class Triggers:
         mine = [(loop, trigger) for loop, trigger in found if (trigger.branch or self._branch) == branch]
         yield from {loop.spec.loop_id: (loop, trigger) for loop, trigger in reversed(mine)}.values()
 
+    @staticmethod
+    def _before(moved: RefMoved, trigger: CommitTrigger) -> str | None:
+        return ABSENT if moved.old is None and trigger.at_first_sight else moved.old
+
     async def _cursor(self, key: Key) -> Cursor | None:
         name = f"{COMMIT}{key[0]}:{key[1]}"
         return next((cursor for cursor in await self._store.cursors(name) if cursor.name == name), None)
 
     async def _is_news(self, key: Key, old: str | None, new: str) -> bool:
-        """Is the value one that the loop has not handled? A first sight is remembered and starts nothing."""
+        """Is the value one that the loop has not handled? A first sight (no `old`) is remembered and starts nothing."""
         cursor = await self._cursor(key)
         if cursor is None:
             seen = new if old is None else old

@@ -38,6 +38,23 @@ def test_a_first_sight_is_remembered_and_a_move_starts_a_run() -> None:
     play(story)
 
 
+def test_a_loop_that_asks_for_it_judges_the_commit_that_is_there_at_first_sight() -> None:
+    """Whoever starts Becket wants to know whether main is green, not only the next commit."""
+
+    async def story(stage: Stage) -> None:
+        scene = Scene(stage)
+        heal(stage, at_first_sight=True)
+        await scene.move(A)
+        await scene.move(A)
+        await scene.triggers.close()
+        scene.triggers = scene.another()
+        await scene.move(A)
+        await scene.triggers.close()
+        assert await scene.shas() == [A]
+
+    play(story)
+
+
 def test_commits_that_landed_while_down_start_one_run_for_the_newest() -> None:
     async def story(stage: Stage) -> None:
         scene = Scene(stage)
