@@ -1,4 +1,4 @@
-"""A repository in a temporary folder and the real `becket` program, spawned as a person would."""
+"""A repository in a temporary folder and the real `becket` program, called as a person would."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+
+from warm_program import Warm
 
 T = TypeVar("T")
 
@@ -159,19 +162,18 @@ class Stage:
     def becket(
         self, *arguments: str, code: int = 0, env: dict[str, str] | None = None, traceback: bool = False
     ) -> Answer:
-        done = subprocess.run(
-            [*PROGRAM, *arguments], cwd=self.root, env=environment() | (env or {}), check=False, capture_output=True,
-            text=True, timeout=300,
-        )  # fmt: skip
-        assert done.returncode == code, f"becket {' '.join(arguments)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert ("Traceback" in done.stderr) == traceback
-        assert "\x1b" not in done.stdout + done.stderr
-        return Answer(done.returncode, done.stdout, done.stderr)
+        done, *said = call(arguments, self.root, environment() | (env or {}))
+        out, err = (text.decode().replace("\r\n", "\n") for text in said)
+        assert done == code, f"becket {' '.join(arguments)}: {done}\n{out}\n{err}"
+        assert ("Traceback" in err) == traceback
+        assert "\x1b" not in out + err
+        return Answer(done, out, err)
 
     def becket_bytes(self, *arguments: str) -> bytes:
         """Standard output to the byte, whatever is in it."""
-        asked = [*PROGRAM, *arguments]
-        return subprocess.run(asked, cwd=self.root, env=environment(), check=True, capture_output=True).stdout
+        code, out, _ = call(arguments, self.root, environment())
+        assert code == 0
+        return out
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         """The one document of --json; anything else on standard output does not parse."""
@@ -208,6 +210,19 @@ def wait_for(what: Callable[[], T], seconds: float = 120.0) -> T:
 
 
 PROGRAM = (sys.executable, "-m", "becket.cli")
+
+
+@cache
+def warm() -> Warm:
+    return Warm(environment())
+
+
+def call(arguments: Sequence[str], folder: Path, env: dict[str, str]) -> tuple[int, bytes, bytes]:
+    """One call of the program to its end: exit code, standard output, standard error."""
+    if warm().fits(env):
+        return warm().call(arguments, folder, env)
+    done = subprocess.run([*PROGRAM, *arguments], cwd=folder, env=env, check=False, capture_output=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
 
 
 def environment() -> dict[str, str]:
