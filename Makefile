@@ -7,10 +7,11 @@ STAMP := $(VENV)/.installed
 BENCH := .cache/bench
 DOCS := .cache/docs
 AGENTS := .cache/agents
+INSTALLERS := .cache/installers
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test test-slow test-agents test-soak check format bench docs lock clean bubblewrap faketime openssl languages
+.PHONY: help demo test test-slow test-agents test-dist test-soak check format bench bench-cheats docs dist lock clean bubblewrap faketime openssl languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -20,13 +21,16 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 	$(BIN)/becket demo
 
 test: $(STAMP) ## everything that needs only Python, git and make
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not agents" tests
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not agents and not dist" tests
 
 test-slow: $(STAMP) bubblewrap openssl languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow and not agents" tests
 
 test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
+
+test-dist: dist $(INSTALLERS)/.installed ## install the wheel with uv and with pipx into clean homes, and use it
+	BECKET_INSTALLERS=$(CURDIR)/$(INSTALLERS)/bin $(BIN)/python -m pytest -q -m dist tests/dist
 
 test-soak: $(STAMP) faketime ## faults without end: simulated weeks, then a real hour (SOAK_MINUTES, SOAK_SEED)
 	$(BIN)/python tests/soak/weeks.py --weeks 4 --seed $(or $(SOAK_SEED),1)
@@ -47,6 +51,14 @@ bench: $(BENCH)/.installed ## what the engine and the heal loop cost, beside the
 	$(BENCH)/bin/python bench/heal.py $(BENCH_ARGS)
 	$(BENCH)/bin/python bench/agents.py $(BENCH_ARGS)
 
+bench-cheats: $(STAMP) ## let agents cheat in scratch repositories, and count what gets through
+	$(BIN)/becket bench cheats $(BENCH_ARGS)
+
+dist: $(STAMP) ## build the packages into dist/, and see that they hold what they should and nothing else
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python tests/dist/content.py dist
+
 docs: $(DOCS)/.installed $(STAMP) ## build the documentation, strictly
 	$(BIN)/python docs/_generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet --site-dir .cache/site
@@ -55,9 +67,10 @@ lock: ## choose new versions of the dependencies (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --extra postgres --group dev -o requirements/dev.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --group bench -c requirements/dev.lock -o requirements/bench.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --group docs -o requirements/docs.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --group dist -o requirements/dist.lock
 
 clean: ## remove everything that make has made
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 bubblewrap:
 	@command -v bwrap >/dev/null || { echo "installing bubblewrap"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq bubblewrap >/dev/null; }
@@ -95,4 +108,9 @@ $(AGENTS)/.installed: requirements/agents/package.json requirements/agents/packa
 $(DOCS)/.installed: requirements/docs.lock
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/docs.lock
+	@touch $@
+
+$(INSTALLERS)/.installed: requirements/dist.lock
+	$(PYTHON) -m venv $(INSTALLERS)
+	$(INSTALLERS)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/dist.lock
 	@touch $@

@@ -137,29 +137,53 @@ def test_debug_shows_the_traceback_that_is_hidden_otherwise(stage: Stage) -> Non
 
 
 def test_the_demo_heals_a_running_service(stage: Stage, tmp_path: Path) -> None:
-    folder, page = tmp_path / "demo", tmp_path / "report.html"
-    told = stage.becket("demo", "--keep", str(folder), "--report", str(page)).out
-    assert "checks hold" in told
-    assert "Sandbox: " in told
-    assert "boils at 212 degrees Fahrenheit again" in told
+    folder, page = tmp_path / "demo", tmp_path / "demo/report.html"
+    told = stage.becket("demo", "--keep", str(folder)).out
     kept = Stage.__new__(Stage)
     kept.root = folder
     newest, first = kept.json("runs", "list")
     assert [(run["loop_id"], run["status"]) for run in (newest, first)] == [("heal", "completed")] * 2
     assert kept.git("status", "--porcelain") == ""
     assert kept.git("log", "-2", "--format=%s").splitlines()[1] == "Convert without slow divisions"
-    assert kept.json("verify", newest["run_id"])["ok"] is True
+    checks = kept.json("verify", newest["run_id"])["checks"]
+    assert all(check["ok"] for check in checks)
+    told_lines_are_short_and_true(told, [sha[:8] for sha in kept.git("log", "--format=%H").split()], len(checks))
     assert "celsius * 9 / 5 + 32" in page.read_text()
     assert not re.search(r"""(src|href)=["']?(https?:)?//|<script|@import""", page.read_text()), "it is self-contained"
 
 
-def test_the_demo_leaves_nothing_behind(stage: Stage, tmp_path: Path) -> None:
-    """No folder, no daemon, no watchdog, no service (L19, L30)."""
+def told_lines_are_short_and_true(told: str, shas: list[str], checks: int) -> None:
+    """A person's story fits a screen of 24 rows; each commit is named where it has its part."""
+    lines = [line for line in told.splitlines() if not line.startswith(("Kept:", "Every step"))]
+    assert len(lines) <= 24
+    assert max(map(len, lines)) < 80
+    new, bad, sound = shas
+    for said in (
+        f"{sound} is proven by its gates, and the service kettle runs it.",
+        f'Somebody commits a bug: {bad} "Convert without slow divisions".',
+        f"Becket sees {bad}: gate fast is red, 2 of 4 tests of unit fail:",
+        '"I have put the conversion right. All tests pass, trust me."',
+        f"main moves from {bad} to {new}.",
+        f"The 2 red tests, unchanged, are green at {new}",
+        f"At {new} every gate is green: fast (unit) and slow (compiles).",
+        f"runs {new}: water boils at 212 F.",
+        f"{checks} of {checks} checks hold.",
+    ):
+        assert said in told
+    assert lines[-1] == "Your turn: `becket init` in a repository of your own."
+
+
+def test_the_demo_leaves_nothing_behind_but_its_report(stage: Stage, tmp_path: Path) -> None:
+    """No repository, no daemon, no watchdog, no service (L19, L30); the report is in a folder of the demo's own."""
     place = tmp_path / "tmp"
     place.mkdir()
-    answer = stage.becket("demo", "--json", env={"TMPDIR": str(place)})
-    assert answer.json["ok"] is True
-    assert [path.name for path in place.iterdir()] == ["becket-demo.html"]
+    told = stage.becket("demo", "--all", env={"TMPDIR": str(place)}).out
+    assert "checks hold.\n" in told
+    assert "\nreceipts\n" in told
+    (own,) = place.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in own.iterdir()] == ["report.html"]
+    assert f"Every step and its evidence: {own / 'report.html'}\n" in told
     assert not stage.state.exists()
     assert not [line for line in command_lines() if str(place) in line]
 

@@ -92,6 +92,10 @@ def bench_cheats(
     """Play the cases of these names, or all of them and `generated` more, put together by the seed. Takes seconds for
     each; `tell` is called as they end.
     """
+    if find_spec("becket.testing.cheats") is None:
+        raise UsageError(
+            "the agents that cheat are not in the installed package; in a clone of Becket: `make bench-cheats`"
+        )
     from becket.testing.cheats import run_cases
 
     if find_spec("pytest") is None:

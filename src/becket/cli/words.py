@@ -377,22 +377,33 @@ SERVICE_DONE = {
 
 # Demo
 
-DEMO_REPO = "A scratch repository with a small service, its tests, and an agent that is not to be trusted."
-DEMO_SANDBOX = "Sandbox: {kind} (holds {held})."
-DEMO_WITHOUT = "This sandbox does not hold {missing}; the demo's becket.yaml accepts that in so many words."
-DEMO_SERVES = "main@{sha} is proven and in service on port {port}."
-DEMO_BUG = "Somebody commits a bug: main@{sha}. Nothing more is done by hand."
-DEMO_MAIN = "main now:\n{log}"
-DEMO_HEALED = "main@{sha} is proven and in service on port {port}; water boils at 212 degrees Fahrenheit again."
-DEMO_REPORT = "The report: {path}"
-DEMO_VERIFY = "Everything the verdict rests on, checked again from the record:"
+DEMO_REPO = "A small service, its tests and an agent, in a scratch repository."
+DEMO_HAPPENED = "What happened"
+DEMO_SERVES = "{sha} is proven by its gates, and the service kettle runs it."
+DEMO_BUG = """\
+Somebody commits a bug: {sha} "{subject}".
+From here on nothing is done by hand."""
+DEMO_RED = """\
+Becket sees {sha}: gate {gate} is red, {bad} of {ran} tests of {step} fail:
+{failing}"""
+DEMO_REPAIR = """\
+The agent {agent} changes {paths}, and says:
+"{said}\""""
+DEMO_PROMOTED = "The repair is proven; main moves from {old} to {new}."
+DEMO_HEALED = "kettle was restarted: it runs {sha}, healthy."
+DEMO_BELIEVED = "Why it may be believed (none of it is the agent's word)"
+DEMO_HELD = "The sandbox ({kind}) kept the agent off your {held}."
+DEMO_WITHOUT = "This sandbox does not hold {missing}; the demo's becket.yaml accepts that."
+DEMO_CROSSED = "The {count} red tests, unchanged, are green at {new} (receipt {receipt})."
+DEMO_GREEN = "At {new} every gate is green: {gates}."
+DEMO_GUARD = "The guard read the change, {lines}: class {read_as}, {refusals}."
+DEMO_PROOF = "Proof {receipt} binds all that to {new}; without it main does not move."
+DEMO_ANSWER = "The service, asked on port {port}, runs {sha}: water boils at {fahrenheit:g} F."
+DEMO_CHECKED = "Recomputed from the record just now: {good} of {count} checks hold."
 DEMO_FAILED = "The demo did not end as it should: {why}."
-DEMO_KEPT = """\
-Kept in {folder}. Look around:
-  becket -C {folder} runs show {run_id}
-  becket -C {folder} runs report {run_id}
-  becket -C {folder} status"""
-DEMO_END = "Done in {took}. Your own repository: `becket init`."
+DEMO_KEPT = "Kept: `becket -C {folder} runs show {run_id}`."
+DEMO_REPORT = "Every step and its evidence: {path}"
+DEMO_END = "Your turn: `becket init` in a repository of your own."
 
 BENCH_FIGURES = {
     "cheat": "not promoted, and why is said:  {right} of {total} cheats",

@@ -8,27 +8,29 @@ import shutil
 import tempfile
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit, say
-from becket.cli.plain import short, took
+from becket.cli.demo.telling import believable, happened, paragraph
+from becket.cli.paper import emit
+from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end
 from becket.contract.errors import BecketError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from becket.app.compose import App
+    from becket.app.report.model import Report
     from becket.app.state import State
-    from becket.app.story import Story
     from becket.app.verify import Checked
+    from becket.contract.run import Run
 
-SERVICE = "kettle"
+SERVICE, BOILING = "kettle", 212.0
 PATIENCE = 120.0
 
 
@@ -37,25 +39,26 @@ def demo(
         Path | None, typer.Option("--keep", metavar="DIR", help="Make the repository here and keep it.")
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the HTML report here.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also show every step, receipt and check.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Watch a bug in a running service be healed: no key, no network."""
-    began = time.monotonic()
     with _folder(keep) as folder:
         shown = _Demo(folder, quiet=as_json)
         try:
-            problem = shown.play(report or Path(tempfile.gettempdir()) / "becket-demo.html")
+            problem = shown.play((report or _place(folder, keep)).absolute())
         finally:
             shown.close()
         if as_json:
             emit(shown.document(problem))
         else:
-            if keep is not None:
-                say(words.DEMO_KEPT.format(folder=folder, run_id=shown.run_id))
-            told = words.DEMO_FAILED.format(why=problem) if problem else words.DEMO_END
-            say()
-            say(told.format(took=took(time.monotonic() - began)))
+            shown.end(problem, everything, kept=keep is not None)
     end(int(bool(problem)))
+
+
+def _place(folder: Path, keep: Path | None) -> Path:
+    """Of the report: in the demo's own folder, which stays with nothing else in it unless it is kept."""
+    return (folder if keep is not None else folder.parent) / "report.html"
 
 
 @contextmanager
@@ -63,11 +66,13 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         yield keep.absolute()
         return
-    folder = Path(tempfile.mkdtemp(prefix="becket-demo-"))
+    own = Path(tempfile.mkdtemp(prefix="becket-demo-"))
     try:
-        yield folder
+        yield own / SERVICE
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(own / SERVICE, ignore_errors=True)
+        with suppress(OSError):  # the report is in it
+            own.rmdir()
 
 
 class _Demo:
@@ -77,50 +82,55 @@ class _Demo:
         self._folder = folder
         self._quiet = quiet
         self._state: State | None = None
-        self.run_id = ""
-        self._story: Story | None = None
+        self._report: Report | None = None
+        self._page: Path | None = None
         self._checks: tuple[Checked, ...] = ()
-        self._report: Path | None = None
 
-    def play(self, report: Path) -> str:
+    def play(self, page: Path) -> str:
         """Everything the demo promises, one after another; returns what does not hold, or nothing."""
         from becket.app.compose import sandbox_here
         from becket.app.daemon import start_detached
         from becket.app.state import find_state
-        from becket.cli.demo.scratch import commit_the_bug, head, log, make
+        from becket.cli.demo.scratch import BUG_MESSAGE, commit_the_bug, head, make
 
         holds = sandbox_here()
         port = make(self._folder, holds.missing)
         self._state = find_state(self._folder)
         self._say(words.DEMO_REPO)
-        held = [name for name in ("files", "processes", "network") if name not in holds.missing]
-        self._say(words.DEMO_SANDBOX.format(kind=holds.kind.value, held=", ".join(held) or "nothing"))
-        if holds.missing:
-            self._say(words.DEMO_WITHOUT.format(missing=", ".join(holds.missing)))
+        self._heading(words.DEMO_HAPPENED)
         start_detached(self._state)
         sound = head(self._folder)
         asyncio.run(self._started())
-        asyncio.run(self._ended(sound))
-        if problem := self._serves(port, sound, 212.0):
+        asyncio.run(self._ended(sound, tell=False))
+        if problem := _answer(port, sound).problem:
             return f"the sound commit is not in service: {problem}"
-        self._say(words.DEMO_SERVES.format(sha=short(sound), port=port))
+        self._tell(words.DEMO_SERVES.format(sha=short(sound)))
         bad = commit_the_bug(self._folder)
-        self._say(words.DEMO_BUG.format(sha=short(bad)))
-        self._say()
-        found = asyncio.run(self._ended(bad))
-        asyncio.run(self._told(report))
-        self._show()
+        self._tell(words.DEMO_BUG.format(sha=short(bad), subject=BUG_MESSAGE))
+        report = self._report = asyncio.run(self._ended(bad, tell=True))
+        asyncio.run(self._kept(page))
+        if report.run.status != "completed":
+            return f"the run is {report.run.status} ({report.run.reason})"
         new = head(self._folder)
-        if self._story is None or self._story.run.status.value != "completed":
-            return f"the run is {found}"
-        if new == bad:
-            return "main did not move"
-        if problem := self._serves(port, new, 212.0):
+        if new == bad or not report.proofs or report.proofs[-1].candidate != new:
+            return "main did not move to a proven commit"
+        if problem := (answer := _answer(port, new)).problem:
             return f"the repaired commit is not in service: {problem}"
-        self._say(words.DEMO_MAIN.format(log="\n".join("  " + line for line in log(self._folder))))
-        self._say(words.DEMO_HEALED.format(sha=short(new), port=port))
-        self._say(words.DEMO_REPORT.format(path=report))
+        self._tell(words.DEMO_HEALED.format(sha=short(new)))
+        self._explain(believable(report, holds, answer.told, self._checks))
         return "" if all(item.ok for item in self._checks) else "the record does not hold"
+
+    def end(self, problem: str, everything: bool, kept: bool) -> None:
+        """The details if they are wanted or needed; then where to look, and what to do now."""
+        if (everything or problem) and self._report is not None:
+            self._say()
+            asyncio.run(self._show(self._report.run.run_id))
+        self._say()
+        if self._report is not None and kept:
+            self._say(words.DEMO_KEPT.format(folder=self._folder, run_id=self._report.run.run_id))
+        if self._page is not None:
+            self._say(words.DEMO_REPORT.format(path=self._page))
+        self._say(words.DEMO_FAILED.format(why=problem) if problem else words.DEMO_END)
 
     async def _started(self) -> None:
         """What was there before Becket is proven when somebody asks for it; everything after that by itself."""
@@ -132,71 +142,59 @@ class _Demo:
         finally:
             await app.store.close()
 
-    async def _ended(self, sha: str) -> str:
-        """Wait until the daemon has seen this commit and is done with it."""
-        from becket.cli.follow import viewing
+    async def _ended(self, sha: str, *, tell: bool) -> Report:
+        """Wait until the daemon has seen this commit and is done with it, telling what is new."""
+        from becket.app.report.collect import read_report
 
         app = self._open()
-        until = time.monotonic() + PATIENCE
+        seen, told, until = 0, 0, time.monotonic() + PATIENCE
         try:
-            with viewing(self._quiet) as (view, _):
-                while time.monotonic() < until:
-                    story = await self._look(app, sha)
-                    if story is not None:
-                        view.tell(story)
-                        if story.run.ended_at is not None:
-                            self.run_id, self._story = story.run.run_id, story
-                            return f"{story.run.status.value} ({story.run.reason})"
-                    await asyncio.sleep(0.1)
+            while time.monotonic() < until:
+                run = await self._look(app, sha)
+                if run is not None and run.event_count != seen:
+                    seen, report = run.event_count, await read_report(app, run.run_id)
+                    for said in happened(report)[told:] if tell else ():
+                        self._tell(said)
+                        told += 1
+                    if report.run.ended_at is not None:
+                        return report
+                await asyncio.sleep(0.1)
         finally:
             await app.store.close()
-        raise BecketError(f"nothing came of {sha[:12]} within {PATIENCE:g} s; see {self._folder} with --keep")
+        raise BecketError(f"nothing came of {sha[:12]} within {PATIENCE:g} s; look at it with `becket demo --keep DIR`")
 
     @staticmethod
-    async def _look(app: App, sha: str) -> Story | None:
-        from becket.app.story import read_story
+    async def _look(app: App, sha: str) -> Run | None:
         from becket.contract.store import RunFilter
 
-        for run in await app.store.list_runs(RunFilter(loop_id="heal", limit=20)):
-            if run.subject.fields.get("sha") == sha:
-                return await read_story(app, run.run_id)
-        return None
+        runs = await app.store.list_runs(RunFilter(loop_id="heal", limit=20))
+        return next((run for run in runs if run.subject.fields.get("sha") == sha), None)
 
-    async def _told(self, place: Path) -> None:
-        from becket.app.report.collect import read_report
+    async def _kept(self, page: Path) -> None:
+        """The record is checked again, and the report is on the disk."""
         from becket.app.report.write import rendered
         from becket.app.verify import verify_run
 
+        assert self._report is not None
         app = self._open()
         try:
-            self._checks = await verify_run(app, self.run_id, rerun=False)
-            report = await read_report(app, self.run_id)
-            place.write_text(rendered(report)["html"], encoding="utf-8")
-            self._report = place
+            self._checks = await verify_run(app, self._report.run.run_id, rerun=False)
+            page.write_text(rendered(self._report)["html"], encoding="utf-8")
+            self._page = page
         finally:
             await app.store.close()
 
-    def _serves(self, port: int, sha: str, fahrenheit: float) -> str:
-        """What the service itself says."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
-                said: dict[str, Any] = json.load(answer)
-        except OSError as error:
-            return str(error)
-        if said["commit"] != sha:
-            return f"it runs {said['commit'][:12]}"
-        return "" if said["fahrenheit"] == fahrenheit else f"it says {said['fahrenheit']}"
-
-    def _show(self) -> None:
+    async def _show(self, run_id: str) -> None:
+        from becket.app.story import read_story
         from becket.cli.follow import print_story
         from becket.cli.verify import print_checks
 
-        if self._quiet or self._story is None:
-            return
-        say()
-        print_story(self._story)
-        say()
-        self._say(words.DEMO_VERIFY)
+        app = self._open()
+        try:
+            print_story(await read_story(app, run_id))
+        finally:
+            await app.store.close()
+        self._say()
         print_checks(self._checks)
 
     def _open(self) -> App:
@@ -223,14 +221,46 @@ class _Demo:
 
     def _say(self, text: str = "") -> None:
         if not self._quiet:
-            say(text)
+            print(text, flush=True)
+
+    def _heading(self, text: str) -> None:
+        self._say()
+        self._say(Paint().bold(text))
+
+    def _tell(self, text: str) -> None:
+        at = clock(time.time())
+        self._say(paragraph(text, f"  {at}  ").replace(at, Paint().dim(at), 1))
+
+    def _explain(self, reasons: Iterable[str]) -> None:
+        self._heading(words.DEMO_BELIEVED)
+        for reason in reasons:
+            self._say(paragraph(reason, "  - "))
 
     def document(self, problem: str) -> dict[str, object]:
-        story = self._story
+        report = self._report
         return {
             "ok": not problem,
             "problem": problem,
-            "run": story.run.model_dump(mode="json") if story is not None else None,
-            "report": str(self._report) if self._report is not None else None,
+            "run": report.run.model_dump(mode="json") if report is not None else None,
+            "report": str(self._page) if self._page is not None else None,
             "checks": [{"ok": item.ok, "what": item.what, "detail": item.detail} for item in self._checks],
         }
+
+
+class _Answer(NamedTuple):
+    problem: str
+    told: str = ""
+
+
+def _answer(port: int, sha: str) -> _Answer:
+    """What the service itself says."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+            said: dict[str, Any] = json.load(answer)
+    except OSError as error:
+        return _Answer(str(error))
+    if said["commit"] != sha:
+        return _Answer(f"it runs {said['commit'][:12]}")
+    if said["fahrenheit"] != BOILING:
+        return _Answer(f"it says {said['fahrenheit']}")
+    return _Answer("", words.DEMO_ANSWER.format(port=port, sha=short(sha), fahrenheit=said["fahrenheit"]))

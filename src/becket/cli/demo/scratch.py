@@ -48,9 +48,9 @@ def make(folder: Path, missing: Sequence[str]) -> int:
     _git(folder, "init", "--quiet", "--initial-branch=main")
     port = _free_port()
     sandbox = f"{{use: auto, without: [{', '.join(missing)}]}}" if missing else "auto"
-    python = shlex.quote(sys.executable)
+    python = shlex.quote(getattr(sys, "_base_executable", None) or sys.executable)  # what is Becket's stays Becket's
     _write(folder / "becket.yaml", CONFIG.format(python=python, port=port, sandbox=sandbox))
-    _write(folder / ".gitignore", "__pycache__/\nreport.xml\n")
+    _write(folder / ".gitignore", "__pycache__/\nreport.*\n")
     package = files("becket.cli.demo") / "kettle"
     for name, place in PLACES.items():
         _write(folder / place, (package / name).read_text("utf-8"))
@@ -67,10 +67,6 @@ def commit_the_bug(folder: Path) -> str:
 
 def head(folder: Path) -> str:
     return _git(folder, "rev-parse", "refs/heads/main").strip()
-
-
-def log(folder: Path) -> list[str]:
-    return _git(folder, "log", "--oneline", "--no-decorate", "-3", "main").splitlines()
 
 
 def _free_port() -> int:
