@@ -155,9 +155,11 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
 
 def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -> Resident | None:
     """The tree that may be reset. Nothing that is not known to be ours is ever emptied."""
-    known = marker.resident
+    known = _followed(marker.resident, tree)
     if known is not None and known.path != tree and known.ours:
-        raise GitFailed(f"the workspace {folder} has its tree at {known.path}; close it before it gets another")
+        raise PlaceTaken(
+            f"the workspace {folder} has its tree at {known.path}; remove that tree before it gets another"
+        )
     if tree is None:
         return None
     try:
@@ -170,6 +172,14 @@ def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -
     return Resident(tree)
 
 
+def _followed(known: Resident | None, tree: Path | None) -> Resident | None:
+    """The same, at its new place where a person moved the worktree around it."""
+    if known is None or tree is None or os.path.lexists(known.path):
+        return known
+    moved = replace(known, path=tree)
+    return moved if moved.same_folder else known
+
+
 def find_workspace(folder: Path) -> Workspace | None:
     marker = _Marker.read(folder)
     workspace = _workspace(folder, marker.sha, marker.resident)
@@ -180,7 +190,7 @@ def find_workspace(folder: Path) -> Workspace | None:
 def health(folder: Path, tree: Path) -> TreeHealth:
     """Of a tree where people look, without touching it."""
     marker = _Marker.read(folder)
-    known = marker.resident
+    known = _followed(marker.resident, tree)
     if no_folder(tree) is not None:
         return TreeHealth.blocked
     if not tree.exists() or marker.state is _State.making:
