@@ -25,6 +25,7 @@ from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.resident import Resident, check_free, check_place, no_folder
 from becket.adapters.git.status import read_status
+from becket.adapters.git.submodules import fill
 from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed, PlaceTaken
@@ -106,6 +107,15 @@ class Source:
     @property
     def objects(self) -> Path:
         return self.refs.common_dir / "objects"
+
+    @property
+    def git_dirs(self) -> tuple[Path, ...]:
+        """A linked worktree has submodules of its own, beside those of the first one."""
+        return tuple(dict.fromkeys((self.place.git_dir, self.refs.common_dir)))
+
+    async def modules(self, sha: str) -> bytes:
+        """The commit's .gitmodules."""
+        return (await run(self.place, "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))).stdout
 
     async def inventory(self, sha: str) -> Inventory:
         """What a commit holds never changes, and one is mostly checked out several times in a row."""
@@ -301,6 +311,8 @@ async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> No
     after_checkout()
     if not untouched:
         await _verify(workspace, by_content=inventory.converts)
+    if inventory.submodules:
+        await fill(source.git_dirs, workspace.tree, inventory.submodules, await source.modules(workspace.sha))
 
 
 async def _put_objects(source: Source, workspace: Workspace) -> Mapping[str, str]:
