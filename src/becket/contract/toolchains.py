@@ -54,6 +54,7 @@ _LARGEST = 4_000_000
 class Toolchains:
     """What was found: the places to show, the variables by which programs find them, the versions chosen now."""
 
+    names: tuple[str, ...] = ()
     places: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     chosen: Json = None
@@ -64,6 +65,7 @@ def find(environ: Mapping[str, str]) -> Toolchains:
     if not environ.get("HOME", "").startswith("/"):
         return Toolchains()
     home = Path(environ["HOME"])
+    names: list[str] = []
     places: list[Path] = []
     variables: dict[str, str] = {}
     chosen: list[Json] = []
@@ -71,13 +73,15 @@ def find(environ: Mapping[str, str]) -> Toolchains:
         folder = Path(environ.get(manager.variable) or home / manager.folder)
         there = [folder / name for name in manager.shown if _may_be_shown(folder / name, home)]
         if there:
+            names.append(manager.name)
             places += there
             variables[manager.variable] = str(folder)
             chosen += [[str(path), _content(path)] for name in manager.chosen for path in _files(folder / name)]
     for name, path in _named(environ, home):
+        names.append(name)
         places.append(path)
         variables[name] = str(path)
-    return Toolchains(tuple(places), variables, chosen)
+    return Toolchains(tuple(names), tuple(places), variables, chosen)
 
 
 def is_certificates(file: Path) -> bool:

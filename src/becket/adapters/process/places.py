@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -70,6 +71,22 @@ class Disk:
             needed = _without_needless(sorted(asked.values(), key=_depth))
             self._shared[search] = {rule.path: rule for rule in needed}
         return self._shared[search]
+
+
+def unseen(program: Path, search: str, readable: Iterable[Path] = ()) -> Path | None:
+    """What of a program no contained command can read: its file, or the interpreter that its first line names."""
+    nowhere = Path("/nonexistent")
+    spec = ChildSpec(argv=("true",), tree=nowhere, output=nowhere, hidden=(Path.home(),))
+    rules = Disk().rules_of(spec, {"PATH": search}, readable)
+    return next((place for place in _parts(program.resolve()) if nearest(rules, place) is Access.hide), None)
+
+
+def _parts(program: Path) -> Iterable[Path]:
+    yield program
+    with suppress(OSError), program.open("rb") as file:
+        first, *_ = file.read(512).split(b"\n")
+        if first.startswith(b"#!/"):
+            yield Path(os.fsdecode(first[2:].split()[0])).resolve()
 
 
 def _depth(rule: Rule) -> int:
