@@ -61,7 +61,7 @@ async def run(context: ActionContext, params: GateParams) -> Result:
     if (earlier := await _earlier(context, params)) is not None:
         return earlier
     control = _control(context, params) if params.branch else None
-    resident = params.place == "resident"
+    resident = params.place == "resident" and _stays_on(context, params.branch)
     try:
         proof = await open_tree(context, params.at, params.by, f"gate-{params.of}", resident=resident)
         if isinstance(proof, SetupFailed):
@@ -72,6 +72,11 @@ async def run(context: ActionContext, params: GateParams) -> Result:
             raise
         return await _not_run(context, params, str(failed), {})
     return await _result(context, params, done)
+
+
+def _stays_on(context: ActionContext, branch: str) -> bool:
+    """There is one resident tree, for one branch: a run on another could reset it while a gate runs in there."""
+    return branch in ("", context.port(Projects).current().branch)
 
 
 def _control(context: ActionContext, params: GateParams) -> Control:

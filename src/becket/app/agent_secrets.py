@@ -26,8 +26,22 @@ def given_secrets(config: Config, root: Path, environ: Mapping[str, str], home: 
     """All of them. `root` is the repository, whose folders hold the files of variables."""
     given = secret_variables(_variables(root / name for name in _env_files(config)))
     given |= agent_secrets(config, environ, home)
+    given |= dict(_of_commands(config, environ))
     given |= {f"alarms.{number}.secret": each.secret for number, each in enumerate(config.alarms) if each.secret}
     return given
+
+
+def _of_commands(config: Config, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the set-up and the steps are given."""
+    steps = [(f"gates.{gate}.{step.name}", step) for gate, steps in config.gates.items() for step in steps]
+    for user, one in (*steps, *([("setup", config.setup)] if config.setup else [])):
+        for name, value in _secrets_in(one.variables(environ)):
+            yield f"{user}.{name}", value
+
+
+def _secrets_in(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from secret_variables(given).items()
+    yield from ((name, value) for name, value in given.items() if _may_be_secret(name, value))
 
 
 def _env_files(config: Config) -> set[str]:
@@ -59,9 +73,7 @@ def agent_secrets(config: Config, environ: Mapping[str, str], home: Path) -> dic
 def _of_agent(agent: AgentConfig, environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
     if agent.key and (value := environ.get(agent.key)):
         yield agent.key, value
-    given = {name: environ[name] for name in agent.env if name in environ} | agent.set
-    yield from secret_variables(given).items()
-    yield from ((name, value) for name, value in given.items() if _may_be_secret(name, value))
+    yield from _secrets_in({name: environ[name] for name in agent.env if name in environ} | agent.set)
     for credential in agent.credentials:
         file = home / credential.file.removeprefix("~/")
         for where, value in _held_by(file):

@@ -140,7 +140,7 @@ class App:
 
     @cached_property
     def sandboxes(self) -> Sandboxes:
-        return Sandboxes()
+        return Sandboxes(lambda: self.config.sandbox.places(self.state.common))
 
     def processes_for(self, agent: AgentConfig) -> ContainedProcesses:
         return self.sandboxes.of(self.config, agent)
@@ -225,7 +225,11 @@ class App:
 
     @cached_property
     def projects(self) -> CommittedProjects:
-        return CommittedProjects(self.git, lambda: self.config)
+        return CommittedProjects(self.git, lambda: self.config, self._learn_secrets)
+
+    def _learn_secrets(self, config: Config) -> None:
+        """Gates count as committed: what they are given may not be in the becket.yaml that stands here."""
+        self.redactor.learn(self._secrets(config))
 
     @cached_property
     def verdicts(self) -> FileVerdicts:

@@ -16,9 +16,11 @@ from pathlib import Path
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
 from becket.adapters.git.resident import no_folder
+from becket.adapters.git.submodules import absent
 from becket.adapters.git.workspace import health, set_aside
 from becket.adapters.process import available
 from becket.adapters.process.choice import Offer
+from becket.adapters.process.places import unseen
 from becket.adapters.store import open_memory
 from becket.adapters.store.backups import backups, problem
 from becket.adapters.store.damage import damaged
@@ -31,10 +33,11 @@ from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.git import TreeHealth
-from becket.contract.process import Holds
+from becket.contract.process import Holds, SandboxKind
 from becket.contract.spec import Autonomy, LoopSpec
 from becket.setup import doctor
 from becket.setup.facts import (
+    ContentFacts,
     Diagnosis,
     DoctorFacts,
     InotifyFacts,
@@ -89,6 +92,8 @@ def facts(folder: Path) -> DoctorFacts:
         disk_free=disk_free,
         write_problem=write_problem,
         which=shutil.which,
+        unseen=partial(_unseen, state),
+        contents=partial(_contents, state),
         env=os.environ,
         inotify=partial(_inotify, state),
         lint_loops=partial(_lint, state),
@@ -98,6 +103,27 @@ def facts(folder: Path) -> DoctorFacts:
         unwritable=lambda: unwritable(state) if state is not None else "",
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
+
+
+def _unseen(state: State | None, config: Config, word: str) -> Path | None:
+    found = shutil.which(word)
+    if found is None or state is None or config.sandbox.use == SandboxKind.none:
+        return None
+    return unseen(Path(found), os.environ.get("PATH", ""), config.sandbox.places(state.common))
+
+
+def _contents(state: State | None) -> ContentFacts:
+    if state is None:
+        return ContentFacts()
+
+    async def not_here() -> list[str]:
+        source = discover(state.root).source
+        return await absent(source.git_dirs, (await source.inventory("HEAD")).submodules, await source.modules("HEAD"))
+
+    by_lfs = _git(state.root, "grep", "--name-only", "filter=lfs", "HEAD", "--", ".gitattributes", "*/.gitattributes")
+    large = [line.removeprefix("HEAD:") for line in (by_lfs or "").splitlines()]
+    has_modules = _git(state.root, "cat-file", "-e", "HEAD:.gitmodules") is not None
+    return ContentFacts(tuple(asyncio.run(not_here())) if has_modules else (), tuple(large))
 
 
 def _tree(state: State | None) -> TreeFact | None:

@@ -15,11 +15,16 @@ MOST_REMEMBERED = 32
 
 
 class CommittedProjects:
-    """A commit never changes, so neither does what it says; `current` is asked anew each time."""
+    """A commit never changes, so neither does what it says; `current` is asked anew each time. `told` hears of each
+    committed one before anybody acts by it.
+    """
 
-    def __init__(self, git: Git, current: Callable[[], Config]) -> None:
+    def __init__(
+        self, git: Git, current: Callable[[], Config], told: Callable[[Config], None] = lambda _: None
+    ) -> None:
         self._git = git
         self._current = current
+        self._told = told
         self._known: dict[str, Config] = {}
 
     def current(self) -> Config:
@@ -30,6 +35,7 @@ class CommittedProjects:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
             self._known[sha] = await self._read(sha)
+            self._told(self._known[sha])
         return self._known[sha]
 
     async def _read(self, sha: str) -> Config:

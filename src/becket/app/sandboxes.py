@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from becket.adapters.process import ContainedProcesses, choose
 from becket.adapters.process.choice import Undecided
@@ -16,9 +18,13 @@ ASK_AGAIN = 60.0
 
 
 class Sandboxes:
-    """An answer holds for this object's life; a sandbox that did not answer is asked again."""
+    """An answer holds for this object's life; a sandbox that did not answer is asked again.
 
-    def __init__(self) -> None:
+    `readable` is what all programs in them may read, as becket.yaml says at the moment.
+    """
+
+    def __init__(self, readable: Callable[[], tuple[Path, ...]] = tuple) -> None:
+        self._readable = readable
         self._known: dict[str, ContainedProcesses] = {}
         self._undecided: dict[str, tuple[float, Undecided]] = {}
         self._trying = threading.Lock()
@@ -33,7 +39,7 @@ class Sandboxes:
         if trouble is not None and time.monotonic() - asked < ASK_AGAIN:
             raise trouble
         try:
-            self._known[use] = choose("auto" if use == "auto" else SandboxKind(use))
+            self._known[use] = choose("auto" if use == "auto" else SandboxKind(use), self._readable)
         except Undecided as error:
             self._undecided[use] = time.monotonic(), error
             raise

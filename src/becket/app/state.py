@@ -37,8 +37,11 @@ class State:
 
     @property
     def resident(self) -> tuple[Path, Path]:
-        """The test tree: the folder of its workspace, and the tree itself, where people look."""
-        return self.folder / "worktrees" / "test", self.root / ".worktrees" / "test"
+        """The test tree: the folder of its workspace, and the tree itself, where people look. Each linked worktree has
+        one of its own.
+        """
+        name = _linked_name(self.root, self.common)
+        return self.folder / "worktrees" / (f"test-{name}" if name else "test"), self.root / ".worktrees" / "test"
 
     @property
     def database(self) -> Path:
@@ -159,6 +162,16 @@ def find_state(start: Path | None = None) -> State:
         why = said[0] if said else "a bare repository"
         raise UsageError(f"{start} is not inside a git work tree ({why}); go to one, or `git init`")
     return State(root=Path(lines[1]), common=Path(lines[0]))
+
+
+def _linked_name(root: Path, common: Path) -> str:
+    """What git calls the linked worktree at `root`; empty for the first one, whose `.git` is a folder."""
+    try:
+        told = (root / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+    own = root / told.removeprefix("gitdir:").strip()
+    return own.name if own.parent.resolve() == (common / "worktrees").resolve() else ""
 
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of fcntl(2): type, whence, start, length, pid

@@ -65,7 +65,7 @@ async def ensure(app: App, at: str | None = None) -> TreeReady:
     sha = await _commit(app, branch, at)
     folder, tree = app.resident()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with Lock(folder.parent / "test.lock") as lock:
+    with Lock(folder.parent / f"{folder.name}.lock") as lock:
         if not lock.acquire():
             raise TreeInUse(f"another becket is at work on {tree}; try again when it is done")
         await _nobody_works(app, tree)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from becket import __version__
+from becket.app.own_tools import leave_path
 from becket.cli import words
 from becket.cli.verbs import BY_NAME, VERBS, Verb
 from becket.contract.errors import BecketError, InvalidDocument, UsageError
@@ -110,6 +111,7 @@ def _answer(call: Call) -> int:
         raise UsageError(words.unknown_verb(call.verb, difflib.get_close_matches(call.verb, BY_NAME, 1)))
     if call.folder is not None:
         _go_to(call.folder)
+    leave_path(os.environ, Path.cwd())
     return _perform(verb, call.rest)
 
 

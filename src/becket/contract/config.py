@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from becket.contract.base import Duration, Json, KeyProblem, Misfit, PositiveDuration, Record, Size
+from becket.contract.given import Variables, expanded, place_problem
 from becket.contract.guard import ChangeClass
 from becket.contract.naming import (
     BranchName,
@@ -66,7 +68,7 @@ class RemoteConfig(Record):
     push: Literal["after_promote", "never"] = "never"
 
 
-class GateStep(Record):
+class GateStep(Variables):
     """One named step of a gate."""
 
     name: Name
@@ -91,7 +93,7 @@ class GateStep(Record):
         return self
 
 
-class SetupConfig(Record):
+class SetupConfig(Variables):
     """What the tests need besides the tree; cached by the content of the key files."""
 
     run: Text
@@ -267,15 +269,31 @@ class HealConfig(Record):
 
 
 class SandboxConfig(Record):
-    """`without` names, in so many words, what the user accepts not to be contained."""
+    """`without` names, in so many words, what the user accepts not to be contained. `readable` are places beside the
+    system that every contained program may read: toolchains that Becket does not find by itself.
+    """
 
     use: Literal["auto", "bwrap", "landlock", "none"] = "auto"
     without: tuple[Literal["files", "processes", "network"], ...] = ()
+    readable: tuple[Text, ...] = ()
+
+    def places(self, common: Path) -> tuple[Path, ...]:
+        """Without what has come to lead into the repository's git directory since it was written."""
+        found = (expanded(written, Path.home()) for written in self.readable)
+        return tuple(path for path in found if not path.resolve().is_relative_to(common.resolve()))
 
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Json) -> Json:
         return {"use": value} if isinstance(value, str | SandboxKind) else value
+
+    @model_validator(mode="after")
+    def _shows_nothing_secret(self) -> Self:
+        for number, written in enumerate(self.readable):
+            if problem := place_problem(written, Path.home()):
+                fix = "name the toolchain's own folder, like ~/.local/share/tool"
+                raise KeyProblem(f"`readable` {problem}", "readable", number, fix=fix)
+        return self
 
 
 class PersonConfig(Record):

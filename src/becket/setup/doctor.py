@@ -7,7 +7,18 @@ from collections.abc import Iterable
 
 from becket.contract.base import Json
 from becket.setup import words
-from becket.setup.checks import agents, configuration, containment, loops, machine, programs, refs, store, trees
+from becket.setup.checks import (
+    agents,
+    configuration,
+    containment,
+    loops,
+    machine,
+    programs,
+    refs,
+    store,
+    surroundings,
+    trees,
+)
 from becket.setup.facts import Check, Diagnosis, DoctorFacts, Exam, Level
 
 CHECKS: dict[str, Check] = {
@@ -21,6 +32,8 @@ CHECKS: dict[str, Check] = {
     "people": configuration.handoff_to,
     "trust": configuration.trust,
     "tools": programs.gate_tools,
+    "toolchains": surroundings.toolchains,
+    "contents": surroundings.contents,
     "agents": agents.agents,
     "sandbox": containment.sandbox,
     "state": machine.state_folder,

@@ -62,6 +62,14 @@ class TreeFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentFacts:
+    """Of HEAD: submodules that the repository lacks, and the .gitattributes that leave files to git-lfs."""
+
+    submodules: tuple[str, ...] = ()
+    large: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFacts:
     """What the database says: its time, and who works on it."""
 
@@ -142,6 +150,8 @@ class DoctorFacts:
     disk_free: Callable[[Path], int]
     write_problem: Callable[[Path], str | None]  # why a folder cannot be written; None: it can
     which: Callable[[str], str | None]
+    unseen: Callable[[Config, str], Path | None] = lambda *_: None  # what of a program contained ones cannot read
+    contents: Callable[[], ContentFacts] = ContentFacts
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]
     lint_loops: Callable[[], Iterable[Finding]]

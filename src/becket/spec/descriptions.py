@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_ENV = "Names of variables of Becket's own environment that are passed on, such as PIP_INDEX_URL; never shown in logs."
+_SET = "Variables with their values."
+
 _STEP = {
     "id": "The step's name; its outputs are `{id.output}`.",
     "uses": "A registered name, such as `git.read_base`.",
@@ -160,8 +163,12 @@ _CONFIG = {
         "min_tests": "Fewer executed tests than this are red; needs a `report` that tells of them.",
         "parallel": "Whether it may run beside other steps.",
         "env_file": "A file of variables that only this step sees.",
+        "env": _ENV,
+        "set": _SET,
     },
     "SetupConfig": {
+        "env": _ENV,
+        "set": _SET,
         "run": "The command.",
         "key": "The files that decide whether it has to run again.",
         "network": "What the command may reach.",
@@ -248,6 +255,8 @@ _CONFIG = {
     "SandboxConfig": {
         "use": "auto, bwrap, landlock or none.",
         "without": "What you accept not to be contained.",
+        "readable": "Places beside the system that programs may read, absolute or with `~/`: toolchains not found by "
+        "themselves.",
     },
     "PersonConfig": {
         "role": "What the person may decide.",

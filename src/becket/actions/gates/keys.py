@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import shlex
 import shutil
@@ -12,25 +13,30 @@ from pathlib import Path
 from becket.actions.gates.tree import ProofTree
 from becket.contract.base import Json, digest_of
 from becket.contract.config import GateStep
+from becket.contract.given import keyed
 from becket.contract.process import SandboxKind
+from becket.contract.toolchains import find
 from becket.verifiers.guard.globs import matches
 
 PATH = "PATH"
+_ALWAYS = {"CI": "true"}
 
 
 def step_env(step: GateStep, proof: ProofTree) -> dict[str, str]:
     """The variables a step sees beyond the sandbox's own few: nothing says that Becket is looking (L12, L21)."""
-    return {"CI": "true"}
+    return _ALWAYS | step.variables(os.environ)
 
 
 def environment_digest(step: GateStep, proof: ProofTree, sandbox: SandboxKind, env_file: Path | None) -> str:
     told: dict[str, Json] = {
         "run": step.run,
         "network": step.network,
-        "env": step_env(step, proof),
+        "env": _ALWAYS,
+        "variables": keyed(step.variables(os.environ)),
         "env_file": _keyed(env_file),
         "setup": proof.setup_key,
         "tools": _tools(step.run),
+        "toolchains": find(os.environ).chosen,
         "system": [platform.system(), platform.release(), platform.machine()],
         "sandbox": sandbox,
         "report": step.report,

@@ -23,10 +23,11 @@ _NO_NAME = re.compile(rb"(?:.*\\)?(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECA
 
 @dataclass(slots=True)
 class Inventory:
-    """What a commit holds: its files, and the folders they need. A submodule is a folder that stays empty."""
+    """What a commit holds: its files, and the folders they need. A submodule is a folder, with the commit it is at."""
 
     files: set[bytes] = field(default_factory=set)
     folders: set[bytes] = field(default_factory=set)
+    submodules: dict[bytes, str] = field(default_factory=dict)
     converts: bool = False  # attributes may make a file differ from its blob
 
     @classmethod
@@ -37,6 +38,7 @@ class Inventory:
             kind, _, path = line.partition(b"\t")
             if kind.startswith(b"160000 "):
                 inventory.folders.add(path)
+                inventory.submodules[path] = kind.rpartition(b" ")[2].decode()
             else:
                 inventory.files.add(path)
                 inventory.converts |= path.endswith(b".gitattributes")

@@ -25,6 +25,7 @@ from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.resident import Resident, check_free, check_place, no_folder
 from becket.adapters.git.status import read_status
+from becket.adapters.git.submodules import fill
 from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed, PlaceTaken
@@ -107,6 +108,15 @@ class Source:
     def objects(self) -> Path:
         return self.refs.common_dir / "objects"
 
+    @property
+    def git_dirs(self) -> tuple[Path, ...]:
+        """A linked worktree has submodules of its own, beside those of the first one."""
+        return tuple(dict.fromkeys((self.place.git_dir, self.refs.common_dir)))
+
+    async def modules(self, sha: str) -> bytes:
+        """The commit's .gitmodules."""
+        return (await run(self.place, "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))).stdout
+
     async def inventory(self, sha: str) -> Inventory:
         """What a commit holds never changes, and one is mostly checked out several times in a row."""
         if sha not in self.known:
@@ -155,9 +165,11 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
 
 def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -> Resident | None:
     """The tree that may be reset. Nothing that is not known to be ours is ever emptied."""
-    known = marker.resident
+    known = _followed(marker.resident, tree)
     if known is not None and known.path != tree and known.ours:
-        raise GitFailed(f"the workspace {folder} has its tree at {known.path}; close it before it gets another")
+        raise PlaceTaken(
+            f"the workspace {folder} has its tree at {known.path}; remove that tree before it gets another"
+        )
     if tree is None:
         return None
     try:
@@ -170,6 +182,14 @@ def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -
     return Resident(tree)
 
 
+def _followed(known: Resident | None, tree: Path | None) -> Resident | None:
+    """The same, at its new place where a person moved the worktree around it."""
+    if known is None or tree is None or os.path.lexists(known.path):
+        return known
+    moved = replace(known, path=tree)
+    return moved if moved.same_folder else known
+
+
 def find_workspace(folder: Path) -> Workspace | None:
     marker = _Marker.read(folder)
     workspace = _workspace(folder, marker.sha, marker.resident)
@@ -180,7 +200,7 @@ def find_workspace(folder: Path) -> Workspace | None:
 def health(folder: Path, tree: Path) -> TreeHealth:
     """Of a tree where people look, without touching it."""
     marker = _Marker.read(folder)
-    known = marker.resident
+    known = _followed(marker.resident, tree)
     if no_folder(tree) is not None:
         return TreeHealth.blocked
     if not tree.exists() or marker.state is _State.making:
@@ -291,6 +311,8 @@ async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> No
     after_checkout()
     if not untouched:
         await _verify(workspace, by_content=inventory.converts)
+    if inventory.submodules:
+        await fill(source.git_dirs, workspace.tree, inventory.submodules, await source.modules(workspace.sha))
 
 
 async def _put_objects(source: Source, workspace: Workspace) -> Mapping[str, str]:

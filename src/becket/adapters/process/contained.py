@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,8 @@ class ContainedProcesses:
 
     `grace` is the time between TERM and KILL at a timeout; `scratch` is where the private folders of children are
     made, if not in the system's temporary folder; `resolve` says where the names of `ChildSpec.reach` are dialled, if
-    not at the public addresses that the system knows. The sandbox is probed once, when this is made.
+    not at the public addresses that the system knows; `readable` tells, for each child anew, what every child may
+    read. The sandbox is probed once, when this is made.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class ContainedProcesses:
         scratch: Path | None = None,
         keeper: KeeperProgram | None = None,
         resolve: Resolve | None = None,
+        readable: Callable[[], tuple[Path, ...]] = tuple,
     ) -> None:
         self._sandbox = pick(kind)
         self._holds = self._sandbox.holds()
@@ -56,6 +58,7 @@ class ContainedProcesses:
         self._scratch = scratch
         self._keeper = keeper or KeeperProgram.default()
         self._resolve = resolve
+        self._readable = readable
         self._disk = Disk(self._keeper.package)
 
     @property
@@ -112,7 +115,8 @@ class ContainedProcesses:
         proxy = None if ways is None else ways.env
         env = environment.build(spec, os.environ, home=home, temporary=temporary, proxy=proxy)
         ports = () if ways is None else ways.ports
-        around = Surroundings(self._disk.rules_of(spec, env), spec.network, scratch, spec.home, ports)
+        rules = self._disk.rules_of(spec, env, self._readable())
+        around = Surroundings(rules, spec.network, scratch, spec.home, ports)
         return around, Job(
             argv=list(spec.argv),
             env=env,
@@ -234,12 +238,12 @@ class ContainedProcesses:
         )
 
 
-def choose(kind: Wanted = "auto") -> ContainedProcesses:
+def choose(kind: Wanted = "auto", readable: Callable[[], tuple[Path, ...]] = tuple) -> ContainedProcesses:
     """The processes of this machine: in the sandbox asked for, or in the best that works.
 
     A UsageError says what to install or set if the one asked for does not work here.
     """
-    return ContainedProcesses(kind)
+    return ContainedProcesses(kind, readable=readable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec
+from becket.contract.toolchains import find
 
 MARK = "BECKET_CHILD"
 """Names the child in the environment of everything it starts, so that a sweep can find what escaped its keeper."""
@@ -24,6 +25,7 @@ def build(
     _refuse_reserved(spec.env)
     env = {name: value for name, value in ours.items() if name in _KEPT or name.startswith(_KEPT_PREFIX)}
     env["PATH"] = os.pathsep.join(_absolute(env.get("PATH", ""))) or _DEFAULT_PATH
+    env |= find(ours).variables
     env |= {"HOME": home, "TMPDIR": temporary, "TERM": "dumb"}
     env |= spec.env
     env |= {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,7 @@ from becket.adapters.process import words
 from becket.adapters.process.environment import search_path
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec
+from becket.contract.toolchains import find
 
 SYSTEM = tuple(Path(path) for path in ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"))
 STORES = tuple(Path(path) for path in ("/nix/store", "/gnu/store"))
@@ -46,8 +48,8 @@ class Disk:
         self._keeper = keeper
         self._shared: dict[tuple[str, ...], dict[Path, Rule]] = {}
 
-    def rules_of(self, spec: ChildSpec, env: Mapping[str, str]) -> tuple[Rule, ...]:
-        """The rules of one child, shallow before deep, without those that change nothing."""
+    def rules_of(self, spec: ChildSpec, env: Mapping[str, str], readable: Iterable[Path] = ()) -> tuple[Rule, ...]:
+        """The rules of one child, shallow before deep, without those that change nothing. All may read `readable`."""
         _refuse_contradictions(spec)
         _refuse_planted_links(spec)
         _refuse_absent(spec)
@@ -55,7 +57,7 @@ class Disk:
         asked = dict(self._shared_by(tuple(search_path(env))))
         for path in spec.hidden:
             _put(asked, path, Access.hide)
-        for path in spec.readable:
+        for path in (*readable, *spec.readable):
             _put(asked, path, Access.read)
         for path in (*spec.writable, spec.tree):
             _put(asked, path, Access.write)
@@ -69,6 +71,22 @@ class Disk:
             needed = _without_needless(sorted(asked.values(), key=_depth))
             self._shared[search] = {rule.path: rule for rule in needed}
         return self._shared[search]
+
+
+def unseen(program: Path, search: str, readable: Iterable[Path] = ()) -> Path | None:
+    """What of a program no contained command can read: its file, or the interpreter that its first line names."""
+    nowhere = Path("/nonexistent")
+    spec = ChildSpec(argv=("true",), tree=nowhere, output=nowhere, hidden=(Path.home(),))
+    rules = Disk().rules_of(spec, {"PATH": search}, readable)
+    return next((place for place in _parts(program.resolve()) if nearest(rules, place) is Access.hide), None)
+
+
+def _parts(program: Path) -> Iterable[Path]:
+    yield program
+    with suppress(OSError), program.open("rb") as file:
+        first, *_ = file.read(512).split(b"\n")
+        if first.startswith(b"#!/"):
+            yield Path(os.fsdecode(first[2:].split()[0])).resolve()
 
 
 def _depth(rule: Rule) -> int:
@@ -104,10 +122,11 @@ def _without_needless(rules: list[Rule]) -> tuple[Rule, ...]:
 
 
 def _tools(search: Iterable[str]) -> Iterable[Path]:
-    """Where the programs of PATH live, and the Python that runs Becket; never a whole home."""
+    """Where the programs of PATH live, toolchains, and the Python that runs Becket; never a whole home."""
     home = Path.home()
     for entry in map(Path, search):
         yield from (place for place in _tool_places(entry, home) if not home.is_relative_to(place))
+    yield from find(os.environ).places
     for prefix in {Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix)}:
         if not home.is_relative_to(prefix):
             yield prefix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -176,6 +177,7 @@ class CachedSetups:
         spec = ChildSpec(
             argv=("sh", "-euc", wanted.setup.run),
             tree=entry.tree,
+            env=wanted.setup.variables(os.environ),
             network=wanted.setup.network,
             timeout=wanted.setup.timeout,
             output=entry.log,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -12,6 +13,8 @@ from pathlib import Path
 from becket.adapters.setups import words
 from becket.contract.base import Json, digest_of
 from becket.contract.config import SetupConfig
+from becket.contract.given import keyed
+from becket.contract.toolchains import find
 
 _FORMAT = 1  # of what an entry holds: with another number, none of the old ones is found
 _NO_FILES = {"120000": "a symbolic link", "160000": "a submodule"}
@@ -46,6 +49,8 @@ def key_of(setup: SetupConfig, files: Mapping[str, str]) -> str:
             "format": _FORMAT,
             "run": setup.run,
             "network": setup.network.value,
+            "variables": keyed(setup.variables(os.environ)),
+            "toolchains": find(os.environ).chosen,
             "files": sorted(files.items()),
             "machine": _machine(),
             "tools": [_tool(name) for name in sorted({*_ALWAYS, *re.findall(r"[\w.+-]+", setup.run)})],
@@ -81,10 +86,4 @@ def _tool(name: str) -> Json:
         return None
     real = Path(found).resolve()
     seen = real.stat()
-    return [name, found, str(real), seen.st_size, seen.st_mtime_ns, _behind_shim(Path(found))]
-
-
-def _behind_shim(program: Path) -> str:
-    """pyenv's shims stay the same when another version is chosen; the choice is a file."""
-    choice = program.parent.parent / "version"
-    return choice.read_text(errors="replace") if program.parent.name == "shims" and choice.is_file() else ""
+    return [name, found, str(real), seen.st_size, seen.st_mtime_ns]

@@ -79,7 +79,7 @@ def variables(exam: Exam) -> Iterator[Diagnosis]:
     if text is None:
         return
     found = list(_undefined(exam, text))
-    found += _missing_env_files(exam, exam.config) if exam.config else []
+    found += [*_missing_env_files(exam, exam.config), *_missing_variables(exam, exam.config)] if exam.config else []
     yield from found or [Diagnosis(name="variables", level=Level.ok, what=words.VARIABLES_OK)]
 
 
@@ -140,6 +140,15 @@ def _missing_env_files(exam: Exam, config: Config) -> Iterator[Diagnosis]:
         if file and exam.facts.root is not None and not (exam.facts.root / file).is_file():
             text, mend = words.ENV_FILE_NONE.format(what=what, file=file), words.ENV_FILE_MEND.format(file=file)
             yield Diagnosis(name="variables", level=Level.warn, what=text, mend=mend, where=place_of(exam, file))
+
+
+def _missing_variables(exam: Exam, config: Config) -> Iterator[Diagnosis]:
+    """Names that set-up and steps are to be given, and that Becket itself does not have."""
+    users = [(f"gates.{gate}.{step.name}", step.env) for gate, steps in config.gates.items() for step in steps]
+    users += [("setup", config.setup.env)] if config.setup else []
+    for user, name in ((user, name) for user, names in users for name in names if name not in exam.facts.env):
+        what, mend = words.GIVEN_NONE.format(user=user, name=name), words.GIVEN_MEND.format(name=name)
+        yield Diagnosis(name="variables", level=Level.warn, what=what, mend=mend, where=place_of(exam, name))
 
 
 def _without_comment(line: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from becket.contract.config import Config
 from becket.setup import words
 from becket.setup.checks.configuration import place_of
+from becket.setup.checks.surroundings import unseen
 from becket.setup.facts import Diagnosis, Exam, Level
 from becket.setup.shell import Program, program_of
 
@@ -38,7 +39,10 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
         what = words.NOT_SHELL.format(user=user, why=error)
         yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.NOT_SHELL_MEND, where=where)
         return
-    if program is None or there(exam, program):
+    if program is None:
+        return
+    if there(exam, program):
+        yield from unseen(exam, config, user, program.word) if "/" not in program.word else ()
         return
     if "/" in program.word and config.setup is not None and user != "setup":
         return  # the set-up may make it, such as .venv/bin/python

@@ -15,6 +15,7 @@ from becket.verifiers.reports.text import clean
 from becket.verifiers.reports.tree import ReadFile, Tree
 
 MOST_HITS = 2_000
+_NOT_FOUND = 127
 LONGEST = 600
 
 
@@ -62,6 +63,13 @@ _SHAPES: tuple[tuple[EnvironmentKind, re.Pattern[str]], ...] = (
     (_K.tool, re.compile(rf"^(?:E\s+)?FileNotFoundError: \[Errno 2\] No such file or directory: '({_PROGRAMS})'$")),
     (_K.tool, re.compile(r"^error: linker `([\w.+-]{1,80})` not found")),
     (_K.tool, re.compile(r"\b(JAVA_HOME) (?:is not set|environment variable is not (?:set|defined correctly))")),
+    (_K.tool, re.compile(r"^error: (rustup) could not choose a version of ")),
+    (_K.tool, re.compile(r"^error: could not create [\w ]{1,40}:? ?'?(/[^\s':]{1,200})'?: Read-only file system")),
+    (
+        _K.tool,
+        re.compile(r"^(?:pyenv|rbenv): (?:version [`'\"])?([\w.+-]{1,80})(?:' is not installed|: command not found)"),
+    ),
+    (_K.tool, re.compile(r"\bNo version is set for (?:command|shim:) ([\w.+-]{1,80})")),
     (_K.tool, re.compile(r"^error: toolchain '([\w.-]{1,80})' is not installed")),
     (_K.tool, re.compile(r"^(?:/\S{1,200}/)?python[\d.]*: No module named ([\w.]{1,80})$")),
     (_K.library, re.compile(r"error while loading shared libraries: ([^\s:]{1,120}): cannot open shared object file")),
@@ -114,6 +122,7 @@ _MARKS = re.compile(
     rb"|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection|npm (?:ERR!|error) network|rate limit"
     rb"|Too Many Requests|returned error: 50|while fetching|No space left|quota exceeded|ENOSPC|allocate memory"
     rb"|ENOMEM|fork: |Killed|EADDRINUSE|already (?:in use|allocated)|JAVA_HOME|not installed"
+    rb"|could not choose|No version is set"
 )
 # A line of source, an assertion or a made-up error says nothing about this machine.
 _OWN_WORDS = re.compile(
@@ -136,6 +145,13 @@ def mentions_environment(output: bytes | str, read_file: ReadFile | None = None)
         if reason is not None:
             return reason
     return None
+
+
+def not_found(exit_code: int | None) -> EnvironmentReason | None:
+    """The shell's own word for a program that is not there, where its line was sent elsewhere."""
+    if exit_code != _NOT_FOUND:
+        return None
+    return EnvironmentReason(kind=_K.tool, what="", line=f"exit code {_NOT_FOUND}: a program was not found")
 
 
 def _suspects(raw: bytes) -> Iterator[str]:
