@@ -238,7 +238,7 @@ def test_cancel_stops_a_run_at_work(stage: Stage) -> None:
     end = stage.end(process)
     assert end.code == 1
     assert "cancelled: a person cancelled it" in end.out
-    assert "has ended already" in stage.becket("runs", "cancel", run_id, code=2).err
+    assert "has already ended: cancelled" in stage.becket("runs", "cancel", run_id, code=2).err
 
 
 def test_retry_starts_the_same_subject_again(stage: Stage) -> None:

@@ -14,7 +14,8 @@ from becket.adapters.git.apply import DoesNotFit, apply_patch
 from becket.app.agent_watch import Listener, Tell
 from becket.app.agents import unheld, unpriced, wrongs
 from becket.app.compose import App
-from becket.app.desk import Wish, cancel, change_handoff, see_through, start
+from becket.app.desk import Wish, cancel, change_handoff, start
+from becket.app.driving import see_through
 from becket.contract.agent import AgentOutcome, CallFiles
 from becket.contract.base import Json, Record
 from becket.contract.calls import CALLS, AgentCall, folder_of

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
-from becket.app.serve import drive, settled
+from becket.app.driving import ALL
+from becket.app.neighbours import Neighbours
 from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
@@ -25,7 +27,7 @@ from becket.spec import schema
 
 T = TypeVar("T")
 
-ALL = "all"
+LOOK_EVERY = 0.1
 _SHA = re.compile("[0-9a-f]{4,64}")
 SHORT_HASH = 8
 _EVENT_NAME = TypeAdapter[str](EventName)
@@ -112,23 +114,22 @@ async def cancel(app: App, run_id: str, reason: str = "") -> Run:
     """Cancel at once what waits; a run at work is told so and ends by itself."""
     run = await app.store.get_run(run_id)
     if run.status in ENDED:
-        raise UsageError(f"{run.run_id} has ended already ({run.status.value}); there is nothing to cancel")
+        raise UsageError(f"{run.run_id} has already ended: {run.status.value}; there is nothing to cancel")
+    await Neighbours(app).look()  # nobody would hear it whose process is gone
     return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason)))
 
 
 async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
     """Cancel it and come back when it has ended: at the latest when the lease of whoever does not listen runs out."""
-    asked = await cancel(app, run_id, reason)
-
-    async def over() -> bool:
-        run = await app.store.get_run(asked.run_id)
+    run = await cancel(app, run_id, reason)
+    while run.status not in ENDED:
+        await asyncio.sleep(LOOK_EVERY)  # the other end is another process
+        run = await app.store.get_run(run.run_id)
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
             run = await app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason))
-        return run.status in ENDED
-
-    await drive(app, over)
-    return await app.store.get_run(asked.run_id)
+        await Neighbours(app).look()
+    return run
 
 
 async def drop(app: App, run_id: str) -> Run:
@@ -184,33 +185,6 @@ async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: s
 
 def daemon_is_up(state: State) -> bool:
     return holder(state.daemon_lock) is not None
-
-
-async def see_through(app: App, run_ids: Sequence[str]) -> None:
-    """Come back when each run has ended, waits for somebody, or is kept from moving: as the engine if there is none."""
-
-    async def resting() -> bool:
-        for run_id in run_ids:
-            if not await at_rest(app, run_id):
-                return False
-        return True
-
-    while await app.store.wake_due():  # what slept past its time, because nobody was there to wake it
-        pass
-    await drive(app, resting)
-
-
-async def at_rest(app: App, run_id: str) -> bool:
-    """Nothing will happen to the run until somebody does something."""
-    if await settled(app, run_id):
-        return True
-    run = await app.store.get_run(run_id)
-    return run.status is Status.queued and await paused_by(app, run.loop_id) is not None
-
-
-async def paused_by(app: App, loop_id: str) -> Control | None:
-    """The brake that keeps this loop from starting."""
-    return next((item for item in await app.store.controls() if item.scope in (ALL, f"loop:{loop_id}")), None)
 
 
 async def _rung(app: App, work: Awaitable[T]) -> T:

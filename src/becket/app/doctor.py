@@ -179,7 +179,7 @@ def _locks(state: State | None) -> tuple[LockFact, ...]:
     if state is None:
         return ()
     found = []
-    for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock):
+    for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock, *state.drivers.glob("*")):
         left = read_lock(path)
         if (pid := holder(path)) is not None:
             found.append(LockFact(path, pid))

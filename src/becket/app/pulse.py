@@ -39,12 +39,12 @@ class Pulse:
             await asyncio.sleep(SIGN_EVERY)
 
 
-STOPPED = "\nStopped, and still the engine: no run of this repository moves until `fg` or `bg`; `kill %%` ends it.\n"
+STOPPED = "\nStopped: its run does not move until `fg` or `bg`; `kill %%` ends it.\n"
 
 
 @contextlib.contextmanager
 def told_when_stopped(role: str) -> Iterator[None]:
-    """Ctrl-Z on a `becket run` that is the engine: it stops as asked, and says what stops with it."""
+    """Ctrl-Z on a `becket run` that drives its run: it stops as asked, and says what stops with it."""
     in_main = threading.current_thread() is threading.main_thread()
     if role == "daemon" or not sys.stderr.isatty() or not in_main:
         yield

@@ -1,26 +1,25 @@
-"""Makes this process the engine of its repository, or waits for the one that is."""
+"""Makes this process the engine of its repository, or the driver of a run of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import re
-import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from becket.adapters.dispatch.bell import Bell, ring
+from becket.adapters.dispatch.bell import Bell
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
 from becket.app.backups import keep_backup
 from becket.app.compose import App
 from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
+from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
-from becket.app.signs import engine_trouble
-from becket.app.state import Lock
+from becket.app.state import Lock, holder
 from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
@@ -30,9 +29,6 @@ from becket.contract.run import ENDED, Status
 from becket.contract.store import Cursor, RunFilter, Store
 
 log = logging.getLogger("becket.serve")
-
-TAKE_OVER_AFTER = 2.0
-"""A client whose run nobody touches for this long tries to become the engine."""
 
 RETENTION_EVERY = 3600.0
 BACKUP_LOOK = 600.0
@@ -60,36 +56,72 @@ async def serve(
         if not lock.acquire():
             return False
         locked()
-        await follow_clock(app.store)  # from here on no leap passes unseen, however long it takes to begin
-        await check_journal(app)
-        bell, pulse = Bell(app.state.bell), Pulse(lock)
-
-        def alive() -> None:
-            pulse.begin()
-            ready()
-
+        bell = Bell(app.state.bell)
         try:
-            with told_when_stopped(role):
-                await _serve(app, role, until, stop, bell, lock, alive)
+            await _begin(app, Part(role, until, stop, bell=bell), lock, ready)
         finally:
-            pulse.end()
             bell.close()
     return True
 
 
-async def _serve(
-    app: App, role: str, until: Until | None, stop: asyncio.Event | None, bell: Bell, lock: Lock, ready: Ready
-) -> None:
-    daemon = role == "daemon"
+async def serve_own(app: App, own: Own, until: Until, tell: Chore, stop: asyncio.Event | None = None) -> bool:
+    """Move these runs and nothing else until `until` holds. False at once if there is an engine: it moves them."""
+    path = driver_lock(app.state, app.worker_id)
+    with Lock(path, own.asked) as lock:
+        try:
+            # Whoever wants to be alone takes the engine's lock first, and looks for drivers then.
+            if not lock.acquire() or holder(app.state.engine_lock) is not None:
+                return False
+            await _begin(app, Part("run", until, stop, own=own, tell=tell), lock, lambda: None)
+        finally:
+            path.unlink(missing_ok=True)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What this process is to do: move everything, or its own runs."""
+
+    role: str
+    until: Until | None
+    stop: asyncio.Event | None
+    bell: Bell | None = None
+    own: Own | None = None
+    tell: Chore | None = None
+
+    def concerns(self, run_id: str) -> bool:
+        return self.own is None or self.own.has(run_id)
+
+
+async def _begin(app: App, part: Part, lock: Lock, ready: Ready) -> None:
+    await follow_clock(app.store)  # from here on no leap passes unseen, however long it takes to begin
+    await check_journal(app)
+    pulse = Pulse(lock)
+
+    def alive() -> None:
+        pulse.begin()
+        ready()
+
+    try:
+        with told_when_stopped(part.role):
+            await _serve(app, part, lock, alive)
+    finally:
+        pulse.end()
+
+
+async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
     chores: list[Chore] = [
         partial(follow_clock, app.store),
         app.watch_config,
-        Reports(app).look,
-        app.triggers.follow,
-        Deliveries(app).look,
+        Neighbours(app).look,
+        Reports(app, part.concerns).look,
+        partial(app.triggers.follow, part.concerns),
+        Deliveries(app, part.concerns).look,
     ]
+    if part.tell is not None:
+        chores.append(part.tell)
     residents: list[Resident] = []
-    if daemon:
+    if part.role == "daemon":
         chores += [
             Containment(app).look,
             app.triggers.tick,
@@ -102,26 +134,33 @@ async def _serve(
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
-        engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
-        residents=residents, recover=partial(_recover, app, ready), alone=app.config.database is None,
+        engine=app.engine, store=app.store, worker=app.worker(part.role, await app.store.now()), chores=chores,
+        residents=residents, recover=partial(_recover, app, ready), alone=False,
+        own=None if part.own is None else part.own.ids,
     )  # fmt: skip
-    dispatcher = Embedded(staff, bell)
+    dispatcher = Embedded(staff, part.bell)
     app.kick = dispatcher.kick
-    stopper = asyncio.create_task(_stop_when(stop, dispatcher)) if stop is not None else None
+    stopper = asyncio.create_task(_stop_when(part.stop, dispatcher)) if part.stop is not None else None
     keeper = asyncio.create_task(keep_ground(app, lock, dispatcher.fail))
 
     async def finished() -> bool:
-        # Others may count on this process by now: it leaves only when nothing is at work.
-        return until is not None and await until() and await dispatcher.idle()
+        return part.until is not None and await part.until() and await _nothing_left(app, part, dispatcher)
 
     try:
-        await dispatcher.serve(finished if until is not None else None)
+        await dispatcher.serve(finished if part.until is not None else None)
     finally:
         if stopper is not None:
             stopper.cancel()
         keeper.cancel()
         await app.triggers.close()
         app.kick = lambda: None
+
+
+async def _nothing_left(app: App, part: Part, dispatcher: Embedded) -> bool:
+    if part.own is None:
+        return await dispatcher.idle()
+    # Reports, and what follows a run, come with the look after its end.
+    return not dispatcher.busy and not any(part.concerns(run.run_id) for run in await app.store.unfollowed())
 
 
 async def follow_remote(app: App) -> None:
@@ -133,35 +172,6 @@ async def follow_remote(app: App) -> None:
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
     await stop.wait()
     dispatcher.stop()
-
-
-async def drive(app: App, done: Until, stop: asyncio.Event | None = None) -> None:
-    """See to it that `done` comes true: by the running engine, or by becoming it. A deaf engine is told of, once."""
-    told = ""
-    while not await done():
-        if stop is not None and stop.is_set():
-            return
-        if await serve(app, "run", done, stop):
-            if await done() or (stop is not None and stop.is_set()):
-                return
-            continue
-        ring(app.state.bell)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(_poll(app, done), TAKE_OVER_AFTER)
-        told = told or _tell_trouble(app)
-
-
-def _tell_trouble(app: App) -> str:
-    """The lock is held by whoever does not hear, so nobody can take over; the person who waits must know."""
-    trouble = engine_trouble(app.state)
-    if trouble:
-        print(trouble, file=sys.stderr, flush=True)
-    return trouble
-
-
-async def _poll(app: App, done: Until) -> None:
-    while not await done():
-        await asyncio.sleep(0.05)  # the other end is another process
 
 
 async def settled(app: App, run_id: str) -> bool:
@@ -176,15 +186,12 @@ async def _recover(app: App, ready: Ready) -> None:
 
 
 async def recover(app: App) -> None:
-    """Boot: no process and no folder of an earlier engine is left behind."""
-    children = await app.store.live_children()
-    if children:
-        app.processes.sweep(children)
-        for child in children:
-            await app.store.child_ended(child)
+    """Boot: no process and no folder of whoever is gone is left behind."""
+    others = await Neighbours(app).look()
+    await sweep_children(app, others)
     await app.git.promoter().recover(app.promotions)
     await app.store.requeue_lost()
-    await sweep_folders(app)
+    await sweep_folders(app, SWEEP_EVERY if others else 0.0)
     recovered()
 
 
@@ -228,13 +235,14 @@ async def follow_clock(store: Store) -> None:
 class Deliveries:
     """Deferred notices on their way. Each in a task of its own: an outside that is slow holds up nobody else."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, concerns: Callable[[str], bool] = lambda _: True) -> None:
         self._app = app
+        self._concerns = concerns
         self._under_way: dict[str, asyncio.Task[object]] = {}
 
     async def look(self) -> None:
         for effect in await self._app.store.due_effects():
-            if effect.key not in self._under_way:
+            if effect.key not in self._under_way and self._concerns(effect.origin.run_id):
                 task: asyncio.Task[object] = asyncio.create_task(self._app.door.resume(effect), name=effect.key)
                 self._under_way[effect.key] = task
                 task.add_done_callback(self._arrived)

@@ -167,6 +167,7 @@ class Held:
     silent: float  # seconds since its last sign of life, or 0 where it has shown none yet
     stopped: bool
     command: str
+    sign: float | None = None  # its last one, by the monotonic clock
 
     @property
     def deaf(self) -> bool:
@@ -177,23 +178,25 @@ def held(lock: Path) -> Held | None:
     pid = holder(lock)
     if pid is None:
         return None
-    return Held(pid, silent_for(lock) or 0.0, stopped(pid), command_of(pid))
+    return Held(pid, silent_for(lock) or 0.0, stopped(pid), command_of(pid), last_sign(lock))
 
 
 def engine_trouble(state: State) -> str:
     """Why nothing moves, and what to do: said to whoever waits for the engine. Empty while it shows life."""
     daemon = held(state.daemon_lock)
-    if daemon is not None and daemon.deaf and daemon.pid == holder(state.engine_lock):
-        return deaf_daemon(state, daemon)
-    return side_engine_trouble(state)
+    deaf = daemon is not None and daemon.deaf and daemon.pid == holder(state.engine_lock)
+    return deaf_daemon(state, daemon) if deaf and daemon is not None else ""
 
 
-def side_engine_trouble(state: State) -> str:
-    """Of an engine that is not the daemon."""
-    engine = held(state.engine_lock)
-    if engine is None or not engine.deaf or engine.pid == holder(state.daemon_lock):
-        return ""
-    return deaf_engine(engine)
+def drivers(state: State) -> tuple[Held, ...]:
+    """Commands that drive a run of their own; and whoever else is the engine without being the daemon."""
+    daemon = holder(state.daemon_lock)
+    places = (state.engine_lock, *sorted(state.drivers.glob("*")))
+    return tuple(one for place in places if (one := held(place)) is not None and one.pid != daemon)
+
+
+def driver_trouble(state: State) -> str:
+    return next((deaf_driver(one) for one in drivers(state) if one.deaf), "")
 
 
 def deaf_for(lock: Path) -> float:
@@ -202,12 +205,12 @@ def deaf_for(lock: Path) -> float:
     return silent if silent > TELL_AFTER else 0.0
 
 
-def deaf_engine(engine: Held) -> str:
+def deaf_driver(driver: Held) -> str:
     """Never ended by us: it is a person's, in a terminal."""
-    how = "is stopped (Ctrl-Z?)" if engine.stopped else f"has given no sign of life for {engine.silent:.0f} s"
+    how = "is stopped (Ctrl-Z?)" if driver.stopped else f"has given no sign of life for {driver.silent:.0f} s"
     return (
-        f"pid {engine.pid} (`{engine.command}`) {how} and holds the engine: no run moves until it goes on or ends. "
-        f"Type `fg` in its terminal, or end it with `kill -KILL {engine.pid}`; its run goes on where it was."
+        f"pid {driver.pid} (`{driver.command}`) {how}: its run does not move until it goes on or ends. "
+        f"Type `fg` in its terminal, or end it with `kill -KILL {driver.pid}`; its run goes on where it was."
     )
 
 

@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,11 @@ class State:
     @property
     def engine_lock(self) -> Path:
         return self.folder / "engine.lock"
+
+    @property
+    def drivers(self) -> Path:
+        """One lock for each command that drives a run of its own, named after its worker."""
+        return self.folder / "drivers"
 
     @property
     def daemon_lock(self) -> Path:
@@ -202,9 +208,10 @@ class Lock:
     any disk, which may be what hangs; it is gone with its owner; and anybody sees it without the owner's help.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, about: Sequence[str] = ()) -> None:
         self._path = path
         self._file: int | None = None
+        self._text = " ".join((str(os.getpid()), *about))
 
     def acquire(self) -> bool:
         try:
@@ -221,7 +228,7 @@ class Lock:
         self._file = file
         with suppress(OSError):  # for people, and for `doctor` when the process was killed; nothing is decided by it
             os.ftruncate(file, 0)
-            os.pwrite(file, str(os.getpid()).encode(), 0)
+            os.pwrite(file, self._text.encode(), 0)
         return True
 
     def show_life(self) -> None:

@@ -20,7 +20,7 @@ from becket.adapters.store.damage import damaged, is_damage, look_at_tables, loo
 from becket.adapters.store.mark import objection, read_mark
 from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
-from becket.app.signs import deaf_for, side_engine_trouble
+from becket.app.signs import deaf_for, driver_trouble, drivers
 from becket.app.state import State, holder
 from becket.app.writing import undecided, unwritable
 from becket.contract.trust import trust_of
@@ -151,10 +151,11 @@ class Snapshot:
     configured: bool  # is there a becket.yaml?
     autonomy: AutonomyNow | None
     daemon: int | None
-    engine: int | None  # who moves runs now: the daemon, or a `becket run` that does it on the side
+    engine: int | None  # who moves whatever is queued
     watchdog: int | None
     wanted: bool  # the daemon is supposed to be up
     now: float
+    drivers: tuple[int, ...] = ()  # commands that each drive a run of their own
     starting: int | None = None  # a daemon that is on its way up
     daemon_deaf: float = 0.0  # seconds without a sign of life, where they are too many
     watchdog_deaf: float = 0.0
@@ -208,6 +209,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         autonomy=None if trouble else autonomy_of(state, daemon) or _autonomy(settings),
         daemon=daemon,
         engine=holder(state.engine_lock),
+        drivers=tuple(one.pid for one in drivers(state)),
         watchdog=holder(state.watchdog_lock),
         wanted=state.wanted.exists(),
         now=now,
@@ -216,7 +218,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
         watchdog_deaf=deaf_for(state.watchdog_lock),
         services=read_services(state),
         trust=trust_of(settings),
-        trouble=trouble or side_engine_trouble(state),
+        trouble=trouble or driver_trouble(state),
         unwritable=unwritable(state),
     )
 
@@ -315,13 +317,14 @@ def _read(conn: sqlite3.Connection, base: Snapshot) -> Snapshot:
 
 def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:
     """Whatever the cause: an engine that lives and whose beats do not come into the journal cannot write it."""
-    if base.engine is None or base.daemon_deaf or base.trouble:
+    pid = next((one for one in (base.engine, *base.drivers) if one is not None), None)
+    if pid is None or base.daemon_deaf or base.trouble:
         return ""
-    last = conn.execute("SELECT MAX(beat_at) FROM workers WHERE pid = ? AND dead = 0", (base.engine,)).fetchone()[0]
+    last = conn.execute("SELECT MAX(beat_at) FROM workers WHERE pid = ? AND dead = 0", (pid,)).fetchone()[0]
     if last is None or base.now - last < UNRECORDED_AFTER:
         return ""
     return (
-        f"The engine (pid {base.engine}) lives and could record nothing for {base.now - last:.0f} s: it cannot write "
+        f"The engine (pid {pid}) lives and could record nothing for {base.now - last:.0f} s: it cannot write "
         "the journal. `becket watch logs` says why; nothing is lost."
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from becket.adapters.store.backups import (
 from becket.adapters.store.damage import faults, is_damage, own_mark, read_only
 from becket.adapters.store.mark import Mark, objection, read_mark, write_mark
 from becket.app.compose import App, read_config
+from becket.app.signs import drivers
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.verify import Checked, all_events, check_chain
@@ -262,4 +264,8 @@ def _alone(state: State) -> Iterator[None]:
         for path in (state.make().daemon_lock, state.engine_lock):
             if not held.enter_context(Lock(path)).acquire():
                 raise UsageError(f"process {holder(path)} works with the journal; `becket down` first, then try again")
+        if busy := [one for one in drivers(state) if one.pid != os.getpid()]:  # whoever begins now meets our lock
+            raise UsageError(
+                f"process {busy[0].pid} (`{busy[0].command}`) works with the journal; wait for it, or end it"
+            )
         yield

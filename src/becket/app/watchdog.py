@@ -31,14 +31,13 @@ from becket.app.signs import (
     TELL_AFTER,
     Sight,
     Silence,
-    command_of,
     daemon_of,
-    deaf_engine,
-    held,
+    deaf_driver,
+    drivers,
     other_writer,
     traced,
 )
-from becket.app.state import Lock, State, holder, last_sign
+from becket.app.state import Lock, State, holder
 from becket.app.writing import Hindrance, hindrance
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
@@ -172,9 +171,6 @@ class Watchdog:
 
     def _why(self, daemon: int | None) -> str:
         """What is known of a daemon that does not work."""
-        engine = holder(self.state.engine_lock)
-        if daemon is not None and engine not in (None, daemon):
-            return f"pid {engine} (`{command_of(engine or 0)}`) is the engine; the daemon works as soon as that ends."
         if daemon is not None:
             return other_writer(self.state, daemon)
         ended = self.keeper.trouble.ended
@@ -200,13 +196,12 @@ class Watchdog:
         return None if pid is None else words.stuck(pid)
 
     def _engine_deaf(self) -> Alarm | None:
-        """An engine that is not the daemon is a person's, and never ended by us."""
-        engine = held(self.state.engine_lock)
-        if engine is None or engine.pid == holder(self.state.daemon_lock):
+        """A command that drives its own run is a person's, and never ended by us."""
+        driver = max(drivers(self.state), key=lambda one: one.silent, default=None)
+        if driver is None:
             return None
-        sight = Sight(engine.pid, last_sign(self.state.engine_lock), excused=traced(engine.pid))
-        silent = self._engine.of(sight, time.monotonic())
-        return words.engine_deaf(deaf_engine(engine)) if silent > DEAF_AFTER else None
+        silent = self._engine.of(Sight(driver.pid, driver.sign, excused=traced(driver.pid)), time.monotonic())
+        return words.engine_deaf(deaf_driver(driver)) if silent > DEAF_AFTER else None
 
     def look_at_journal(self) -> None:
         """Can it be written? Called before each look at what is in it."""

@@ -35,7 +35,7 @@ def stuck(pid: int) -> Alarm:
 
 
 def engine_deaf(text: str) -> Alarm:
-    return Alarm(case=Case.engine_deaf, text=text, well="Nobody deaf holds the engine any more.")
+    return Alarm(case=Case.engine_deaf, text=text, well="Nobody deaf drives a run any more.")
 
 
 def unwritable(text: str) -> Alarm:

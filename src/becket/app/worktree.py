@@ -10,6 +10,7 @@ from pathlib import Path
 from becket.adapters.git.workspace import health, in_the_way
 from becket.app.compose import App
 from becket.app.project import CommittedProjects
+from becket.app.signs import drivers
 from becket.app.state import Lock, holder
 from becket.contract.base import Record
 from becket.contract.errors import ActionFailed, BecketError, GitFailed, UsageError
@@ -113,8 +114,9 @@ async def _commit(app: App, branch: str, at: str | None) -> str:
 
 async def _nobody_works(app: App, tree: Path) -> None:
     """A gate may run in there: its verdict would be about two commits at once."""
-    pid = holder(app.state.engine_lock)
-    if pid not in (None, os.getpid()) and (await app.store.count_runs()).get(Status.running):
+    others = {holder(app.state.engine_lock), *(one.pid for one in drivers(app.state))} - {None, os.getpid()}
+    pid = next(iter(others), None)
+    if pid is not None and (await app.store.count_runs()).get(Status.running):
         raise TreeInUse(f"runs are at work (pid {pid}) and may be using {tree}; wait for them: `becket status`")
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from becket.app.locks import Writer
-from becket.app.signs import command_of
+from becket.app.signs import command_of, drivers
 from becket.app.state import State, holder
 from becket.contract.errors import StoreUnavailable
 
@@ -60,7 +60,8 @@ _writer = cache(Writer)  # it never closes its file, so there is one
 
 
 def _held(state: State, pid: int | None) -> Hindrance | None:
-    if pid is None or pid in (holder(state.engine_lock), holder(state.daemon_lock)):
+    ours = (holder(state.engine_lock), holder(state.daemon_lock), *(one.pid for one in drivers(state)))
+    if pid is None or pid in ours:
         return None
     text = (
         f"pid {pid} (`{command_of(pid)}`) holds the journal, which cannot be written until it lets go. {_STANDS} If it "

@@ -14,6 +14,7 @@ from becket.cli.plain import Paint, clock, line, safe, short, took
 from becket.cli.shape import Interrupted, in_app
 from becket.contract.agent import AgentOutcome
 from becket.contract.errors import UsageError
+from becket.contract.run import ENDED, Run, Status
 
 if TYPE_CHECKING:
     from becket.app.agent_desk import Called
@@ -34,6 +35,7 @@ def call(name: str, brief: str, folder: Path | None, apply: bool, as_json: bool)
 
     async def whole(app: App) -> tuple[Called, bool, tuple[str, ...], str]:
         from becket.app import agent_desk as desk
+        from becket.app.driving import others_queued
 
         tree = await desk.standing(app)
         base = _base(app, tree, apply)
@@ -42,8 +44,10 @@ def call(name: str, brief: str, folder: Path | None, apply: bool, as_json: bool)
         stopped = await desk.see_call(app, run.run_id, view.tell)
         called = await desk.result(app, run.run_id, base)
         if stopped:
-            raise Interrupted(words.AGENT_STOPPED.format(run_id=run.run_id) if called.over else _still(called))
+            raise Interrupted(_stopped(called.run))
         await desk.shown(app, run.run_id)
+        if count := await others_queued(app, (run.run_id,)):
+            note(words.others(count))
         applied = apply and called.changed
         if applied:
             await desk.apply(app, called)
@@ -58,8 +62,12 @@ def call(name: str, brief: str, folder: Path | None, apply: bool, as_json: bool)
     return int(not called.changed)
 
 
-def _still(called: Called) -> str:
-    return words.AGENT_STILL.format(run_id=called.run.run_id)
+def _stopped(run: Run) -> str:
+    """What came of a Ctrl-C: the run may have ended by itself in that moment."""
+    if run.status not in ENDED:
+        return words.AGENT_STILL.format(run_id=run.run_id)
+    text = words.AGENT_STOPPED if run.status is Status.cancelled else words.ENDED_ALREADY
+    return text.format(run_id=run.run_id, status=words.STATUS[run.status.value])
 
 
 def _base(app: App, tree: TreeState, apply: bool) -> str:

@@ -99,7 +99,8 @@ def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_js
 
 async def carry_on(app: App, run_id: str) -> None:
     """Where no daemon runs, a woken run would lie there until somebody came by: see it through."""
-    from becket.app.desk import daemon_is_up, see_through
+    from becket.app.desk import daemon_is_up
+    from becket.app.driving import see_through
 
     if not daemon_is_up(app.state):
         await see_through(app, (run_id,))

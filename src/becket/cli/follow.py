@@ -35,7 +35,7 @@ class View(Protocol):
 
 async def follow(app: App, run_id: str, view: View) -> Story:
     """See the run through, as the engine if there is none, and tell its story meanwhile."""
-    from becket.app.desk import see_through
+    from becket.app.driving import see_through
     from becket.app.story import read_story, watch_story
 
     watcher = asyncio.create_task(watch_story(app, run_id, view.tell))

@@ -45,7 +45,7 @@ def told(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield from ("", words.STATUS_NO_CONFIG)
     if not now.counts:
         yield from ("", words.STATUS_NO_RUNS)
-    elif now.queued and now.engine is None:
+    elif now.queued and now.engine is None and not now.drivers:
         yield from ("", paint.yellow(words.STATUS_QUEUE))
 
 
@@ -107,8 +107,8 @@ def daemon_words(now: Snapshot, paint: Paint) -> str:
         return paint.yellow(words.STATUS_STARTING.format(pid=now.starting))
     if now.wanted:
         return paint.red(words.STATUS_LOST)
-    if now.engine is not None:
-        return words.STATUS_SIDE.format(pid=now.engine)
+    if now.drivers:
+        return words.STATUS_SIDE.format(pid=now.drivers[0])
     return words.STATUS_DOWN
 
 

@@ -15,7 +15,7 @@ from becket.contract.errors import UsageError
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.story import Story
-    from becket.contract.run import Started
+    from becket.contract.run import Run, Started
 
 Level = Annotated[str | None, typer.Option("--autonomy", help="At most observe, propose, merge or release.")]
 Follow = Annotated[
@@ -86,13 +86,18 @@ def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = Fal
     if not _to_follow(follow):
         _leave(run_id, as_json, created)
         return
+
+    async def whole(app: App) -> tuple[Story, list[str]]:
+        return await follow_run(app, run_id, view), await why_it_rests(app, run_id)
+
     with viewing(as_json) as (view, console):
-        story = in_app(lambda app: follow_run(app, run_id, view), console)
+        story, notes = in_app(whole, console)
+    for text in notes:
+        note(text)
     if as_json:
         emit(document(story, created))
     else:
         print_end(story, in_app(lambda app: read_report(app, run_id)) if sys.stdout.isatty() else None)
-        _say_why_it_rests(story)
     end(code_of(story.run))
 
 
@@ -119,23 +124,42 @@ def _leave(run_id: str, as_json: bool, created: bool) -> None:
     note(engine_trouble(state) or text.format(run_id=run_id))
 
 
-def _say_why_it_rests(story: Story) -> None:
-    """A run that neither ended nor waits is kept from moving by a person: say by whom."""
-    from becket.app.desk import paused_by
+async def why_it_rests(app: App, run_id: str) -> list[str]:
+    """A run that neither ended nor is at work: who or what keeps it from moving, and how to go on. And what else
+    nobody works on.
+    """
+    from becket.app.desk import daemon_is_up
+    from becket.app.driving import first_of_group, others_queued, paused_by
     from becket.contract.run import Status
 
-    run = story.run
+    run, brake = await app.store.get_run(run_id), None
+    notes = [words.others(count)] if (count := await others_queued(app, (run.run_id,))) else []
+    if run.status is Status.queued:
+        brake = await paused_by(app, run.loop_id)
     if run.held:
-        note(words.HELD.format(run_id=run.run_id))
-    elif run.status is Status.queued:
-        brake = in_app(lambda app: paused_by(app, run.loop_id))
-        if brake is not None:
-            note(
-                words.PAUSED.format(
-                    run_id=run.run_id, scope=words.scope(brake.scope), by=brake.by,
-                    note=f" ({brake.note})" if brake.note else "", command=words.pause_command(brake.scope),
-                )
-            )  # fmt: skip
+        notes.append(words.HELD.format(run_id=run.run_id))
+    elif brake is not None:
+        notes.append(
+            words.PAUSED.format(
+                run_id=run.run_id, scope=words.scope(brake.scope), by=brake.by,
+                note=f" ({brake.note})" if brake.note else "", command=words.pause_command(brake.scope),
+            )
+        )  # fmt: skip
+    elif (first := await first_of_group(app, run)) is not None:
+        notes.append(words.BEHIND.format(run_id=run.run_id, other=first.run_id, subject=first.subject.name))
+    elif run.status is Status.waiting and not daemon_is_up(app.state):
+        notes.append(await _waits_alone(app, run))
+    return notes
+
+
+async def _waits_alone(app: App, run: Run) -> str:
+    from becket.cli.plain import clock
+    from becket.contract.events import Kind
+
+    told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
+    at, waits = await app.store.now(), told.data["waits"]
+    due = {"due": clock(min(row["due"] for row in waits), at), "what": " and ".join(run.waiting_on)}
+    return words.WAITS_ALONE.format(run_id=run.run_id, **due)
 
 
 def document(story: Story, created: bool = False) -> dict[str, object]:

@@ -66,7 +66,7 @@ def _listed(run: Run, now: float) -> tuple[str, ...]:
 def show(
     run_id: RunId,
     follow: Annotated[
-        bool, typer.Option("--follow", help="See an open run through, as the engine if there is none.")
+        bool, typer.Option("--follow", help="See an open run through; without a daemon this command works on it.")
     ] = False,
     output: Annotated[str | None, typer.Option("--output", metavar="ID.NAME", help="Print one output.")] = None,
     log: Annotated[str | None, typer.Option("--log", metavar="ID", help="Print the log of one step.")] = None,
@@ -215,13 +215,14 @@ def cancel(
 
 
 def told(run: Run, as_json: bool) -> None:
-    from becket.contract.run import Status
+    from becket.contract.run import ENDED, Status
 
     if as_json:
         emit({"run": run.model_dump(mode="json")})
         return
-    text = words.CANCELLED if run.status is Status.cancelled else words.CANCEL_ASKED
-    say(text.format(run_id=run.run_id))
+    ended = words.CANCELLED if run.status is Status.cancelled else words.ENDED_ALREADY
+    text = ended if run.status in ENDED else words.CANCEL_ASKED
+    say(text.format(run_id=run.run_id, status=words.STATUS[run.status.value]))
 
 
 @runs.command("retry")

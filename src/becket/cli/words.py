@@ -98,6 +98,15 @@ def no_output(run_id: str, name: str, known: str) -> str:
     return f"{run_id} has no output {name!r}; it has {known or 'none yet'}"
 
 
+def others(count: int) -> str:
+    """Said when a command has seen its own run through."""
+    return (
+        "1 other run waits: `becket up` works it."
+        if count == 1
+        else f"{count} other runs wait: `becket up` works them."
+    )
+
+
 def cannot_write(path: str, why: str) -> str:
     return f"{path} cannot be written: {why}"
 
@@ -119,9 +128,18 @@ DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
 PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
 HELD = "{run_id} is held; let it go with `becket hold {run_id} --off`."
+BEHIND = (
+    "{run_id} waits behind {other} ({subject}), which nobody works on. Go on with that one: becket runs show {other} "
+    "--follow; or give it up: becket runs cancel {other}"
+)
+WAITS_ALONE = (
+    "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach, or then: "
+    "becket runs show {run_id} --follow"
+)
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run is like that."
 CANCELLED = "{run_id} is cancelled."
+ENDED_ALREADY = "{run_id} has already ended: {status}."
 STATUS_UNWRITTEN = "nothing could be recorded of it for {took}, as the journal cannot be written"
 STATUS_OVERDUE = "it was due {since} and nobody wakes it; go on with it: becket runs show {run_id} --follow"
 STATUS_NOBODY_AT_WORK = (
@@ -351,7 +369,7 @@ STATUS_DEAF = "deaf: pid {pid} has given no sign of life for {silent}; {next}"
 DEAF_KEPT = "its {other} replaces it"
 DEAF_ALONE = "`becket up --detach` replaces it"
 STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"
-STATUS_SIDE = "down; a `becket run` (pid {pid}) moves runs meanwhile"
+STATUS_SIDE = "down; a command (pid {pid}) drives a run of its own"
 STATUS_SPENT = "today {calls}, {used}"
 STATUS_QUEUE = "Nothing runs what is queued: `becket up --detach`."
 STATUS_NO_CONFIG = "There is no becket.yaml here yet: `becket init` writes one."

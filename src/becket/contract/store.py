@@ -7,7 +7,7 @@ Events appended by a method form the run's chain: numbered without a hole, each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -237,10 +237,10 @@ class RunStore(Protocol):
         """Signal and wake-up in one transaction. The same signal_id counts once."""
         ...
 
-    async def wake_due(self, limit: int = 100) -> tuple[str, ...]:
+    async def wake_due(self, limit: int = 100, among: Collection[str] | None = None) -> tuple[str, ...]:
         """Wake what is due: waits (poll or expiry) and deadlines. Expires approvals and handoffs. Returns run ids.
 
-        A run whose approval expired is woken too (signal `approval`).
+        A run whose approval expired is woken too (signal `approval`). With `among` only these runs are looked at.
         """
         ...
 
@@ -250,8 +250,10 @@ class RunStore(Protocol):
         """
         ...
 
-    async def startable(self, limit: int = 100) -> tuple[tuple[str, int], ...]:
-        """(run_id, segment) of queued runs that nothing holds, oldest first. Called at every look of the dispatcher."""
+    async def startable(self, limit: int = 100, among: Collection[str] | None = None) -> tuple[tuple[str, int], ...]:
+        """(run_id, segment) of queued runs that nothing holds, oldest first. Called at every look of the dispatcher,
+        which may be about its own runs only (`among`).
+        """
         ...
 
     async def requeue_lost(self) -> tuple[str, ...]:
@@ -346,7 +348,9 @@ class RecordStore(Protocol):
 
     async def child_ended(self, child: ChildRef) -> None: ...
 
-    async def live_children(self) -> tuple[ChildRef, ...]: ...
+    async def live_children(self, but_of: Collection[str] = ()) -> tuple[ChildRef, ...]:
+        """Children that nobody has seen end; without those of runs that one of these workers has at work."""
+        ...
 
     async def forget(self, runs_before: float, artifacts_before: float) -> tuple[str, ...]:
         """Retention: drop ended runs and artifact references older than this. Returns artifact digests that nobody
@@ -469,7 +473,13 @@ class HouseStore(Protocol):
         ...
 
     async def join(self, worker: WorkerInfo, alone: bool) -> None:
-        """A worker begins. `alone` (SQLite under the engine lock): every other worker is declared dead."""
+        """A worker begins. `alone`: nobody else can be there, and every other worker is declared dead."""
+        ...
+
+    async def attend(self, alive: Collection[str], gone: Collection[str], ttl: float) -> None:
+        """What is known of other workers by their processes. What the living have at work is renewed, whether or not
+        they hear; those that are gone are declared dead. Called by whoever moves runs beside others.
+        """
         ...
 
     async def beat(self, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:

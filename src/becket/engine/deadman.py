@@ -44,7 +44,7 @@ class Case(StrEnum):
     blind = "blind"  # the journal itself cannot be read
     gave_up = "gave_up"  # the daemon is not started again any more
     stuck = "stuck"  # the daemon can neither work nor end
-    engine_deaf = "engine_deaf"  # a person's process holds the engine and does not move
+    engine_deaf = "engine_deaf"  # a person's process drives a run and does not move
     services_hang = "services_hang"
     unwritable = "unwritable"  # another process, or a full disk, keeps the journal from being written
 

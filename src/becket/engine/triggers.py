@@ -94,10 +94,10 @@ class Triggers:
         told = self._intake.redact(data)  # a start that fails is kept with what it was told
         return await self._happened(posted(name, told, event_id, chain, cause), loops, broken)
 
-    async def follow(self) -> tuple[Started, ...]:
+    async def follow(self, concerns: Callable[[str], bool] = lambda _: True) -> tuple[Started, ...]:
         """Start what follows the runs that ended. Dry runs are followed by nothing."""
         started: list[Started] = []
-        runs = await self._store.unfollowed()
+        runs = [run for run in await self._store.unfollowed() if concerns(run.run_id)]
         loops, broken = self._unread.look() if runs else ((), ())
         for run in runs:
             if not run.dry_run:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,7 @@ class Staff:
     store: Store
     worker: WorkerInfo
     alone: bool = True
+    own: Callable[[], Awaitable[Collection[str]]] | None = None  # the only runs that are moved here; None: all
     chores: Sequence[Chore] = ()
     residents: Sequence[Resident] = ()
     recover: Chore | None = None  # once, at boot, before anything starts
@@ -113,6 +114,10 @@ class Embedded:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks)
+
     async def idle(self) -> bool:
         """Nothing is at work and nothing could be started: what is left waits for a person or a clock."""
         if self._tasks or await self._staff.store.startable(1):
@@ -123,14 +128,15 @@ class Embedded:
     async def _look_once(self) -> None:
         store = self._staff.store
         await self._beat_if_late()  # after a suspend our own leases look expired; nobody else had a chance to take them
-        await store.wake_due()
+        own = None if self._staff.own is None else await self._staff.own()
+        await store.wake_due(among=own)
         for chore in self._staff.chores:
             await self._quietly(chore)
         await self._beat_if_late()  # a store that was locked meanwhile has let our own leases expire
         await store.requeue_lost()
         await self._compare_with_rows()
         free = self._staff.at_once - len(self._tasks)
-        for run_id, segment in await store.startable(free) if free > 0 else ():
+        for run_id, segment in await store.startable(free, own) if free > 0 else ():
             if run_id not in self._tasks:
                 task = asyncio.create_task(self._staff.engine.advance(run_id, segment), name=run_id)
                 self._tasks[run_id] = task

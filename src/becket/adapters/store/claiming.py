@@ -65,6 +65,7 @@ _STARTABLE = (
     .order_by(runs.c.number)
     .limit(sa.bindparam("most"))
 )  # fmt: skip
+_STARTABLE_AMONG = _STARTABLE.where(runs.c.run_id.in_(sa.bindparam("among", expanding=True)))
 _DEAD_WORKERS = sa.select(workers.c.worker_id).where(workers.c.dead)
 _LOST = (
     sa.select(runs.c.run_id)
@@ -204,5 +205,9 @@ def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:
     return run.record()
 
 
-def startable(tx: Tx, limit: int = 100) -> tuple[tuple[str, int], ...]:
-    return tuple((row.run_id, row.segment) for row in tx.all(_STARTABLE, now=tx.now, most=limit))
+def startable(tx: Tx, limit: int = 100, among: Collection[str] | None = None) -> tuple[tuple[str, int], ...]:
+    if among is None:
+        found = tx.all(_STARTABLE, now=tx.now, most=limit)
+    else:
+        found = tx.all(_STARTABLE_AMONG, now=tx.now, most=limit, among=list(among))
+    return tuple((row.run_id, row.segment) for row in found)

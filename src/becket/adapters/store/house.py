@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -19,6 +19,9 @@ from becket.contract.store import Alert, AlertState, Cursor, Heartbeat, WorkerIn
 _DROP_WORKER = sa.delete(workers).where(workers.c.worker_id == sa.bindparam("this"))
 _ADD_WORKER = sa.insert(workers)
 _BURY_OTHERS = sa.update(workers).where(workers.c.worker_id != sa.bindparam("this")).values(dead=True)
+_BURY = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this")).values(dead=True)
+_VOUCH_RUN = sa.update(runs).where(runs.c.status == "running", runs.c.worker == sa.bindparam("this_worker"))
+_VOUCH_LEASE = sa.update(leases).where(leases.c.worker == sa.bindparam("this_worker"))
 _BEAT = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this"), ~workers.c.dead)
 _CLAIMED = (
     sa.select(runs.c.run_id, runs.c.epoch, runs.c.status)
@@ -49,6 +52,12 @@ def join(tx: Tx, worker: WorkerInfo, alone: bool) -> None:
     tx.run(_ADD_WORKER, {**worker.model_dump(), "beat_at": tx.now, "dead": False})
     if alone:
         tx.run(_BURY_OTHERS, {"this": worker.worker_id})
+
+
+def attend(tx: Tx, alive: Collection[str], gone: Collection[str], ttl: float) -> None:
+    tx.run(_BURY, [{"this": worker} for worker in gone])
+    tx.run(_VOUCH_RUN, [{"this_worker": worker, "lease_until": tx.now + ttl} for worker in alive])
+    tx.run(_VOUCH_LEASE, [{"this_worker": worker, "until": tx.now + ttl} for worker in alive])
 
 
 def beat(tx: Tx, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:

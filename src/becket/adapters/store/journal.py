@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from becket.adapters.store import (
     calls,
@@ -81,14 +81,14 @@ class Journal:
     async def signal(self, run_id: str, name: str, payload: dict[str, Json], signal_id: str) -> SignalEnd:
         return await self._db.write(waking.signal, run_id, name, payload, signal_id)
 
-    async def wake_due(self, limit: int = 100) -> tuple[str, ...]:
-        return await self._db.write(waking.wake_due, limit)
+    async def wake_due(self, limit: int = 100, among: Collection[str] | None = None) -> tuple[str, ...]:
+        return await self._db.write(waking.wake_due, limit, among)
 
     async def next_due(self) -> float | None:
         return await self._db.read(waking.next_due)
 
-    async def startable(self, limit: int = 100) -> tuple[tuple[str, int], ...]:
-        return await self._db.read(claiming.startable, limit)
+    async def startable(self, limit: int = 100, among: Collection[str] | None = None) -> tuple[tuple[str, int], ...]:
+        return await self._db.read(claiming.startable, limit, among)
 
     async def requeue_lost(self) -> tuple[str, ...]:
         return await self._db.write(claiming.requeue_lost)
@@ -165,8 +165,8 @@ class Journal:
     async def child_ended(self, child: ChildRef) -> None:
         await self._db.write(records.child_ended, child)
 
-    async def live_children(self) -> tuple[ChildRef, ...]:
-        return await self._db.read(records.live_children)
+    async def live_children(self, but_of: Collection[str] = ()) -> tuple[ChildRef, ...]:
+        return await self._db.read(records.live_children, but_of)
 
     async def forget(self, runs_before: float, artifacts_before: float) -> tuple[str, ...]:
         return await self._db.write(retention.forget, runs_before, artifacts_before)
@@ -255,6 +255,9 @@ class Journal:
 
     async def join(self, worker: WorkerInfo, alone: bool) -> None:
         await self._db.write(house.join, worker, alone)
+
+    async def attend(self, alive: Collection[str], gone: Collection[str], ttl: float) -> None:
+        await self._db.write(house.attend, alive, gone, ttl)
 
     async def beat(self, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:
         return await self._db.write(house.beat, worker, ttl, at_work)

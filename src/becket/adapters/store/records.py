@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
@@ -52,7 +52,17 @@ _THE_CHILD = (
 )
 _CHILD = sa.select(children).where(*_THE_CHILD)
 _DROP_CHILD = sa.delete(children).where(*_THE_CHILD)
-_CHILDREN = sa.select(children).order_by(children.c.at, children.c.pid)
+_CHILDREN_BUT = (
+    sa.select(children)
+    .where(
+        ~sa.exists().where(
+            runs.c.run_id == children.c.run_id,
+            runs.c.status == "running",
+            runs.c.worker.in_(sa.bindparam("but_of", expanding=True)),
+        )
+    )
+    .order_by(children.c.at, children.c.pid)
+)
 
 
 def append(tx: Tx, run_id: str, epoch: int | None, new: Sequence[NewEvent]) -> None:
@@ -140,5 +150,6 @@ def child_ended(tx: Tx, child: ChildRef) -> None:
         run.save()
 
 
-def live_children(tx: Tx) -> tuple[ChildRef, ...]:
-    return tuple(ChildRef(pid=row.pid, started=row.started, boot=row.boot) for row in tx.all(_CHILDREN))
+def live_children(tx: Tx, but_of: Collection[str]) -> tuple[ChildRef, ...]:
+    found = tx.all(_CHILDREN_BUT, but_of=list(but_of))
+    return tuple(ChildRef(pid=row.pid, started=row.started, boot=row.boot) for row in found)

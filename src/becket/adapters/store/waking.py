@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
@@ -34,6 +34,7 @@ _KNOWN_SIGNAL = sa.select(signals.c.signal_id).where(signals.c.signal_id == sa.b
 _KEPT = sa.select(signals).where(signals.c.run_id == sa.bindparam("run_id"), signals.c.kept).order_by(signals.c.number)
 _TAKE_SIGNAL = sa.update(signals).where(signals.c.signal_id == sa.bindparam("this_signal")).values(kept=False)
 
+EVERY = 10_000
 _DUE_WAKEUPS = (
     sa.select(wakeups.c.run_id)
     .where(wakeups.c.due <= sa.bindparam("now"))
@@ -126,8 +127,10 @@ def signal(tx: Tx, run_id: str, name: str, payload: dict[str, Json], signal_id: 
     return said
 
 
-def wake_due(tx: Tx, limit: int = 100) -> tuple[str, ...]:
+def wake_due(tx: Tx, limit: int = 100, among: Collection[str] | None = None) -> tuple[str, ...]:
     """At most `limit` of each kind of due thing; the next call takes the rest."""
+    if among is not None:
+        return _wake_among(tx, among)
     due = dict.fromkeys(tx.ids(_DUE_WAKEUPS, now=tx.now, most=4 * limit))  # a run may wait for several things
     woken = [run_id for run_id in list(due)[:limit] if _wake_waits(tx, run_id)]
     woken += [run_id for run_id in tx.ids(_LATE_RUNS, now=tx.now, most=limit) if _wake_late(tx, run_id)]
@@ -136,6 +139,12 @@ def wake_due(tx: Tx, limit: int = 100) -> tuple[str, ...]:
     for row in tx.all(_DUE_HANDOFFS, now=tx.now, most=limit):
         _expire_handoff(tx, row)
     return tuple(dict.fromkeys(woken))
+
+
+def _wake_among(tx: Tx, among: Collection[str]) -> tuple[str, ...]:
+    woken = [run_id for run_id in among if _wake_waits(tx, run_id) or _wake_late(tx, run_id)]
+    due = [row for row in tx.all(_DUE_APPROVALS, now=tx.now, most=EVERY) if row.run_id in among]
+    return tuple(dict.fromkeys([*woken, *(row.run_id for row in due if _expire_approval(tx, row))]))
 
 
 def _wake_waits(tx: Tx, run_id: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from becket.app.compose import App
@@ -41,18 +42,22 @@ def written(state: State, run_id: str) -> tuple[Path, ...]:
 class Reports:
     """A chore that is done right before what follows an ended run: after a crash it sees the same runs again."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, concerns: Callable[[str], bool] = lambda _: True) -> None:
         self._app = app
+        self._concerns = concerns
         self._seen: frozenset[str] = frozenset()
 
     async def look(self) -> None:
-        ended = await self._app.store.unfollowed()
-        while fresh := [run for run in ended if run.run_id not in self._seen]:
-            for run in fresh:
-                await self._report(run.run_id)
-            self._seen |= {run.run_id for run in fresh}
-            ended = await self._app.store.unfollowed()  # more may have ended meanwhile
-        self._seen &= {run.run_id for run in ended}
+        ended = await self._ended()
+        while fresh := ended - self._seen:
+            for run_id in sorted(fresh):
+                await self._report(run_id)
+            self._seen |= fresh
+            ended = await self._ended()  # more may have ended meanwhile
+        self._seen &= ended
+
+    async def _ended(self) -> frozenset[str]:
+        return frozenset(run.run_id for run in await self._app.store.unfollowed() if self._concerns(run.run_id))
 
     async def _report(self, run_id: str) -> None:
         try:

@@ -1,0 +1,98 @@
+"""The processes that move runs of one repository: an engine, and commands that each drive a run of their own.
+
+A driver holds a lock named after its worker as long as its process lives. So everybody knows who is there: a worker
+whose lock is free is dead, and one whose lock is held keeps what it has at work, even while it does not hear.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from becket.app.compose import App
+from becket.app.state import State, holder
+from becket.contract.run import Status
+from becket.contract.store import RunFilter, Store, WorkerInfo
+
+VOUCH_EVERY, LEASE = 10.0, 30.0
+OPEN = (Status.queued, Status.running, Status.waiting)
+
+
+def driver_lock(state: State, worker_id: str) -> Path:
+    state.drivers.mkdir(exist_ok=True)
+    return state.drivers / worker_id
+
+
+def in_hand(state: State) -> frozenset[str]:
+    """The runs that commands drive now."""
+    held = [path for path in state.drivers.glob("*") if holder(path) is not None]
+    return frozenset(run_id for path in held for run_id in _read(path).split()[1:])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:  # it ended meanwhile
+        return ""
+
+
+def _is_there(state: State, worker: WorkerInfo) -> bool:
+    engine = holder(state.engine_lock)
+    return holder(state.drivers / worker.worker_id) is not None or (engine == worker.pid and engine != os.getpid())
+
+
+class Neighbours:
+    """A chore: what those left who are gone is put in order, and nobody takes from those who live what they have."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._vouched = 0.0
+
+    async def look(self) -> list[str]:
+        """Who else is there."""
+        app = self._app
+        others = [one for one in await app.store.workers() if not one.dead and one.worker_id != app.worker_id]
+        alive = [one.worker_id for one in others if _is_there(app.state, one)]
+        gone = [one.worker_id for one in others if one.worker_id not in alive]
+        if gone and app.config.database is None:  # else it may live on another machine: its leases tell
+            await sweep_children(app, alive)  # before anybody can go on with their runs
+            await app.store.attend((), gone, LEASE)
+            for worker_id in gone:
+                (app.state.drivers / worker_id).unlink(missing_ok=True)
+        now = await app.store.now()
+        if alive and not 0 <= now - self._vouched < VOUCH_EVERY:
+            self._vouched = now
+            await app.store.attend(alive, (), LEASE)
+        return alive
+
+
+async def sweep_children(app: App, alive: Collection[str] = ()) -> None:
+    """End the processes of runs that nobody has at work."""
+    children = await app.store.live_children((*alive, app.worker_id))
+    if children:
+        app.processes.sweep(children)
+        for child in children:
+            await app.store.child_ended(child)
+
+
+class Own:
+    """The runs that a command drives: those it was asked about, and the children that these wait for."""
+
+    def __init__(self, store: Store, run_ids: Collection[str]) -> None:
+        self._store = store
+        self.asked = tuple(run_ids)
+        self._known = set(run_ids)
+
+    async def ids(self) -> tuple[str, ...]:
+        """Parents before their children."""
+        found = list(self.asked)
+        for run_id in found:
+            if (await self._store.get_run(run_id)).status is Status.waiting:
+                children = await self._store.list_runs(RunFilter(parent=run_id, statuses=OPEN, limit=None))
+                found += [child.run_id for child in children if child.run_id not in found]
+        self._known.update(found)
+        return tuple(found)
+
+    def has(self, run_id: str) -> bool:
+        return run_id in self._known
