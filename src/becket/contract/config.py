@@ -172,7 +172,7 @@ class AgentConfig(Record):
     env: tuple[str, ...] = ()  # names of variables that it is given as they are
     set: dict[str, str] = Field(default_factory=dict)  # variables with their values
     credentials: tuple[Credential, ...] = ()
-    network: Network | None = None  # without it: the model and `hosts` only; for `command` without hosts: full
+    network: Network | None = None  # without it: its model and `hosts`, and nothing else
     hosts: tuple[str, ...] = ()  # `host` or `host:port` that it may reach, besides its model
     skills: tuple[SkillName, ...] | None = None  # without it: all of them
     limits: AgentLimits = AgentLimits()
