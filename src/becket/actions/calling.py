@@ -65,8 +65,10 @@ HEARD_IN_VAIN = ANOTHERS_TURN | {AgentOutcome.cancelled}
 REASON_LIMIT, SAID_LIMIT, PATHS_SHOWN = 500, 4_000, 50
 KEPT_IN_HASTE = 200_000
 """Bytes of each file of a call that was broken off: whoever stops it waits until they are kept."""
-UNKNOWN_QUOTA, FAILED_ONLY = 300.0, 900.0
-"""Seconds until another look where nobody says when the quota is back, and where one of the chain has quota."""
+UNTOLD_QUOTA, RARELY, FAILED_ONLY = 300.0, 3600.0, 900.0
+"""Seconds until another look where nobody says when the quota is back: at first, at most, and where one of the chain
+only failed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,11 +345,8 @@ class _Call:
             return Judged(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
 
     async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> Called:
-        until = report.until
-        if judged.outcome is AgentOutcome.quota_wait and until is None:
-            until = await self.context.now() + UNKNOWN_QUOTA
         used = report.usage if report.usage.seconds else report.usage.model_copy(update={"seconds": self._elapsed()})
-        report = report.model_copy(update={"until": until, "usage": used})
+        report = report.model_copy(update={"usage": used})
         reason = self.context.redact(judged.reason)[:REASON_LIMIT]
         judged = judged.model_copy(update={"reason": reason})
         if judged.outcome not in ANOTHERS_TURN:
@@ -355,7 +354,15 @@ class _Call:
         untold = self._may_have_spent(judged.outcome, report) and await self._told_by_files(agent) is None
         await self._end(judged.outcome, reason, report, untold=untold)
         await self._keep()
+        if judged.outcome is AgentOutcome.quota_wait and report.until is None:  # in the call's record it stays untold
+            report = report.model_copy(update={"until": await self._guess()})
         return Called(self.name, self.task.number, judged, report)
+
+    async def _guess(self) -> float:
+        """When to look for a quota of which nobody said when it is back: the longer it is gone, the later."""
+        now = await self.context.now()
+        gone = now - self.context.run.waits_since.get(f"{OBJECT}.{AgentOutcome.quota_wait}", now)
+        return now + max(UNTOLD_QUOTA, min(gone, RARELY))
 
     async def _broken_off(self, agent: Agent, outcome: AgentOutcome, why: str) -> None:
         """What is not committed is saved, and what was used until then is booked. The run may be somebody else's by

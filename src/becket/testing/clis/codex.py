@@ -75,7 +75,7 @@ class Turn:
                         "message": f"Reconnecting... {attempt + 1}/{self.provider.stream_retries} ({failure})",
                     }
                 )
-                time.sleep(0.2 * 2**attempt)
+                time.sleep(failure.after or 0.2 * 2**attempt)
         raise AssertionError("unreachable")
 
     def request(self) -> list[Json]:
