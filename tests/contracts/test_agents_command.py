@@ -102,6 +102,17 @@ def test_it_is_given_what_is_named_and_nothing_else(stage: AgentStage, monkeypat
     assert (stage.tree / "place.txt").read_text().strip() == str(stage.tree)
 
 
+@pytest.mark.parametrize("kind", KINDS[1:])
+@pytest.mark.parametrize("named", [False, True], ids=["no hosts", "its host"])
+def test_it_reaches_its_hosts_and_nothing_else(stage: AgentStage, named: bool) -> None:
+    """Without a word about the network there is none: what it is not let reach is no surprise in a bill."""
+    port = stage.model.port
+    asks = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
+    hosts = {"hosts": [f"127.0.0.1:{port}"]} if named else {}
+    done = stage.call(run=f'python3 -c "{asks}" && echo reached > value.txt', **hosts)
+    assert done.judged.outcome is (AgentOutcome.changed if named else AgentOutcome.crashed), done.report
+
+
 @pytest.mark.parametrize("kind", KINDS[:1])
 def test_a_limit_of_money_that_nobody_can_hold_is_refused(stage: AgentStage) -> None:
     agent = stage.agent(run="true", limits={"usd": 1.0})

@@ -110,15 +110,20 @@ def test_within_its_budgets_a_call_is_recorded_and_settled(shop: Shop) -> None:
         ("{driver: codex, model: gpt-5.4}", "{day: {usd: 4}}", ""),
         ("{driver: codex, model: ours}", "{day: {usd: 4}}", ""),
         ("{driver: codex}", "{day: {usd: 4}}", ""),
-        ("{driver: claude, model: local}", "{day: {usd: 4}}", ""),
-        ("{driver: acp, run: claude-agent-acp, model: local}", "{day: {usd: 4}}", ""),
+        ("{driver: claude, model: local}", "{day: {usd: 4}}", "`budgets.day.usd` cannot be held"),
+        ("{driver: acp, run: claude-agent-acp, model: local}", "{day: {usd: 4}}", "`budgets.day.usd` cannot be held"),
+        ("{driver: claude, model: local, limits: {usd: 1}}", "{}", "`agents.fixer.limits.usd` cannot be held"),
+        ("{driver: claude, model: claude-opus-5}", "{day: {usd: 4}}", ""),
+        ("{driver: claude}", "{day: {usd: 4}}", ""),
         ("{driver: command, run: x, model: local}", "{day: {usd: 4}}", ""),
     ],
 )
 def test_a_budget_in_money_that_nobody_could_hold_is_refused_before_the_call(
     shop: Shop, agent: str, bound: str, why: str
 ) -> None:
-    """L21: an agent that tells its cost itself, whose model has a price, or that may yet tell its model goes on."""
+    """L21: of whichever driver. One whose model has a price, or that may yet tell its model, goes on: Claude Code tells
+    its cost, but at its end only, and a call that is stopped has none.
+    """
     prices = "{ours: {input: 0, output: 0}}"
     shop.world.write(
         "becket.yaml",

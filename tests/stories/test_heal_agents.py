@@ -50,10 +50,12 @@ def test_quotas_are_waited_for_however_often(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await stage.heal()
-        for _ in range(3):
+        for gone in (301, 305, 610):  # where nobody says when it is back, each look comes later
             run = await stage.world.store.get_run(run.run_id)
             assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
-            await stage.world.pass_time(301)
+            calls = await stage.world.store.calls(run.run_id)
+            assert [call.end and call.end.until for call in calls] == [None] * len(calls)
+            await stage.world.pass_time(gone)
         run = await stage.world.store.get_run(run.run_id)
         assert run.status is Status.completed, (run.reason, run.detail)
         assert run.counted == 1
@@ -116,11 +118,51 @@ def test_an_agent_that_fails_the_same_way_twice_is_not_called_again_in_this_run(
 
 
 def test_an_agent_that_fails_in_different_ways_is_called_again(tmp_path: Path) -> None:
-    server = Act(ended=True, error="the model's server: 500 overloaded", hint=AgentOutcome.model_error)
-    stage, agent = broken(tmp_path, server, CRASHES, REPAIRS)
+    killed = Act(ended=False, error="killed by signal 9", hint=AgentOutcome.crashed)
+    stage, agent = broken(tmp_path, killed, CRASHES, REPAIRS)
     run = asyncio.run(stage.heal())
     assert run.status is Status.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 3
+
+
+DOWN = Act(ended=True, error="the model's server: 529 overloaded", hint=AgentOutcome.model_error)
+
+
+def test_a_model_that_is_back_repairs_and_its_outage_was_no_iteration(tmp_path: Path) -> None:
+    stage, agent = broken(tmp_path, DOWN, DOWN, REPAIRS)
+
+    async def story() -> None:
+        run = await stage.heal()
+        for passes, asked in ((29, 1), (2, 2), (80, 2), (20, 3)):
+            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.model_error",)), (run.reason, run.detail)
+            await stage.world.pass_time(passes)
+            assert len(agent.briefs) == asked
+            run = await stage.world.store.get_run(run.run_id)
+        assert (run.status, run.counted) == (Status.completed, 1), (run.reason, run.detail)
+
+    asyncio.run(story())
+
+
+def test_an_outage_of_hours_is_six_calls_and_then_a_persons_by_its_name(tmp_path: Path) -> None:
+    """Not "an iteration brought nothing new", and no revert: what broke main is not known to be beyond repair."""
+    stage, agent = broken(tmp_path, *([DOWN] * 6))
+    bad = stage.main()
+
+    async def story() -> None:
+        run = await stage.heal()
+        for passes in (31, 95, 385, 1560, 5200):
+            assert run.status is Status.waiting, (run.reason, run.detail)
+            await stage.world.pass_time(passes)
+            run = await stage.world.store.get_run(run.run_id)
+        assert (run.status, run.reason) == (Status.ready_for_handoff, "model_unavailable"), run.detail
+        told = run.detail
+        assert (told["agent"], told["reason"]) == ("fixer", "the model's server: 529 overloaded")
+        assert told["model"] == "its model"
+        assert [call["outcome"] for call in told["asked"]] == ["model_error"]
+
+    asyncio.run(story())
+    assert len(agent.briefs) == 6
+    assert stage.main() == bad
 
 
 def test_an_agent_that_fails_again_and_changes_something_each_time_is_called_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from becket.actions import calling
+from becket.actions import calling, outage
 from becket.actions.calling import Calls, Opened, Task
 from becket.actions.fix import readable
 from becket.contract.action import ActionContext, ActionDef, Result
@@ -27,6 +27,8 @@ class WorkParams(Record):
 async def work(context: ActionContext, params: WorkParams) -> Result:
     await calling.settle_earlier(context)
     calls = await calling.call(context, Task(params.agent, params.brief, Checkout(context), time=params.time))
+    if down := outage.is_one(context, calls):
+        return _result(context, calls, outage.told(context, down))
     if calls.chosen.judged.outcome in RETRYABLE:
         raise calling.failed(calls.chosen)
     return _result(context, calls)
@@ -67,8 +69,8 @@ class Checkout:
         return found
 
 
-def _result(context: ActionContext, calls: Calls) -> Result:
-    chosen = calls.chosen
+def _result(context: ActionContext, calls: Calls, down: outage.Told = ({}, ())) -> Result:
+    chosen, raised = calls.chosen, calling.raised(calls)
     outputs: dict[str, Json] = {
         "outcome": chosen.judged.outcome.value,
         "paths": list(chosen.judged.changed_paths),
@@ -76,7 +78,8 @@ def _result(context: ActionContext, calls: Calls) -> Result:
         "sessions": calling.sessions(context, calls.made),
         "calls": [called.told for called in calls.made],
     }
-    return Result(outputs=outputs, conditions=(calling.raised(calls),))
+    raised = raised.model_copy(update={"evidence": {**raised.evidence, **down[0]}})
+    return Result(outputs=outputs, conditions=(raised, *down[1]))
 
 
 ACTIONS = (
@@ -85,7 +88,7 @@ ACTIONS = (
         summary="Let a configured agent work in the run's checkout.",
         run=work,
         params=WorkParams,
-        raises=(calling.GROUP,),
+        raises=(calling.GROUP, outage.UNAVAILABLE),
         outputs=(*calling.OUTPUTS, "paths"),
         calls_agent=True,
     ),

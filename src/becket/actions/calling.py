@@ -28,7 +28,17 @@ from becket.contract.agent import (
     judge,
 )
 from becket.contract.base import Json
-from becket.contract.calls import CALLS, CallEnd, CallGrant, CallWish, end_by_files, folder_of, overshot
+from becket.contract.calls import (
+    CALLS,
+    SPENT_NOTHING,
+    CallEnd,
+    CallGrant,
+    CallWish,
+    counted,
+    end_by_files,
+    folder_of,
+    overshot,
+)
 from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import AgentLimits, Config
 from becket.contract.crash import CrashPoint
@@ -55,8 +65,10 @@ HEARD_IN_VAIN = ANOTHERS_TURN | {AgentOutcome.cancelled}
 REASON_LIMIT, SAID_LIMIT, PATHS_SHOWN = 500, 4_000, 50
 KEPT_IN_HASTE = 200_000
 """Bytes of each file of a call that was broken off: whoever stops it waits until they are kept."""
-UNKNOWN_QUOTA, FAILED_ONLY = 300.0, 900.0
-"""Seconds until another look where nobody says when the quota is back, and where one of the chain has quota."""
+UNTOLD_QUOTA, RARELY, FAILED_ONLY = 300.0, 3600.0, 900.0
+"""Seconds until another look where nobody says when the quota is back: at first, at most, and where one of the chain
+only failed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +124,7 @@ class Called:
         used = self.report.usage
         return {
             "agent": self.agent, "outcome": self.judged.outcome.value, "seconds": round(used.seconds, 3),
-            "turns": used.turns, "tokens": used.tokens, "usd": used.usd, "reason": self.judged.reason,
+            "turns": used.turns, "tokens": used.tokens_told, "usd": used.usd_told, "reason": self.judged.reason,
             **({"denied": list(self.report.denied[:PATHS_SHOWN])} if self.report.denied else {}),
         }  # fmt: skip
 
@@ -181,7 +193,8 @@ async def settle_earlier(context: ActionContext) -> None:
             mail.forward(folder, context.folder(mail.MAIL))
         end = await asyncio.to_thread(end_by_files, earlier, context.port(Agents), files)
         if end is not None:  # otherwise its booking stands
-            await context.end_call(earlier.grant, end)
+            in_usd = _bounds_money(context, earlier.agent)
+            await context.end_call(earlier.grant, counted(end, earlier.limits, untold=False, in_usd=in_usd))
 
 
 def sessions(context: ActionContext, made: Iterable[Called]) -> dict[str, Json]:
@@ -215,6 +228,13 @@ def failed(called: Called) -> ActionFailed:
     return ActionFailed(
         f"the agent {called.agent}: {judged.outcome}: {judged.reason}", kind=judged.outcome.value, retryable=True
     )
+
+
+def _bounds_money(context: ActionContext, name: str) -> bool:
+    """Whether becket.yaml bounds what the agent's calls may cost. A loop's own budget holds what is known to it."""
+    config = context.port(Projects).current()
+    own = config.agents.get(name)
+    return any(config.budgets.in_usd(context.run.loop_id)) or (own is not None and own.limits.usd is not None)
 
 
 def _files(context: ActionContext, call_id: str) -> CallFiles:
@@ -276,7 +296,7 @@ class _Call:
         except Exception as error:
             await _to_its_end(self._broken_off(agent, AgentOutcome.crashed, str(error)))
             raise
-        return await _to_its_end(self._settled(judged, report))
+        return await _to_its_end(self._settled(agent, judged, report))
 
     def _wish(self, ends_at: float) -> CallWish:
         config = self.context.port(Projects).current().agents.get(self.name)
@@ -324,19 +344,25 @@ class _Call:
                 return judge(report, ())
             return Judged(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
 
-    async def _settled(self, judged: Judged, report: AgentReport) -> Called:
-        until = report.until
-        if judged.outcome is AgentOutcome.quota_wait and until is None:
-            until = await self.context.now() + UNKNOWN_QUOTA
+    async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> Called:
         used = report.usage if report.usage.seconds else report.usage.model_copy(update={"seconds": self._elapsed()})
-        report = report.model_copy(update={"until": until, "usage": used})
+        report = report.model_copy(update={"usage": used})
         reason = self.context.redact(judged.reason)[:REASON_LIMIT]
         judged = judged.model_copy(update={"reason": reason})
         if judged.outcome not in ANOTHERS_TURN:
             mail.put_away(self.letters, self._read)
-        await self._end(judged.outcome, reason, report)
+        untold = self._may_have_spent(judged.outcome, report) and await self._told_by_files(agent) is None
+        await self._end(judged.outcome, reason, report, untold=untold)
         await self._keep()
+        if judged.outcome is AgentOutcome.quota_wait and report.until is None:  # in the call's record it stays untold
+            report = report.model_copy(update={"until": await self._guess()})
         return Called(self.name, self.task.number, judged, report)
+
+    async def _guess(self) -> float:
+        """When to look for a quota of which nobody said when it is back: the longer it is gone, the later."""
+        now = await self.context.now()
+        gone = now - self.context.run.waits_since.get(f"{OBJECT}.{AgentOutcome.quota_wait}", now)
+        return now + max(UNTOLD_QUOTA, min(gone, RARELY))
 
     async def _broken_off(self, agent: Agent, outcome: AgentOutcome, why: str) -> None:
         """What is not committed is saved, and what was used until then is booked. The run may be somebody else's by
@@ -346,13 +372,23 @@ class _Call:
         with suppress(BecketError, OSError):
             await self.task.ground.save()
         with suppress(BecketError, OSError):
-            told = (self.heard, await asyncio.to_thread(agent.used, self.files) or Usage())
-            used = max(told, key=lambda usage: (usage.tokens, usage.usd))
-            used = used.model_copy(update={"seconds": self._elapsed()})
-            await self._end(outcome, reason, AgentReport(ended=False, usage=used))
+            known = await self._told_by_files(agent)
+            used = max((self.heard, known or Usage()), key=lambda usage: (usage.tokens, usage.usd))
+            report = AgentReport(ended=False, usage=used.model_copy(update={"seconds": self._elapsed()}))
+            untold = known is None and self._may_have_spent(outcome, report)
+            await self._end(outcome, reason, report, untold=untold)
             await self._keep(KEPT_IN_HASTE)
 
-    async def _end(self, outcome: AgentOutcome, reason: str, report: AgentReport) -> None:
+    def _may_have_spent(self, outcome: AgentOutcome, report: AgentReport) -> bool:
+        """It was stopped, and has told of nothing. A program that crashed before its first turn was asked nothing."""
+        if report.ended or report.usage.tokens or outcome in SPENT_NOTHING:
+            return False
+        return outcome is not AgentOutcome.crashed or report.usage.turns > 0
+
+    async def _told_by_files(self, agent: Agent) -> Usage | None:
+        return await asyncio.to_thread(agent.used, self.files)
+
+    async def _end(self, outcome: AgentOutcome, reason: str, report: AgentReport, *, untold: bool) -> None:
         assert self.grant is not None
         post = self.context.folder(mail.MAIL)
         mail.forward(self.files.heard, post if outcome in HEARD_IN_VAIN else self._read)
@@ -361,7 +397,8 @@ class _Call:
             outcome=outcome, reason=reason, usage=report.usage, until=report.until, session=report.session,
             model=report.model, version=report.version, over=overshot(report.usage, self.grant.limits),
         )  # fmt: skip
-        await self.context.end_call(self.grant, end)
+        in_usd = _bounds_money(self.context, self.name)
+        await self.context.end_call(self.grant, counted(end, self.grant.limits, untold=untold, in_usd=in_usd))
         mail.forward(self.files.inbox, post)  # until now people were told that it is at work
 
     async def _keep(self, most: int = KEPT) -> None:

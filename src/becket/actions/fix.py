@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from becket.actions import calling
+from becket.actions import calling, outage
 from becket.actions.calling import Called, Calls, Opened, Task
 from becket.actions.candidate import BARRED, GROUP, REPAIR, barred, exists, made_as, none
 from becket.actions.gates.tree import set_up
@@ -83,6 +83,8 @@ async def fix(context: ActionContext, params: FixParams) -> Result:
     )
     done = _without_errors(tried)
     useful = sorted((each for each in done if each.made is not None), key=lambda each: len(each.judged.changed_paths))
+    if not useful and not params.tell_crashes and (down := outage.is_one(context, *(each.calls for each in done))):
+        return _result(context, [each for each in done if each.calls is down], useful, outage.told(context, down))
     if not useful and not params.tell_crashes and all(each.judged.outcome in RETRYABLE for each in done):
         failure = calling.failed(done[0].calls.chosen)
         if not _in_vain(context, failure, done):
@@ -228,13 +230,20 @@ def _message(context: ActionContext, params: FixParams) -> str:
     return f"{first}\n\nMade on {params.base}.\n\nBecket-Run: {context.run.run_id}"
 
 
-def _result(context: ActionContext, done: list[Attempt], useful: list[Attempt], *, ask_again: bool = True) -> Result:
+def _result(
+    context: ActionContext,
+    done: list[Attempt],
+    useful: list[Attempt],
+    down: outage.Told = ({}, ()),
+    *,
+    ask_again: bool = True,
+) -> Result:
     first = useful[0] if useful else _to_be_told(done)
     judged, report = first.judged, first.calls.chosen.report
     calls = [called for each in done if not each.by_earlier_life for called in each.calls.made]
     told = calling.raised(first.calls)
-    evidence = {**told.evidence, "reason": judged.reason}
-    said = [told.model_copy(update={"name": judged.outcome.value, "evidence": evidence})]
+    evidence = {**told.evidence, "reason": judged.reason, **down[0]}
+    said = [told.model_copy(update={"name": judged.outcome.value, "evidence": evidence}), *down[1]]
     outputs: dict[str, Json] = {
         "outcome": judged.outcome.value,
         "said": context.redact(report.said)[: calling.SAID_LIMIT],
@@ -274,7 +283,7 @@ ACTIONS = (
         summary="Let agents repair the base, each in its own clone; what they leave becomes a candidate.",
         run=fix,
         params=FixParams,
-        raises=(calling.GROUP, GROUP, BARRED),
+        raises=(calling.GROUP, GROUP, BARRED, outage.UNAVAILABLE),
         outputs=(*calling.OUTPUTS, "sha"),
         calls_agent=True,
     ),

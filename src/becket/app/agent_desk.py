@@ -81,7 +81,7 @@ async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = Fa
         )
     driven = app.agents.get(agent)
     wrong = wrongs(agent, app.config.agents[agent], app.state.root, Path.home())
-    blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE, lambda: driven.tells_money)
+    blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE)
     if problem := blind or next(wrong, ""):
         raise Unfit(problem)
     inputs = app.redactor.value({"agent": agent, "brief": brief, "base": base, "alone": alone})

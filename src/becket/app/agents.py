@@ -11,7 +11,7 @@ from becket.adapters.agents.outfit import Outfit, Wants
 from becket.adapters.agents.prices import prices_with, refuse_blind_limit
 from becket.app.skills import load_skills
 from becket.contract.agent import Agent
-from becket.contract.config import AgentConfig, Budgets, Config, PeriodBudgets
+from becket.contract.config import AgentConfig, Config
 from becket.contract.errors import NotFound, UsageError
 from becket.contract.process import Processes
 
@@ -86,39 +86,31 @@ def unpriced(config: Config, name: str, driven: Driven) -> str:
     """Why the agent's limit in money cannot be held, or nothing."""
     agent = config.agents[name]
     try:
-        if not driven.tells_money:
-            refuse_blind_limit(name, agent, prices_with(config.prices)(agent.model or ""))
+        price = prices_with(config.prices)(agent.model or "")
+        refuse_blind_limit(name, agent, price, tells_money=driven.tells_money)
     except UsageError as error:
         return str(error)
     return ""
 
 
-def unheld(config: Config, name: str, loop_id: str | None, tells_money: Callable[[], bool]) -> str:
-    """Why a budget in money that binds the agent's calls cannot be held, or nothing; without a loop: in any loop.
+def unheld(config: Config, name: str, loop_id: str | None) -> str:
+    """Why a limit in money that binds the agent's calls cannot be held, or nothing; without a loop: in any loop.
 
-    Only of a model that is named: of another its program may yet say which one it is, and of a `command` nobody ever
-    says what it costs.
+    Only of a model that is named: of another its program may yet say which one it is (what nobody told in the end
+    counts as booked), and of a `command` nobody ever says what it costs.
     """
     agent = config.agents.get(name)
     if agent is None or agent.model is None or agent.driver == "command":
         return ""
-    bound = tuple(_in_money(config.budgets, loop_id))
-    if not bound or prices_with(config.prices)(agent.model) is not None or tells_money():
+    own = (f"agents.{name}.limits.usd",) if agent.limits.usd is not None else ()
+    bound = (*own, *config.budgets.in_usd(loop_id))
+    if not bound or prices_with(config.prices)(agent.model) is not None:
         return ""
     return (
         f"agents.{name}: {' and '.join(f'`{budget}`' for budget in bound)} cannot be held, the price of "
         f"{agent.model!r} is not known. Say it, with zeros if it costs nothing: "
         f"`prices: {{{agent.model}: {{input: 1.0, output: 5.0}}}}`"
     )
-
-
-def _in_money(budgets: Budgets, loop_id: str | None) -> Iterator[str]:
-    loops = {name: own for name, own in budgets.loops.items() if loop_id in (None, name)}
-    places: list[tuple[str, PeriodBudgets]] = [("budgets", budgets)]
-    for where, own in (*places, *((f"budgets.loops.{name}", own) for name, own in loops.items())):
-        for period in ("day", "month"):
-            if getattr(own, period).usd is not None:
-                yield f"{where}.{period}.usd"
 
 
 def wrongs(name: str, agent: AgentConfig, root: Path, home: Path) -> Iterator[str]:

@@ -77,6 +77,7 @@ def fact(around: Around, name: str) -> AgentFact:
     version = version_of(path, around.environ) if asked and path is not None else ""
     driven = made(name, agent, _outfit(around, agent))
     network, ways = ways_out(agent, driven.wants())
+    blind = unpriced(around.config, name, driven)
     return AgentFact(
         name=name,
         program=word,
@@ -87,8 +88,8 @@ def fact(around: Around, name: str) -> AgentFact:
         logins=(*_files(agent, around.home), *_variables(agent, around.environ)),
         network=network.value,
         ways=ways,
-        unpriced=unpriced(around.config, name, driven),
-        unheld=unheld(around.config, name, None, lambda: driven.tells_money),
+        unpriced=blind,
+        unheld="" if blind else unheld(around.config, name, None),
         wrong=tuple(wrongs(name, agent, around.root, around.home)),
     )
 

@@ -315,7 +315,7 @@ class App:
         return self.config.budgets
 
     def unheld(self, run: Run, wish: CallWish) -> str:
-        return unheld(self.config, wish.agent, run.loop_id, lambda: self.agents.get(wish.agent).tells_money)
+        return unheld(self.config, wish.agent, run.loop_id)
 
     def owner(self) -> str:
         return self.config.handoff_to or self.person()[0]

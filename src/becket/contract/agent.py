@@ -70,6 +70,16 @@ class Usage(Record):
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
+    @property
+    def tokens_told(self) -> int | None:
+        """None: nobody told. A vendor that tells money tells tokens too, and then 0 is none."""
+        return self.tokens if self.tokens or self.priced is Priced.vendor else None
+
+    @property
+    def usd_told(self) -> float | None:
+        """None: nobody can tell."""
+        return self.usd if self.usd or self.priced is not Priced.unknown else None
+
 
 class EventKind(StrEnum):
     thinking = "thinking"

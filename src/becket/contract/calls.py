@@ -111,6 +111,26 @@ def end_by_booking(call: AgentCall) -> CallEnd:
     return CallEnd(outcome=AgentOutcome.cancelled, reason=why, usage=used, model=call.model, by=SettledBy.booking)
 
 
+SPENT_NOTHING = frozenset({AgentOutcome.quota_wait, AgentOutcome.auth_missing, AgentOutcome.model_error})
+"""Where a call that ended so told of no tokens, its model gave no answer to be paid for."""
+
+
+def counted(end: CallEnd, limits: Limits, *, untold: bool, in_usd: bool) -> CallEnd:
+    """With what nobody told counted as booked: what was stopped may have used all that it was allowed to.
+
+    `untold`: nothing tells what it used. `in_usd`: a limit of becket.yaml bounds its money, and what has no price is
+    not free then.
+    """
+    used = end.usage
+    blind = in_usd and used.usd_told is None and bool(used.tokens or used.turns)
+    more: dict[str, float] = {}
+    if untold and limits.tokens is not None:
+        more["output_tokens"] = limits.tokens
+    if (untold or blind) and limits.usd is not None:
+        more["usd"] = limits.usd
+    return end.model_copy(update={"usage": used.model_copy(update=more), "by": SettledBy.booking}) if more else end
+
+
 def _used(call: AgentCall, agents: Agents, files: CallFiles) -> Usage | None:
     try:
         return agents.get(call.agent).used(files)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -174,7 +174,7 @@ class AgentConfig(Record):
     env: tuple[str, ...] = ()  # names of variables that it is given as they are
     set: dict[str, str] = Field(default_factory=dict)  # variables with their values
     credentials: tuple[Credential, ...] = ()
-    network: Network | None = None  # without it: the model and `hosts` only; for `command` without hosts: full
+    network: Network | None = None  # without it: its model and `hosts`, and nothing else
     hosts: tuple[str, ...] = ()  # `host` or `host:port` that it may reach, besides its model
     skills: tuple[SkillName, ...] | None = None  # without it: all of them
     limits: AgentLimits = AgentLimits()
@@ -248,6 +248,15 @@ class Budgets(PeriodBudgets):
     """For all loops together, and for each loop; what one run may use stands in its loop."""
 
     loops: dict[Name, PeriodBudgets] = Field(default_factory=dict)
+
+    def in_usd(self, loop_id: str | None) -> Iterator[str]:
+        """The keys that bound the money of this loop's calls; without a loop, those of any."""
+        loops = {name: own for name, own in self.loops.items() if loop_id in (None, name)}
+        places: list[tuple[str, PeriodBudgets]] = [("budgets", self)]
+        for where, own in (*places, *((f"budgets.loops.{name}", own) for name, own in loops.items())):
+            for period in ("day", "month"):
+                if getattr(own, period).usd is not None:
+                    yield f"{where}.{period}.usd"
 
 
 class Price(Record):

@@ -29,6 +29,7 @@ from becket.contract.calls import (
     SettledBy,
     amounts_used,
     booking,
+    counted,
     end_by_booking,
     end_by_files,
     folder_of,
@@ -185,7 +186,8 @@ async def settle_left_open(store: Store, agents: Callable[[], Agents], folder: P
             told = None
             with suppress(ActionFailed):  # nobody knows agents here
                 told = end_by_files(call, agents(), files)
-            await end(store, call.grant, told or end_by_booking(call))
+            ended = counted(told, call.limits, untold=False, in_usd=True) if told is not None else end_by_booking(call)
+            await end(store, call.grant, ended)
 
 
 async def surely_spent(store: Store, run_id: str) -> dict[str, float]:

@@ -72,7 +72,8 @@ def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
         "ok": exit_code(found) == 0,
         "errors": sum(item.level is Level.error for item in found),
         "warnings": sum(item.level is Level.warn for item in found),
-        "diagnoses": [item.model_dump(mode="json") for item in found],
+        "diagnoses": [item.model_dump(mode="json", exclude={"agent"}) for item in found],
+        "agents": [item.agent.model_dump(mode="json") for item in found if item.agent is not None],
     }
 
 

@@ -23,6 +23,19 @@ class Level(StrEnum):
     error = "error"
 
 
+class AgentSight(Record):
+    """One agent as programs read it: what was found of it, where it will work, and what it can reach from there."""
+
+    agent: str
+    driver: str
+    program: str | None  # where it is; None: nowhere, or a shell starts it
+    version: str
+    sandbox: str | None
+    network: str  # none: `hosts` and nothing else
+    hosts: tuple[str, ...]
+    held: bool  # False: the sandbox does not keep it from other ways out
+
+
 class Diagnosis(Record):
     """One thing looked at. `mend` is the exact command or edit; `where` is a file, with the line if there is one."""
 
@@ -31,6 +44,7 @@ class Diagnosis(Record):
     what: str
     mend: str | None = None
     where: str | None = None
+    agent: AgentSight | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ AGENT_EXAMPLES = {
     "command": """\
     driver: command  # any program: the brief comes on its standard input
     run: "my-agent"
+    hosts: []  # what it may reach, as [api.example.org]; without any it has no network
     limits: {time: 30m}""",
 }
 """By program, in the order in which they are proposed."""
@@ -274,7 +275,13 @@ AGENT_HELD = "contained by {kind}"
 AGENT_LOOSE = "in {kind}, which does not contain {parts}"
 AGENT_WAYS = "reaches {hosts} and nothing else"
 AGENT_WAYS_LOOSE = "is shown the way to {hosts}, and not kept from other ways"
-AGENT_NETWORK = "network {network}"
+AGENT_REACHES = {
+    "none": "reaches nothing",
+    "loopback": "reaches the ports of this machine (`network: loopback`)",
+    "full": "reaches every host (`network: full`)",
+}
+AGENT_NONE_LOOSE = "is given no network, and not kept from one"
+AGENT_HOSTS_HINT = "{told}: `hosts` in becket.yaml names what it may"
 AGENT_FALLBACK = "falls back to {names}"
 AGENT_UNTESTED = "agents.{name}: {what}"
 AGENT_NO_LOGIN = "agents.{name} is to be given {what}: {why}"

@@ -389,6 +389,26 @@ def test_an_agent_is_told_with_version_sandbox_ways_out_and_fallback(healthy: Do
     assert "agents.b.sandbox: none holds nothing" in weak[0].what
 
 
+@pytest.mark.parametrize(
+    ("more", "network", "reaches"),
+    [
+        ("", "none", "reaches nothing: `hosts` in becket.yaml names what it may"),
+        (", network: none", "none", "reaches nothing"),
+        (", network: full", "full", "reaches every host (`network: full`)"),
+        (", sandbox: none", "none", "is given no network, and not kept from one: `hosts` in becket.yaml names"),
+    ],
+)
+def test_what_an_agent_can_reach_is_told_where_no_host_is_named(
+    healthy: DoctorFacts, more: str, network: str, reaches: str
+) -> None:
+    agents = config(f"agents: {{a: {{driver: command, run: make{more}}}}}\n")
+    found = examine(dataclasses.replace(healthy, **agents, **looks(network=network)))
+    assert reaches in next(item.what for item in found if "agents.a: command" in item.what)
+    (sight,) = json.loads(json.dumps(to_json(found)))["agents"]
+    assert (sight["agent"], sight["network"], sight["hosts"]) == ("a", network, [])
+    assert (sight["sandbox"], sight["held"]) == (("none", False) if "sandbox" in more else ("bwrap", True))
+
+
 def test_ways_out_that_nothing_enforces_are_not_called_a_limit(healthy: DoctorFacts) -> None:
     facts = looks(ways=("api.example.org:443",))
     loose = config("agents: {a: {driver: codex, sandbox: none}}\n")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.actions import calling, mail
+from becket.actions import calling, mail, outage
 from becket.actions.calling import Calls, Opened, Task
 from becket.actions.fix import readable
 from becket.actions.holdouts.languages import CheckLanguage, language_of
@@ -31,6 +31,8 @@ NUMBER = 9
 """Beyond every attempt at a repair: whoever writes checks has a HOME of its own, even where the same agent repairs."""
 
 _WRITTEN = "written.json"
+WAITS = "candidate.holdout_waits"
+"""What a run waits on while nobody can write them now."""
 
 
 class Written(Record):
@@ -95,6 +97,9 @@ def _why_none(context: ActionContext, calls: Calls) -> Exception:
     outcome, reason = chosen.judged.outcome, chosen.judged.reason
     if outcome is AgentOutcome.quota_wait:
         return NothingWritten(f"{chosen.agent} has no quota: {reason}", calls.until)
+    if outcome is AgentOutcome.model_error:
+        again = outage.look_again(context, WAITS, calls.now)
+        return NothingWritten(f"the model of {chosen.agent} does not work: {reason}", again)
     if outcome in RETRYABLE and context.attempt == 1:
         return calling.failed(chosen)
     return NothingWritten(f"{chosen.agent} wrote none: {outcome}: {reason}")

@@ -17,6 +17,8 @@ from becket.contract.process import ChildEnd, ChildResult
 _EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _LIMITS = {"error_max_turns": "turns", "error_max_budget_usd": "money"}
 _LETTERS_PER_TOKEN = 4
+_PATIENCE = 60.0
+"""Seconds of trying again without an answer."""
 
 
 class ClaudeDialect:
@@ -75,6 +77,7 @@ class ClaudeDialect:
             tries = f"try {loose.count(event, 'attempt')} of {loose.count(event, 'max_retries')}"
             status = loose.count(event, "error_status") or "no answer"
             self.heard.last_error = f"the model's server: {status} {loose.text(event, 'error')}".rstrip()
+            self.heard.patience = _PATIENCE
             return [AgentEvent(kind=EventKind.error, text=f"{self.heard.last_error}; {tries}")]
         if subtype == "permission_denied":
             self._refused.add(loose.text(event, "tool_use_id"))
@@ -88,6 +91,7 @@ class ClaudeDialect:
         if event.get("is_api_error_message") is True:
             self.heard.last_error = " ".join(loose.text(block, "text") for block in blocks)
             return [AgentEvent(kind=EventKind.error, text=self.heard.last_error)]
+        self.heard.patience, self.heard.last_error = 0.0, ""
         whose, answer = loose.text(event, "parent_tool_use_id"), loose.text(message, "id")
         if self._answers.get(whose) != answer:
             self._answers[whose] = answer

@@ -15,7 +15,8 @@ from becket.contract.agent import Usage
 
 HOSTS = ("api.openai.com", "auth.openai.com", "chatgpt.com")
 _VENDORS_ENDPOINT = "https://api.openai.com/v1"
-_RETRIES = 2
+_REQUEST_RETRIES, _STREAM_RETRIES = 0, 2
+"""They multiply, and a run has its own patience with a model that does not work."""
 _QUIET = ("--disable", "plugins", "--disable", "apps", "-c", "analytics.enabled=false")
 """Only together do these keep it from waiting seconds for hosts that it cannot reach."""
 
@@ -63,8 +64,8 @@ class CodexAgent(HeadlessAgent):
             'name="becket"',
             f"base_url={json.dumps(self.config.endpoint or _VENDORS_ENDPOINT)}",
             'wire_api="responses"',
-            f"request_max_retries={_RETRIES}",
-            f"stream_max_retries={_RETRIES}",
+            f"request_max_retries={_REQUEST_RETRIES}",
+            f"stream_max_retries={_STREAM_RETRIES}",
             "supports_websockets=false",
         ]
         if self.config.key:

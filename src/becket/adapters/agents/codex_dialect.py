@@ -24,8 +24,10 @@ _TOOLS = {
 _STATES = {"completed": CallState.done, "failed": CallState.failed, "declined": CallState.refused}
 _WITHOUT_MEANING = frozenset({"turn.started", "item.updated"})
 _OFFLINE = "waiting for network"
-_PATIENCE_OFFLINE, _PATIENCE_QUOTA = 60.0, 10.0
-"""Seconds of trying again without anything done: it would wait for hours where a quota is used up."""
+_PATIENCE, _PATIENCE_QUOTA = 60.0, 90.0
+"""Seconds of trying again without anything done. A 429 it tries again only where the server told when (it does not pass
+that on): a limit by the minute is over within this, and for one by the hour the run waits better than a process.
+"""
 
 
 class CodexDialect:
@@ -73,7 +75,7 @@ class CodexDialect:
             self.heard.last_error = self.heard.last_error or tail.rpartition("\n")[2]
 
     def _item(self, item: loose.Object, *, over: bool) -> list[AgentEvent]:
-        self.heard.patience = 0.0
+        self.heard.patience, self.heard.last_error = 0.0, ""
         kind, call = loose.text(item, "type"), loose.text(item, "id")
         if kind == "error":
             return [AgentEvent(kind=EventKind.error, text=loose.text(item, "message"))] if over else []
@@ -132,8 +134,8 @@ class CodexDialect:
         trouble = recognise(message, self._clock())
         if trouble is not None and trouble.outcome is AgentOutcome.quota_wait:
             self.heard.patience = _PATIENCE_QUOTA
-        elif _OFFLINE in message:
-            self.heard.patience = _PATIENCE_OFFLINE
+        elif trouble is not None or _OFFLINE in message:
+            self.heard.patience = _PATIENCE
         return [AgentEvent(kind=EventKind.error, text=message)]
 
 

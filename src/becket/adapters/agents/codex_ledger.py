@@ -10,7 +10,7 @@ from becket.adapters.agents.dialect import larger
 from becket.adapters.agents.lines import few_lines, read_plain
 from becket.contract.agent import Usage
 
-_TOKENS = re.compile(rb'"token_count"')
+_TOLD = re.compile(rb'"(?:token_count|turn_context)"')
 
 
 class CodexLedger:
@@ -25,6 +25,7 @@ class CodexLedger:
         self._offset = 0
         self._answers = 0
         self._total = Usage()
+        self.model = ""  # what it prints never names it
 
     def total(self, thread: str) -> Usage:
         """Of the whole thread so far; its turns are the answers of the model."""
@@ -43,11 +44,14 @@ class CodexLedger:
     def _read(self, path: Path) -> None:
         whole, newline, _ = read_plain(path, self._offset).rpartition(b"\n")
         self._offset += len(whole) + len(newline)
-        for line in few_lines(whole, _TOKENS):
-            if b'"token_count"' in line:
-                self._take(loose.mapping(loose.parsed(line.decode("utf-8", "replace")), "payload"))
+        for line in few_lines(whole, _TOLD):
+            if _TOLD.search(line):
+                self._take(loose.parsed(line.decode("utf-8", "replace")))
 
-    def _take(self, payload: loose.Object) -> None:
+    def _take(self, entry: loose.Object | None) -> None:
+        payload = loose.mapping(entry, "payload")
+        if loose.text(entry, "type") == "turn_context":
+            self.model = loose.text(payload, "model") or self.model
         told = loose.mapping(payload, "info", "total_token_usage")
         if loose.text(payload, "type") != "token_count" or not told:
             return

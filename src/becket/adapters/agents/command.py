@@ -28,7 +28,7 @@ class CommandAgent(HeadlessAgent):
     resumes = False
 
     def wants(self) -> Wants:
-        return Wants(skills=_SKILLS, open_without_hosts=True)
+        return Wants(skills=_SKILLS)
 
     def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
         assert self.config.run is not None

@@ -81,8 +81,7 @@ class HeadlessAgent(ABC):
         self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
     ) -> AgentReport:
         price = self.outfit.prices(self.config.model or "")
-        if not self.tells_money:
-            refuse_blind_limit(self.name, self.config, price)
+        refuse_blind_limit(self.name, self.config, price, tells_money=self.tells_money)
         around = around or Around()
         limits = _tightest(limits, self.config)
         try:

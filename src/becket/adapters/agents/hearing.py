@@ -17,7 +17,9 @@ from becket.contract.process import Rein
 
 
 class Ledger(Protocol):
-    """What a program writes down of its session besides what it prints."""
+    """What a program writes down of its session besides what it prints. `model` is empty until it says which one."""
+
+    model: str
 
     def total(self, session: str) -> Usage: ...
 
@@ -81,9 +83,10 @@ class Hearing:
     def look(self) -> None:
         """Also called when nothing is said: a program may work on in silence."""
         heard = self._dialect.heard
+        usage = self.usage
+        heard.model = heard.model or (self._ledger.model if self._ledger is not None else "")
         if heard.model and self._watch.price is None:
             self._watch.price = self._price_of(heard.model)
-        usage = self.usage
         self._watch.tally(plus(self._settled, usage))
         self._sessions.note(heard.session, heard.total)
         if usage.tokens and (usage.turns > self._told.turns or heard.ended) and usage != self._told:

@@ -42,7 +42,6 @@ class Wants:
     hosts: tuple[str, ...] = ()  # where its vendor has models and logins; not needed where `endpoint` is set
     env: Mapping[str, str] = field(default_factory=dict)  # of the driver; the configuration's `set` wins
     keys: tuple[str, ...] = ()  # names that the value of the variable `key` is given under; its own if empty
-    open_without_hosts: bool = False  # the whole network, where the configuration says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +186,6 @@ def package_of(program: Path, home: Path) -> tuple[Path, ...]:
 def ways_out(config: AgentConfig, wants: Wants) -> tuple[Network, tuple[str, ...]]:
     if config.network is not None:
         return config.network, ()
-    if wants.open_without_hosts and not config.hosts:
-        return Network.full, ()
     models = (_host_of(config.endpoint),) if config.endpoint else wants.hosts
     return Network.none, tuple(dict.fromkeys(_with_port(host) for host in (*models, *config.hosts)))
 

@@ -36,8 +36,8 @@ def built_in() -> Mapping[str, Price]:
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
-    """With the money that the table says, unless the vendor said it already."""
-    if usage.priced is Priced.vendor or price is None or not usage.tokens:
+    """With the money that the table says, unless the vendor said it already. What is free is so untold, too."""
+    if usage.priced is Priced.vendor or price is None or not (usage.tokens or _free(price)):
         return usage
     cached_price = price.input if price.cached is None else price.cached
     write_price = price.input if price.cache_write is None else price.cache_write
@@ -47,9 +47,17 @@ def priced(usage: Usage, price: Price | None) -> Usage:
     return usage.model_copy(update={"usd": cost / _MILLION, "priced": Priced.table})
 
 
-def refuse_blind_limit(name: str, config: AgentConfig, price: Price | None) -> None:
-    """A limit in money that nobody could hold is worse than none."""
+def _free(price: Price) -> bool:
+    return not (price.input or price.output or price.cached or price.cache_write)
+
+
+def refuse_blind_limit(name: str, config: AgentConfig, price: Price | None, *, tells_money: bool = False) -> None:
+    """A limit in money that nobody could hold is worse than none. Who tells its money tells it at its end: until then,
+    and of a call that is stopped, the price is all there is. Only of a model that is not named may it yet be found.
+    """
     if config.limits.usd is None or (price is not None and config.driver != "command"):
+        return
+    if tells_money and config.model is None:
         return
     if config.driver == "command":
         raise UsageError(f"agents.{name}: nobody can tell what a `command` agent costs; leave `limits.usd` away")

@@ -62,9 +62,19 @@ def _judged(heard: Heard, result: ChildResult, stopped: str) -> tuple[bool, str,
     if stopped:
         return False, stopped, AgentOutcome.limit_reached
     if result.end is ChildEnd.timeout:
-        error = f"it did not end within its time ({result.seconds:.0f} s)"
-        return False, f"{error}; last: {heard.last_error}" if heard.last_error else error, AgentOutcome.limit_reached
+        return _too_late(heard, result)
     return _broken(heard, result)
+
+
+def _too_late(heard: Heard, result: ChildResult) -> tuple[bool, str, AgentOutcome | None]:
+    """Where it only tried its model again and again, that is why: another agent may have a model that works."""
+    error = f"it did not end within its time ({result.seconds:.0f} s)"
+    if not heard.last_error:
+        return False, error, AgentOutcome.limit_reached
+    trouble = recognise(heard.last_error, time.time())
+    heard.until = trouble.until if trouble is not None else None
+    outcome = trouble.outcome if trouble is not None else AgentOutcome.limit_reached
+    return False, f"{error}; last: {heard.last_error}", outcome
 
 
 def _broken(heard: Heard, result: ChildResult) -> tuple[bool, str, AgentOutcome | None]:

@@ -10,10 +10,6 @@ from email.utils import parsedate_to_datetime
 
 from becket.contract.agent import AgentOutcome
 
-UNKNOWN_WAIT = 300.0
-UNPAID_WAIT = 3600.0
-"""Until a person has paid, nobody knows when."""
-
 LONGEST_WAIT = 8 * 86_400.0
 _SHORTEST_WAIT = 1.0
 _ROUNDED = timedelta(minutes=2)
@@ -35,7 +31,7 @@ _MODEL = re.compile(
     r"(?i)overloaded|internal server error|bad gateway|service unavailable|gateway time-?out|server_error|api_error"
     r"|stream (?:closed|disconnected|error|ended)|connection (?:error|refused|reset|closed|dropped)|econn\w+"
     r"|fetch failed|could(?:n.t| not) connect|socket hang up|unable to connect|at capacity|error sending request"
-    r"|timed? ?out"
+    r"|timed? ?out|(?:experiencing )?high demand|temporary errors"
 )
 _REFUSAL = re.compile(
     r"(?i)\brefusal\b|model refused|content.?(?:filter|policy)|safety (?:policy|filter)|usage policy|cyber_policy"
@@ -69,7 +65,7 @@ _CLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """`until` only of quota_wait: never in the past, never more than eight days off."""
+    """`until` only of quota_wait, where somebody told it: never in the past, never more than eight days off."""
 
     outcome: AgentOutcome
     until: float | None = None
@@ -94,8 +90,7 @@ def recognise(
     quota = _QUOTA.search(words) or _UNPAID.search(words)
     if status in _QUOTA_STATUS or (quota and status not in _AUTH_STATUS):
         told = told_time(text, now, retry_after, resets_at)
-        wait = UNPAID_WAIT if _UNPAID.search(words) else UNKNOWN_WAIT
-        return Trouble(AgentOutcome.quota_wait, _bounded(now + wait if told is None else told, now))
+        return Trouble(AgentOutcome.quota_wait, None if told is None else _bounded(told, now))
     if status in _AUTH_STATUS or _AUTH.search(words):
         return Trouble(AgentOutcome.auth_missing)
     if _REFUSAL.search(words):

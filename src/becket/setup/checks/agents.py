@@ -10,7 +10,7 @@ from becket.setup import words
 from becket.setup.checks.configuration import FILE, place_of
 from becket.setup.checks.containment import choice_of, used_for
 from becket.setup.checks.programs import mend_of, there
-from becket.setup.facts import AgentFact, Diagnosis, Exam, Level
+from becket.setup.facts import AgentFact, AgentSight, Diagnosis, Exam, Level
 from becket.setup.shell import Program, program_of
 
 _VENDORS = {
@@ -30,11 +30,11 @@ def agents(exam: Exam) -> Iterator[Diagnosis]:
     for name, agent in config.agents.items():
         fact = facts.get(name)
         missing = _missing_program(exam, name, agent, fact)
-        if missing is not None:
-            yield missing
+        told = missing or (_found(exam, config, name, agent, fact) if fact is not None else None)
+        if told is not None:
+            sight = _sight(exam, config, agent, fact) if fact is not None else None
+            yield told.model_copy(update={"agent": sight})
         if fact is not None:
-            if missing is None:
-                yield _found(exam, config, name, agent, fact)
             yield from _beside(name, agent, fact)
 
 
@@ -65,14 +65,33 @@ def _found(exam: Exam, config: Config, name: str, agent: AgentConfig, fact: Agen
     if used is not None:
         held = words.AGENT_LOOSE if loose else words.AGENT_HELD
         parts.append(held.format(kind=used.holds.kind, parts=", ".join(loose)))
-    if fact.ways:
-        ways = words.AGENT_WAYS_LOOSE if "network" in loose else words.AGENT_WAYS
-        parts.append(ways.format(hosts=", ".join(fact.ways)))
-    else:
-        parts.append(words.AGENT_NETWORK.format(network=fact.network or "none"))
+    parts.append(_reaches(agent, fact, held="network" not in loose))
     if agent.fallback:
         parts.append(words.AGENT_FALLBACK.format(names=", then ".join(agent.fallback)))
     return _say(level=Level.ok, what="; ".join(parts))
+
+
+def _reaches(agent: AgentConfig, fact: AgentFact, *, held: bool) -> str:
+    if fact.ways:
+        return (words.AGENT_WAYS if held else words.AGENT_WAYS_LOOSE).format(hosts=", ".join(fact.ways))
+    network = fact.network or "none"
+    told = words.AGENT_REACHES[network] if held or network != "none" else words.AGENT_NONE_LOOSE
+    asked = agent.driver == "command" and agent.network is None
+    return words.AGENT_HOSTS_HINT.format(told=told) if asked else told
+
+
+def _sight(exam: Exam, config: Config, agent: AgentConfig, fact: AgentFact) -> AgentSight:
+    used = used_for(exam, choice_of(config, agent))
+    return AgentSight(
+        agent=fact.name,
+        driver=agent.driver,
+        program=str(fact.path) if fact.path is not None else None,
+        version=fact.version,
+        sandbox=used.holds.kind.value if used is not None else None,
+        network=fact.network or "none",
+        hosts=fact.ways,
+        held=used is not None and "network" not in used.holds.missing,
+    )
 
 
 def _program_words(fact: AgentFact) -> str:

@@ -50,6 +50,7 @@ class Turn:
             self.thread.add(message("developer", instructions(sandbox)))
             context = f"<environment_context>\n  <cwd>{self.cwd}</cwd>\n  <shell>bash</shell>\n</environment_context>"
             self.thread.add(message("user", context))
+        self.thread.begin(self.model)
         self.thread.add(message("user", prompt))
         while calls := [item for item in self.ask() if item["type"] in {"function_call", "custom_tool_call"}]:
             for call in calls:
@@ -74,7 +75,7 @@ class Turn:
                         "message": f"Reconnecting... {attempt + 1}/{self.provider.stream_retries} ({failure})",
                     }
                 )
-                time.sleep(0.2 * 2**attempt)
+                time.sleep(failure.after or 0.2 * 2**attempt)
         raise AssertionError("unreachable")
 
     def request(self) -> list[Json]:
@@ -226,7 +227,7 @@ def execute(options: Options) -> int:
         thread = find_thread(options.words, keep="--ephemeral" not in options.flags)
     except Usage as error:
         return complain(str(error), 1)
-    model = options.values.get("model") or settings.get("model", "gpt-5.5")
+    model = options.values.get("model") or settings.get("model", "gpt-6.1-sol")
     COMMANDS.hidden = settings.get("shell_environment_policy", {}).get("exclude", [])
     emit({"type": "thread.started", "thread_id": thread.id})
     turn = Turn(thread, provider, model, cwd)

@@ -11,9 +11,10 @@ from becket.testing.clis.runtime import HttpError
 class Failed(Exception):
     """The turn failed."""
 
-    def __init__(self, message: str, again: bool = False) -> None:
+    def __init__(self, message: str, again: bool = False, after: float = 0.0) -> None:
         super().__init__(message)
         self.again = again
+        self.after = after  # seconds, where the server told them; the real one does not show them
 
 
 _FIXED = {
@@ -33,7 +34,8 @@ def failure_of(error: HttpError, url: str) -> Failed:
         return Failed(_FIXED[code])
     if error.status in {400, 404}:
         return Failed(error.body if error.status == 400 else error.message)
-    return Failed(_of_status(error, url), again=error.status == 429 or error.status >= 500)
+    after = float(error.headers.get("retry-after") or 0)
+    return Failed(_of_status(error, url), again=error.status >= 500 or (error.status == 429 and after > 0), after=after)
 
 
 def _of_status(error: HttpError, url: str) -> str:

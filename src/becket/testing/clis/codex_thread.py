@@ -35,6 +35,9 @@ class Thread:
     def known(self) -> bool:
         return self._file is not None
 
+    def begin(self, model: str) -> None:
+        self._write("turn_context", {"model": model})
+
     def add(self, item: Json) -> None:
         self.items.append(item)
         self._write("response_item", item)

@@ -102,7 +102,7 @@ def test_a_program_that_waits_for_its_quota_is_not_waited_for(stage: Stage) -> N
     """L23: the run waits, not the call, whose time is paid for."""
     report = stage.run(stage.agent(QUOTA, Impatient))
     assert report.outcome_hint is AgentOutcome.quota_wait
-    assert report.until is not None
+    assert report.until is None, "codex does not pass on what it was told"
     assert not report.ended
     assert report.usage.seconds < 55, "it would wait for 60"
 
@@ -136,6 +136,7 @@ say(type="thread.started", thread_id="t-1")
 folder = Path.home() / ".codex/sessions/2026/11/16"
 folder.mkdir(parents=True)
 with open(folder / "rollout-x-t-1.jsonl", "a", buffering=1) as record:
+    record.write(json.dumps(dict(type="turn_context", payload=dict(model="gpt-5.4"))) + "\\n")
     for number in range(1, 1000):
         told = dict(input_tokens=1000 * number, output_tokens=0)
         line = dict(type="event_msg", payload=dict(type="token_count", info=dict(total_token_usage=told)))
@@ -145,7 +146,9 @@ with open(folder / "rollout-x-t-1.jsonl", "a", buffering=1) as record:
 
 
 def test_tokens_within_a_silent_turn_of_codex_are_seen_in_its_own_record(stage: Stage) -> None:
-    report = stage.run(stage.agent(RECORD), tokens=5_000)
+    """And which model it is, which it never prints: what was stopped has a price then."""
+    report = stage.run(stage.agent(RECORD, model=None), tokens=5_000)
+    assert (report.model, report.usage.usd) == ("gpt-5.4", pytest.approx(report.usage.input_tokens * 2.5e-6))
     assert report.outcome_hint is AgentOutcome.limit_reached
     assert report.usage.input_tokens > 5_000
     assert report.usage.turns == report.usage.input_tokens // 1000
@@ -318,7 +321,7 @@ def test_codex_is_started_as_its_traps_demand(stage: Stage) -> None:
     assert prompt == "Fix it."
     provider = (
         'model_providers.becket={name="becket",base_url="http://127.0.0.1:9/v1",wire_api="responses",'
-        'request_max_retries=2,stream_max_retries=2,supports_websockets=false,env_key="KEY"}'
+        'request_max_retries=0,stream_max_retries=2,supports_websockets=false,env_key="KEY"}'
     )
     assert arguments == [
         "exec", "--json", "-s", "workspace-write",

@@ -220,10 +220,9 @@ def test_the_only_ways_out_are_its_model_and_the_named_hosts(
     assert (spec.network, spec.reach) == (network, reach)
 
 
-def test_any_program_has_the_whole_network_unless_hosts_are_named(wardrobe: Wardrobe) -> None:
-    anything = Wants(open_without_hosts=True)
-    assert wardrobe.worn(anything).network is Network.full
-    assert wardrobe.worn(anything, hosts=["a.example"]).reach == ("a.example:443",)
+def test_a_program_without_a_vendor_reaches_nothing_but_the_named_hosts(wardrobe: Wardrobe) -> None:
+    assert (wardrobe.worn(Wants()).network, wardrobe.worn(Wants()).reach) == (Network.none, ())
+    assert wardrobe.worn(Wants(), hosts=["a.example"]).reach == ("a.example:443",)
 
 
 def test_an_endpoint_that_is_none_is_the_users_error(wardrobe: Wardrobe) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.adapters.agents.trouble import LONGEST_WAIT, UNKNOWN_WAIT, UNPAID_WAIT, recognise
+from becket.adapters.agents.trouble import LONGEST_WAIT, recognise
 from becket.contract.agent import AgentOutcome
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC).timestamp()
@@ -51,7 +51,7 @@ def test_a_missing_or_wrong_login_is_no_model_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("exceeded retry limit, last status: 429 Too Many Requests", UNKNOWN_WAIT),
+        ("exceeded retry limit, last status: 429 Too Many Requests", None),
         ("rate limit exceeded: Rate limit reached. Please try again in 11.054s.", 11.054),
         ("Rate limit reached for gpt-5.5. Please try again in 250ms. Visit", 1.0),
         ("You've hit your usage limit. Try again in 1h 20m.", 4800),
@@ -67,24 +67,24 @@ def test_a_missing_or_wrong_login_is_no_model_error(text: str) -> None:
         ("quota exceeded, resets at 2026-11-16T12:10:00Z", 600),
         ("quota exceeded; retryDelay: retry after 39s", 39),
         ("Resource has been exhausted (RESOURCE_EXHAUSTED). retry-after: 120", 120),
-        ("You exceeded your current quota, please check your plan and billing details.", UNPAID_WAIT),
-        ("Your credit balance is too low to access the API", UNPAID_WAIT),
+        ("You exceeded your current quota, please check your plan and billing details.", None),
+        ("Your credit balance is too low to access the API", None),
         ("usage limit, try again in 400 days", LONGEST_WAIT),
         ("usage limit, resets at 2020-01-01T00:00:00Z", 1.0),
     ],
 )
 @pytest.mark.usefixtures("utc")
-def test_a_quota_is_waited_for_until_it_is_back(text: str, seconds: float) -> None:
-    """L23: usage limits pause a run; never into the past, never for more than eight days."""
+def test_a_quota_is_waited_for_until_it_is_back(text: str, seconds: float | None) -> None:
+    """L23: usage limits pause a run; never into the past, never for more than eight days. What nobody told stays so."""
     found = recognise(text, NOW)
     assert found is not None
     assert found.outcome is AgentOutcome.quota_wait
-    assert found.until == pytest.approx(NOW + seconds, abs=1.0)
+    assert found.until == (None if seconds is None else pytest.approx(NOW + seconds, abs=1.0))
 
 
 @pytest.mark.parametrize(
     ("retry_after", "seconds"),
-    [("7", 7), (90.5, 90.5), ("Mon, 16 Nov 2026 12:01:00 GMT", 60), ("nan", UNKNOWN_WAIT), ("soon", UNKNOWN_WAIT)],
+    [("7", 7), (90.5, 90.5), ("Mon, 16 Nov 2026 12:01:00 GMT", 60), ("nan", 0), ("soon", 0)],
 )
 def test_the_header_says_it_best(retry_after: str | float, seconds: float) -> None:
     found = recognise("slow down, try again in 9h", NOW, status=429, retry_after=retry_after)

@@ -51,8 +51,8 @@ class AcpAgent:
     async def run(
         self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
     ) -> AgentReport:
-        if not self.tells_money:
-            refuse_blind_limit(self.name, self.config, self.outfit.prices(self.config.model or ""))
+        price = self.outfit.prices(self.config.model or "")
+        refuse_blind_limit(self.name, self.config, price, tells_money=self.tells_money)
         around = around or Around()
         limits = _tightest(limits, self.config)
         try:

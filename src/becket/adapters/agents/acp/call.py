@@ -9,7 +9,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from becket.adapters.agents import reports, versions
-from becket.adapters.agents.acp.endings import Ending, by_failure, by_length, by_limit, by_loss, by_stop
+from becket.adapters.agents.acp.endings import Ending, by_failure, by_length, by_limit, by_loss, by_stop, in_vain
 from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
 from becket.adapters.agents.acp.policy import Policy
 from becket.adapters.agents.acp.reading import Reading
@@ -32,6 +32,8 @@ _STOP_FOR_MESSAGE, _STOP_FOR_LIMIT, _LEAVE, _BEYOND_TIME = 10.0, 2.0, 1.0, 5.0
 """Seconds that a cancelled prompt, a program that may go, and a process that should be dead are waited for."""
 
 _LAST_LINES = 5
+_IN_VAIN, _LOOK_AT_LOG = 60.0, 5.0
+"""Seconds without a word of its model before what it prints about that counts, and between two looks at it."""
 
 
 class _Interrupt(Enum):
@@ -55,6 +57,7 @@ class Call:
         self._inbox = Inbox(worn.files)
         self._sessions = Sessions(worn)
         self._ledger: GeminiLedger | None = None
+        self._looks_at = _IN_VAIN
         self._unheard = False  # it has said so much that the rest is read only when it is over
 
     async def hold(self, spec: ChildSpec, brief: str, session: str | None) -> AgentReport:
@@ -78,13 +81,16 @@ class Call:
             if isinstance(ending, Lost) and self._unheard and result.end is not ChildEnd.timeout:
                 ending = by_length(spec.output_cap)
             if isinstance(ending, Lost):
-                last_words = "\n".join(reports.tail_of(self._worn.files.log).splitlines()[-_LAST_LINES:])
-                ending = by_loss(str(ending), result, last_words, self._reading.tally.turns > 0, time.time())
+                spoke = self._reading.tally.turns > 0
+                ending = by_loss(str(ending), result, self._last_words(), spoke, time.time())
             return self._report(ending, result)
         finally:
             await _killed(child)
             await self._talk.close()
             self._watch.finish("cancelled")
+
+    def _last_words(self) -> str:
+        return "\n".join(reports.tail_of(self._worn.files.log).splitlines()[-_LAST_LINES:])
 
     async def _converse(self, workspace: Path, brief: str, session: str | None) -> Ending | Lost:
         try:
@@ -177,6 +183,10 @@ class Call:
         """
         if self._watch.seconds > self._time + _BEYOND_TIME:
             raise Lost("it did not end within its time")
+        if self._reading.tally.turns == 0 and self._watch.seconds > self._looks_at:
+            self._looks_at = self._watch.seconds + _LOOK_AT_LOG
+            if in_vain(self._last_words(), time.time()):
+                raise Lost("it tried its model in vain")
         raw = self._worn.files.raw
         if not self._unheard and raw.exists() and raw.stat().st_size >= self._heard_bytes:
             self._unheard = True

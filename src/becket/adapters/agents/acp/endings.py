@@ -85,9 +85,18 @@ def by_length(cap: int) -> Ending:
     return Ending(False, f"it said more than {cap // 1_000_000} MB", AgentOutcome.limit_reached)
 
 
+_ITS_MODEL = (AgentOutcome.auth_missing, AgentOutcome.quota_wait, AgentOutcome.model_error)
+
+
+def in_vain(last_words: str, now: float) -> bool:
+    """Whether what it printed last says that it cannot reach a model, or not get it to work."""
+    trouble = recognise(last_words, now) if last_words else None
+    return trouble is not None and trouble.outcome in _ITS_MODEL
+
+
 def by_loss(reason: str, result: ChildResult, last_words: str, spoke: bool, now: float) -> Ending:
-    """It gave no answer. Where its model never spoke, what it printed last may say why: no login, or a quota that it
-    waits for by itself.
+    """It gave no answer. Where its model never spoke, what it printed last may say why: no login, or a quota or a model
+    that it waits for by itself.
     """
     if result.end is ChildEnd.not_started:
         return Ending(False, result.message or "it could not be started", AgentOutcome.crashed)
@@ -98,6 +107,8 @@ def by_loss(reason: str, result: ChildResult, last_words: str, spoke: bool, now:
         error = f"it ended with exit code {result.exit_code} before its answer"
     shown = f"{error}: {last_words}" if last_words else error
     trouble = None if spoke or not last_words else recognise(last_words, now)
-    if trouble is not None and trouble.outcome in (AgentOutcome.auth_missing, AgentOutcome.quota_wait):
+    # Whoever went by itself may have printed the like for any reason.
+    because = _ITS_MODEL[:2] if result.end is ChildEnd.exited else _ITS_MODEL
+    if trouble is not None and trouble.outcome in because:
         return Ending(False, shown, trouble.outcome, trouble.until)
     return Ending(False, shown, hint)
