@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from becket.actions.gates.history import since_proven
+from becket.actions.gates.history import MOST_COMMITS, since_proven
 from becket.actions.gates.step import run_step
 from becket.actions.gates.tree import open_tree
 from becket.contract.action import ActionContext, ActionDef, Result
@@ -23,23 +23,27 @@ DIFF_LIMIT = 60_000
 
 
 class CulpritParams(Record):
-    """`verdicts` are the red verdicts of `base`, as artifacts; `branch` names the subjects that earlier runs proved."""
+    """`verdicts` are the red verdicts of `base`, as artifacts; `branch` names the subjects that earlier runs proved.
+
+    `green` is a commit before it where the first red step is green; it counts where none is proven.
+    """
 
     base: str
     branch: BranchName
     verdicts: tuple[str, ...]
+    green: str = ""
 
 
 async def find(context: ActionContext, params: CulpritParams) -> Result:
     earlier = context.outputs.get(context.step_id, {})
     if earlier.get("base") == params.base:
         return _result(params, str(earlier.get("sha", "")), str(earlier.get("why", "")), dict(earlier))
-    found_green = await since_proven(context, params.branch, params.base)
+    found_green = await since_proven(context, params.branch, params.base) or await _since(context, params)
     if found_green is None:
         return await _told(context, params, "", "no earlier commit is known to be green", 0.0, 0)
     _, new = found_green
     if len(new) == 1:
-        return await _told(context, params, new[0], "it is the only new commit since the last proven one", 1.0, 0)
+        return await _told(context, params, new[0], "it is the only new commit since the last green one", 1.0, 0)
     red = await _red_step(context, params)
     if red is None:
         return await _told(context, params, "", "no red step can be asked", 0.0, 0)
@@ -48,6 +52,13 @@ async def find(context: ActionContext, params: CulpritParams) -> Result:
         why = f"{found.runs} runs of the failing tests over {len(new)} commits"
         return await _told(context, params, found.sha, why, found.confidence, found.runs)
     return await _told(context, params, "", found.reason, 0.0, found.runs)
+
+
+async def _since(context: ActionContext, params: CulpritParams) -> tuple[str, list[str]] | None:
+    if not params.green:
+        return None
+    new = await context.port(Git).commits(params.green, params.base, MOST_COMMITS + 1)
+    return (params.green, list(reversed(new))) if len(new) <= MOST_COMMITS else None
 
 
 async def _red_step(context: ActionContext, params: CulpritParams) -> StepVerdict | None:

@@ -113,8 +113,8 @@ class _Again:
         step = _step(config, str(body.get("gate")), str(body.get("step")))
         if step is None or receipt.command != ("sh", "-euc", step.run):
             raise BecketError("the becket.yaml that defined this step says another command now")
-        async with self._tree(commit, config) as proof:
-            _provide_env_file(self.app.state.root, step, proof.root)
+        async with fresh_tree(self.app, self.folder / "gate", commit, config, self.run.run_id) as proof:
+            provide_env_file(self.app.state.root, step, proof.root)
             return await self.app.processes.run(
                 ChildSpec(
                     argv=receipt.command,
@@ -137,28 +137,30 @@ class _Again:
                 return str(one.receipt.body.get("defined_by") or one.receipt.body.get("base"))
         return commit
 
-    @asynccontextmanager
-    async def _tree(self, commit: str, config: Config) -> AsyncIterator[ProofTree]:
-        folder = self.folder / "gate"
-        folder.mkdir(exist_ok=True)
-        try:
-            workspace = await self.app.git.open_workspace(folder, commit)
-            ready = await self._set_up(commit, config, workspace)
-            yield ProofTree(workspace, await self.app.git.tree_of(commit), config, ready)
-        finally:
-            removed(folder)
 
-    async def _set_up(self, commit: str, config: Config, workspace: Workspace) -> SetupReady | None:
-        if config.setup is None:
-            return None
-        ready = await self.app.setups.ensure(commit, config.setup, self.run.run_id, hidden=self.app.hidden())
-        if isinstance(ready, SetupFailed):
-            raise BecketError(f"its set-up fails now: {ready.reason}")
-        self.app.setups.provide(workspace, ready)
-        return ready
+@asynccontextmanager
+async def fresh_tree(app: App, folder: Path, commit: str, config: Config, user: str) -> AsyncIterator[ProofTree]:
+    """A clean checkout with its set-up, as a proof has it; gone with the block. The set-up is the `user`'s."""
+    folder.mkdir(exist_ok=True)
+    try:
+        workspace = await app.git.open_workspace(folder, commit)
+        ready = await _set_up(app, commit, config, workspace, user)
+        yield ProofTree(workspace, await app.git.tree_of(commit), config, ready)
+    finally:
+        removed(folder)
 
 
-def _provide_env_file(source: Path, step: GateStep, tree: Path) -> None:
+async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, user: str) -> SetupReady | None:
+    if config.setup is None:
+        return None
+    ready = await app.setups.ensure(commit, config.setup, user, hidden=app.hidden())
+    if isinstance(ready, SetupFailed):
+        raise BecketError(f"its set-up fails now: {ready.reason}")
+    app.setups.provide(workspace, ready)
+    return ready
+
+
+def provide_env_file(source: Path, step: GateStep, tree: Path) -> None:
     if step.env_file is None:
         return
     target = tree / step.env_file

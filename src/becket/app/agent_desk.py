@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 from becket.actions.mail import MAIL
 from becket.adapters.agents.inbox import put
@@ -96,7 +97,17 @@ async def see_call(app: App, run_id: str, tell: Tell) -> bool:
     nobody looks at any more must not go on to cost money. True: that is how it ended.
     """
     listener = Listener(app, run_id, tell)
-    listening = asyncio.create_task(listener.listen())
+    try:
+        return await see_or_stop(app, run_id, listener.listen())
+    finally:
+        if (await app.store.get_run(run_id)).status in ENDED:
+            await listener.tell_kept()
+        listener.close()
+
+
+async def see_or_stop(app: App, run_id: str, watching: Coroutine[Any, Any, None]) -> bool:
+    """See the run through with somebody looking on; an interruption cancels it. True: that is how it ended."""
+    looking = asyncio.create_task(watching)
     driving = asyncio.create_task(see_through(app, (run_id,)))
     stopped = False
     try:
@@ -108,12 +119,9 @@ async def see_call(app: App, run_id: str, tell: Tell) -> bool:
             task.uncancel()  # from here on the run is brought to its end; a second Ctrl-C ends that too
         await _stop(app, run_id, driving)
     finally:
-        for each in (listening, driving):
+        for each in (looking, driving):
             each.cancel()
-        await asyncio.gather(listening, driving, return_exceptions=True)
-        if (await app.store.get_run(run_id)).status in ENDED:
-            await listener.tell_kept()
-        listener.close()
+        await asyncio.gather(looking, driving, return_exceptions=True)
     return stopped
 
 

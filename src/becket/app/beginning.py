@@ -9,10 +9,13 @@ import shutil
 
 from becket.adapters.git.repository import discover
 from becket.app.state import State
+from becket.app.trial import Tried
 from becket.contract.base import Record
+from becket.contract.gate import TriedStep
 from becket.setup.detect import Detected, detect
-from becket.setup.scaffold import ScaffoldResult, write_config
+from becket.setup.scaffold import ScaffoldResult, leave_out, write_config
 
+SLOW = "slow"
 LIKELY = ("main", "master")
 AGENTS = ("claude", "codex", "gemini")
 """Programs that are proposed where they are on PATH, in this order."""
@@ -34,6 +37,28 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
         agent=next(filter(shutil.which, AGENTS), None),
     )  # fmt: skip
     return Begun(branch=branch, detected=found, written=written)
+
+
+def has_commit(state: State) -> bool:
+    return asyncio.run(discover(state.root).resolve("HEAD")) is not None
+
+
+def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
+    """Where the set-up and every fast step are green, slow ones that are not become comments: by name, with the reason.
+
+    They are checks besides the tests, such as a linter, and were only our proposal; a person takes them back in.
+    """
+    must = [one.step for one in tried.steps if one.step.gate != SLOW]
+    if tried.trouble or not any(step.gate for step in must) or not all(step.green for step in must):
+        return {}
+    dropped = {one.step.step: _why(one.step) for one in tried.red}
+    if dropped:
+        leave_out(begun.written.config, dropped)
+    return dropped
+
+
+def _why(step: TriedStep) -> str:
+    return step.problem or "; ".join(step.reasons) or "it is red"
 
 
 async def _branch(state: State) -> str:

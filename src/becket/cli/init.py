@@ -1,15 +1,20 @@
-"""`becket init`: the first becket.yaml."""
+"""`becket init`: the first becket.yaml, tried once."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from becket.cli import words
 from becket.cli.paper import emit, say
 from becket.cli.plain import line
-from becket.cli.shape import AsJson
+from becket.cli.shape import AsJson, end
+
+if TYPE_CHECKING:
+    from becket.app.beginning import Begun
+    from becket.app.state import State
+    from becket.app.trial import Tried
 
 
 def init(
@@ -17,17 +22,38 @@ def init(
         bool, typer.Option("--force", help="Keep an existing becket.yaml as .bak and start anew.")
     ] = False,
     example: Annotated[bool, typer.Option("--example/--no-example", help="Write a small example loop too.")] = True,
+    try_: Annotated[bool, typer.Option("--try/--no-try", help="Run the set-up and every gate once at HEAD.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Look at the repository and write a first becket.yaml."""
-    from becket.app.beginning import begin
+    """Look at the repository, write a first becket.yaml and try it."""
+    from becket.app.beginning import begin, has_commit, keep_green
     from becket.app.state import find_state
 
     state = find_state()
     begun = begin(state, force=force, with_example=example)
+    if not as_json:
+        _tell(state, begun)
+    something = bool(begun.detected.fast or begun.detected.slow)
+    tried = _tried(as_json) if try_ and something and has_commit(state) else None
+    dropped = keep_green(begun, tried) if tried is not None else {}
+    green = tried is None or tried.green or bool(dropped)
     if as_json:
-        emit(begun.model_dump(mode="json"))
-        return
+        from becket.cli.trying import document
+
+        told = None if tried is None else {**document(tried), "left_out": dropped}
+        emit({**begun.model_dump(mode="json"), "tried": told})
+    else:
+        _tell_next(begun, tried, dropped, not_tried=try_ and something)
+    end(int(not green))
+
+
+def _tried(as_json: bool) -> Tried:
+    from becket.cli.trying import attempt
+
+    return attempt((), None, as_json)
+
+
+def _tell(state: State, begun: Begun) -> None:
     for found in begun.detected.ecosystems:
         where = f" in {found.folder}" if found.folder else ""
         say(words.INIT_FOUND.format(name=found.name, where=where, evidence=line(found.evidence)))
@@ -42,4 +68,24 @@ def init(
     for text in written.notes:
         say(f"  {line(text, 400)}")
     say()
-    say(words.INIT_NEXT.format(paths="becket.yaml .becket" if written.example else "becket.yaml"))
+
+
+def _tell_next(begun: Begun, tried: Tried | None, dropped: dict[str, str], *, not_tried: bool) -> None:
+    from becket.cli.trying import green_line, show_red
+
+    paths = "becket.yaml .becket" if begun.written.example else "becket.yaml"
+    if tried is None:
+        if not_tried:
+            say(words.INIT_NOT_TRIED)
+            say()
+        say(words.INIT_NEXT.format(paths=paths))
+    elif tried.green or dropped:
+        for step, why in dropped.items():
+            say(words.INIT_LEFT_OUT.format(step=step, why=line(why, 300)))
+        say(green_line(tried))
+        say()
+        say(words.INIT_NEXT_GREEN.format(paths=paths))
+    else:
+        show_red(tried)
+        say()
+        say(words.INIT_NEXT_RED)

@@ -19,9 +19,11 @@ class Verb(NamedTuple):
 BEGIN, LOOPS, PEOPLE, HOUSE = "Begin", "Loops and runs", "People", "The house"
 
 VERBS: tuple[Verb, ...] = (
-    Verb("init", "init:init", "Look at the repository and write a first becket.yaml.", BEGIN),
+    Verb("init", "init:init", "Look at the repository, write a first becket.yaml and try it.", BEGIN),
     Verb("doctor", "doctor:doctor", "Check machine, repository and configuration; say how to mend them.", BEGIN),
     Verb("demo", "demo:demo", "Watch a bug in a running service be healed: no key, no network.", BEGIN),
+    Verb("gates", "gates:gates", "List the gates' steps, and try them once.", BEGIN),
+    Verb("shell", "shell:shell", "Open a shell on a clean tree of a commit, as a gate's step would see it.", BEGIN),
     Verb("tests", "tests:list_tests", "List the files that count as tests, each with the reason.", BEGIN),
     Verb("loops", "loops:loops", "List, show and check the loops of this repository.", LOOPS),
     Verb("run", "run:run", "Start a run of a loop and follow it.", LOOPS),

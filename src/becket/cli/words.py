@@ -312,6 +312,26 @@ INIT_NEXT = """\
 Next:
   git add {paths} && git commit -m "Set up Becket"
   becket doctor"""
+INIT_NEXT_GREEN = """\
+Next:
+  git add {paths} && git commit -m "Set up Becket"
+  becket run heal          # proves the new commit; `becket up --detach` watches every one after it"""
+INIT_NEXT_RED = """\
+becket.yaml is written and nothing is lost. Change what is named above, then:
+  becket gates try"""
+INIT_NOT_TRIED = "The gates were not tried: there is no commit yet. Commit something, then: becket gates try"
+INIT_LEFT_OUT = "Left out {step}, as a comment in becket.yaml: {why}"
+
+TRIAL_BEGINS = "Trying the gates once, on a clean checkout of {sha}:"
+TRIAL_STOPPED = "stopped; nothing was changed. See what was tried: `becket runs show {run_id}`"
+TRIAL_NONE = "the gates could not be tried: {why}"
+TRIAL_RED = "{name}: {trouble}"
+TRIAL_CUT = "..."
+TRIAL_CHANGE = "  -> look at `{key}` in becket.yaml{where}: {advice}"
+TRIAL_GREEN = "green at {sha}: {steps}"
+TRIAL_NEXT_RED = "Look around as a step would: `becket shell`. Try again: becket gates try {steps}"
+GATES_NONE = "becket.yaml has no gates; write some, or let `becket init` propose them"
+SHELL_AT = "{sha} in {tree}, as {step} sees it ({network}). Leave with `exit`; the tree goes with the shell."
 
 # The house
 

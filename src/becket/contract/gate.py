@@ -72,6 +72,55 @@ class GateVerdict(Record):
         return digest_of({"gate": self.gate, "tree": self.tree, "defined_by": self.defined_by, "steps": told})
 
 
+class Trouble(StrEnum):
+    """What is wrong with a step that was tried, as a person would sort it."""
+
+    environment = "environment"  # its log blames the machine, or it is the set-up that failed
+    timeout = "timeout"
+    no_report = "no report"
+    no_tests = "zero tests"
+    code = "code"  # tests fail, or the command says so by its exit code
+
+
+class TriedStep(Record):
+    """What one step, or the set-up before all of them, said when it was tried."""
+
+    gate: str  # empty: the set-up
+    step: str
+    color: GateColor
+    trouble: Trouble | None = None
+    seconds: float = 0.0
+    tests_run: int = 0
+    exit_code: int | None = None
+    end: str = ""
+    reasons: tuple[str, ...] = ()
+    problem: str = ""  # what of the machine its log blames
+    failing: tuple[str, ...] = ()
+    summary: str = ""  # artifact: the failure, extracted from the log
+    log: str = ""  # artifact
+
+    @property
+    def green(self) -> bool:
+        return self.color is GateColor.green
+
+    @property
+    def name(self) -> str:
+        return f"{self.gate}/{self.step}" if self.gate else self.step
+
+
+def green_at(gate: str, step: str) -> str:
+    """The fact that a step was green, about the commit it was green at."""
+    return f"green_at.{gate}.{step}"
+
+
+EVER_GREEN = "ever_green"
+
+
+def ever_green(gate: str, step: str) -> str:
+    """The fact that a step was green once, at whatever commit; its subject is `EVER_GREEN`."""
+    return f"{EVER_GREEN}.{gate}.{step}"
+
+
 class Verdicts(Protocol):
     """Remembers first-try green steps by (tree, step, environment). Never red, never undecided."""
 

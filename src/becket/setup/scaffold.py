@@ -6,7 +6,8 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from becket.contract.base import Record, show_duration
@@ -87,6 +88,28 @@ def render(root: Path, detected: Detected, branch: str, person: str, agent: str 
     reserved = ", ".join(key for key in Config.model_fields if key not in words.CONFIG_COMMENTS)
     sections.append(_prose(words.CONFIG_RESERVED.format(keys=reserved)))
     return "\n\n".join(sections) + "\n"
+
+
+def leave_out(config: Path, steps: Mapping[str, str]) -> None:
+    """Turn steps of a file that `render` wrote into comments, each with its reason; a gate without a step too."""
+    lines: list[str] = []
+    reason = ""
+    for line in config.read_text("utf-8").splitlines():
+        inside = line.startswith("      ")
+        if line.startswith("    - name: "):
+            reason = steps.get(line.removeprefix("    - name: ").strip('"'), "")
+            lines += (
+                [f"    # {part}" for part in textwrap.wrap(words.DROPPED.format(why=reason), 100)] if reason else []
+            )
+        elif not inside:
+            reason = ""
+        lines.append(f"#{line}" if reason else line)
+    for number, line in enumerate(lines):
+        following = (other for other in lines[number + 1 :] if not other.lstrip().startswith("#"))
+        if re.fullmatch("  (fast|slow):", line) and not next(following, "").startswith("    -"):
+            lines[number] = f"#{line}"
+    with _advice(config.parent):
+        _place(config, "\n".join(lines) + "\n", replace=True)
 
 
 def person_key(person: str) -> str:

@@ -50,6 +50,24 @@ CANNOT_FAIL = "{what} can never fail (`{command}`), so it proves nothing and was
 WATCHES = "the test script watches files and never ends (`{command}`); add a step that runs the tests once"
 NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
 
+# What was tried and failed
+
+LIKELY_TIMEOUT = "it did not end in time: raise it, or see in the log where it hangs"
+LIKELY_REPORT = "the command wrote no report {report}: let it, or name the file that it writes"
+LIKELY_NO_TESTS = "the command ran no test: see that it finds them in a clean checkout"
+LIKELY_NETWORK = "it needs the network: write `full`"
+LIKELY_MODULE = "the set-up does not install what the tests import ({line})"
+LIKELY_TOOL = (
+    "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
+)
+LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
+LIKELY_MACHINE = "its log blames the machine ({line})"
+LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
+LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
+LIKELY_KEY = "the set-up sees only its key files: name every file that its command reads"
+LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
+DROPPED = "left out by `becket init`: {why}"
+
 # Writing becket.yaml
 
 CONFIG_EXISTS = "{path} exists already and was not touched; edit it, or use --force to keep it as a .bak and start anew"

@@ -12,7 +12,16 @@ from becket.actions.gates.tree import ProofTree, open_tree, still_clean
 from becket.contract.action import ActionContext
 from becket.contract.config import GateStep
 from becket.contract.crash import CrashPoint
-from becket.contract.gate import GateColor, GateVerdict, RedClass, StepVerdict, Verdicts
+from becket.contract.gate import (
+    EVER_GREEN,
+    GateColor,
+    GateVerdict,
+    RedClass,
+    StepVerdict,
+    Verdicts,
+    ever_green,
+    green_at,
+)
 from becket.contract.git import Git
 from becket.contract.process import Processes
 from becket.contract.report import TestReport
@@ -57,9 +66,19 @@ class GateResult:
 
     @property
     def facts(self) -> dict[str, str]:
-        """To be recorded with the receipts: only then may a remembered green speak for another run of the step."""
-        new = [step.verdict for step in self.steps if step.verdict.green and not step.verdict.reused_from]
-        return {_proven_by(verdict): verdict.receipt for verdict in new}
+        """To be recorded with the receipts: only then may a remembered green speak for another run of the step.
+
+        And that it was green at all: nobody repairs what never was.
+        """
+        told: dict[str, str] = {}
+        for verdict in (step.verdict for step in self.steps if step.verdict.green):
+            told |= {} if verdict.reused_from else {_proven_by(verdict): verdict.receipt}
+            told |= seen_green(verdict.gate, verdict.step, self.verdict.commit)
+        return told
+
+
+def seen_green(gate: str, step: str, commit: str) -> dict[str, str]:
+    return {green_at(gate, step): commit, ever_green(gate, step): EVER_GREEN}
 
 
 def _proven_by(verdict: StepVerdict) -> str:
@@ -75,12 +94,16 @@ async def run_gate(
     ttl: float,
     only: Iterable[str] = (),
     control: Control | None = None,
+    again: bool = True,
 ) -> GateResult:
-    """Every step in its order; neighbours that are `parallel` together. A red step does not hide the ones after it."""
+    """Every step in its order; neighbours that are `parallel` together. A red step does not hide the ones after it.
+
+    Without `again`, what is red is not run once more to learn whether it is flaky.
+    """
     chosen = set(only)
     steps = [step for step in proof.config.gates.get(gate, ()) if not chosen or step.name in chosen]
     listing = await context.port(Git).listing(proof.workspace.sha) if any(step.inputs for step in steps) else {}
-    runner = _Runner(context, gate, proof, defined_by, ttl, listing, control)
+    runner = _Runner(context, gate, proof, defined_by, ttl, listing, control, again)
     results: list[StepResult] = []
     for batch in _batches(steps):
         if len(batch) == 1:
@@ -140,6 +163,7 @@ class _Runner:
     ttl: float
     listing: Mapping[str, str]
     control: Control | None
+    again: bool = True
 
     async def result(self, step: GateStep) -> StepResult:
         key = self._key(step)  # of the environment as it is before the run: one that changes meanwhile is not proven
@@ -213,6 +237,8 @@ class _Runner:
             return StepResult(first.verdict, RedClass.code, runs=(first,))  # who repairs need not hang us once more
         if first.verdict.problem and not await self._machine_is_fine(step):
             return StepResult(first.verdict, RedClass.environment, runs=(first,))
+        if not self.again:
+            return StepResult(first.verdict, RedClass.code, runs=(first,))
         tests = first.verdict.failing
         alone = tests if has_selection(step, self.proof, tests) else ()
         again = await self._again(step, alone, RERUNS_OF_HANGING if first.hung else RERUNS)

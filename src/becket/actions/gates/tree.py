@@ -46,11 +46,20 @@ class ProofTree:
 
 
 async def open_tree(
-    context: ActionContext, sha: str, defined_by: str, place: str, *, resident: bool = False
+    context: ActionContext,
+    sha: str,
+    defined_by: str,
+    place: str,
+    *,
+    resident: bool = False,
+    config: Config | None = None,
 ) -> ProofTree | SetupFailed:
-    """Check out `sha` at a place of its own, clean of everything that is not committed (L5), and provide its set-up."""
+    """Check out `sha` at a place of its own, clean of everything that is not committed (L5), and provide its set-up.
+
+    Only whoever tries a becket.yaml that is not committed yet gives its `config`.
+    """
     git = context.port(Git)
-    config = await context.port(Projects).committed(defined_by)
+    config = config or await context.port(Projects).committed(defined_by)
     if resident:
         folder, tree = context.port(Places).resident()
         try:

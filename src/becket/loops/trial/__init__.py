@@ -1,0 +1,1 @@
+"""Every gate once at one commit: what init and `becket gates try` run."""
