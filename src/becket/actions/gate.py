@@ -201,8 +201,7 @@ async def _summary(context: ActionContext, done: GateResult) -> str:
 
 async def _setup_failed(context: ActionContext, params: GateParams, failed: SetupFailed) -> Result:
     """A set-up that fails is the machine's fault on base, and the candidate's where only its lock files fail."""
-    log = await context.keep(failed.log, f"{params.of}.setup.log") if failed.log and failed.log.exists() else ""
-    return await _not_run(context, params, f"set-up failed: {failed.reason}", {"setup": failed.reason, "log": log})
+    return await _not_run(context, params, f"set-up failed: {failed.reason}", {"setup": failed.reason})
 
 
 async def _not_run(context: ActionContext, params: GateParams, why: str, more: dict[str, Json]) -> Result:

@@ -14,6 +14,7 @@ from becket.cli.plain import clock, digests_shortened, safe, short, took, visibl
 from becket.cli.run import Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
 from becket.contract.errors import UsageError
+from becket.contract.receipt import SETUP
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -158,7 +159,8 @@ def _harmless(text: str) -> str:
 
 
 def _log(story: Story, step: str, *, raw: bool) -> bytes:
-    logs = {item.action_id: item.receipt.log for item in story.receipts if item.receipt.log}
+    kept = [item for item in story.receipts if item.receipt.log]
+    logs = {SETUP if item.receipt.kind == SETUP else item.action_id: item.receipt.log for item in kept}
     if step not in logs:
         raise UsageError(words.no_step(story.run.run_id, step, ", ".join(logs)))
     digest = logs[step]
