@@ -8,7 +8,6 @@ import logging
 import re
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 
 from becket.adapters.dispatch.bell import Bell, ring
@@ -22,6 +21,7 @@ from becket.app.report.write import Reports
 from becket.app.signs import engine_trouble
 from becket.app.state import Lock
 from becket.app.unrecorded import restored_lately, tell_unrecorded
+from becket.contract.base import local_time
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
@@ -217,7 +217,7 @@ async def follow_clock(store: Store) -> None:
     log.warning("the clock leapt by %.0f s, the machine slept for %.0f s", leap.jump, leap.slept)
     if leap.jump:
         text = (
-            f"The clock jumped by {leap.jump / 3600:+.2f} h at {datetime.fromtimestamp(leap.at, UTC).isoformat()}. "
+            f"The clock jumped by {leap.jump / 3600:+.2f} h at {local_time(leap.at)}. "
             "Deadlines, waits and approvals of open runs were moved along; schedules go by the new time. "
             "Set the machine's clock right if this is not right (`timedatectl`)."
         )

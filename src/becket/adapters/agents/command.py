@@ -77,5 +77,6 @@ class PlainDialect:
         elif result.exit_code:
             self.heard.error = f"it ended with exit code {result.exit_code}"
             self.heard.hint = AgentOutcome.crashed
+            self.heard.said = self.heard.said or tail[-SAID_LOOKED_AT:]  # a program that fails says why elsewhere
         else:
             self.heard.ended = True

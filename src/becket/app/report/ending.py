@@ -19,7 +19,16 @@ STATUS = {"ready_for_handoff": "handed off", "completed_dry_run": "dry run"}
 ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
 WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
 """Ends at which a person has to judge a change."""
-BY_TESTS = ("no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted", "never_green", "observe_only", "undecided")
+BY_TESTS = (
+    "no_agent",
+    "agent_not_found",
+    "agent_gave_up",
+    "fix_exhausted",
+    "never_green",
+    "observe_only",
+    "undecided",
+    "environment_broken",
+)
 
 
 def ending_of(report: told.Report) -> told.EndFacts | None:
@@ -29,11 +38,15 @@ def ending_of(report: told.Report) -> told.EndFacts | None:
         return None
     return told.EndFacts(
         headline=one_line(_headline(report), 400),
-        lines=tuple(one_line(text, 300) if text.strip() else "" for text in _lines(report)),
+        lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
         change=bool(report.changes)
         and (run.reason in WITH_CHANGE or _proven(report).get("repaired") not in (None, "")),
         next=_next(report),
     )
+
+
+def _indent(text: str) -> str:
+    return " " * (len(text) - len(text.lstrip(" ")))
 
 
 def _headline(report: told.Report) -> str:
@@ -130,11 +143,12 @@ def _about_tries(report: told.Report) -> Iterator[str]:
 
 def _reasons(report: told.Report) -> Iterator[str]:
     detail = report.run.detail
-    for guard in report.guards[-1:]:
-        yield from (f"{place(one)} {one.rule}: {one.message}" for one in guard.refusals[:MOST_AGAINST])
+    if report.run.reason == "candidate.guard_refused" and report.guards and report.guards[-1].refusals:
+        yield from (f"{place(one)} {one.rule}: {one.message}" for one in report.guards[-1].refusals[:MOST_AGAINST])
+        return
     known = {f"{step.step}: {why}" for gate in report.gates for step in gate.steps for why in step.reasons}
     seen: dict[str, None] = {}
-    for key in ("why", "problems", "findings", "against", "errors", "unproven"):
+    for key in ("why", "problems", "findings", "against", "errors", "unproven", "last_lines"):
         seen |= dict.fromkeys(cause(text) for text in _texts(detail.get(key)) if text not in known)
     headline = _headline(report)
     yield from [text for text in seen if text and text not in headline][:MOST_AGAINST]

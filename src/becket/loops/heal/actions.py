@@ -83,15 +83,17 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
-    why = "no agent is configured" if agent is None else _given_up(context)
+    why = "no agent is configured" if agent is None else _given_up(context, vain)
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
 
 
-def _given_up(context: ActionContext) -> str:
+def _given_up(context: ActionContext, vain: int) -> str:
     last = _evidence(context, "candidate.none")
-    return str(last["why"]) if last.get("ask_again") is False else "the agent could not repair it"
+    if last.get("ask_again") is False:
+        return str(last["why"])
+    return "the agent changed nothing any more" if vain >= MOST_VAIN else "the agent could not repair it"
 
 
 class SettleParams(Record):
@@ -144,7 +146,11 @@ def _for_a_person(context: ActionContext) -> dict[str, Json]:
         "agent": calls[-1].get("agent", "") if calls else "",
         "said": str(made.get("said", ""))[-MOST_SAID:],
         "denied": list(dict.fromkeys(host for call in calls for host in call.get("denied", []))),
-        "against": [*_told_by_guard(context), *_not_crossed(context), *_why_red(context)],
+        "against": [
+            *(f"the guard sent it back: {words}" for words in _told_by_guard(context)),
+            *(f"its change was not proven: {words}" for words in _not_crossed(context)),
+            *_why_red(context),
+        ],
     }
     return {name: value for name, value in told.items() if value}
 
