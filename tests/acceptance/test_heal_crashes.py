@@ -136,7 +136,7 @@ def test_a_killed_step_is_run_again(matrix: HealMatrix) -> None:
     """
     with matrix.case() as case:
         found = killed(case, "gate")["life"].value
-        assert (found["status"], found["reason"]) == ("ready_for_handoff", "proposed"), found
+        assert (found["status"], found["reason"]) == ("ready_for_handoff", "repair_ready"), found
         assert "candidate.crossed" in found["raised"]
         assert "the red step unit named no tests" in found["detail"]["why"]
         assert case.git("rev-parse", "refs/heads/main") == case.bad

@@ -32,7 +32,7 @@ KINDS = [
         ("echo 'all tests pass now'", AgentOutcome.nothing_done),
         ("echo half > value.txt; exit 3", AgentOutcome.crashed),
         ("kill -9 $$", AgentOutcome.crashed),
-        ("no-such-program-here", AgentOutcome.crashed),
+        ("no-such-program-here", AgentOutcome.not_found),
     ],
     ids=["edit", "new-file", "claim", "exit-code", "killed", "missing"],
 )

@@ -24,7 +24,7 @@ deadline: 1h
 budget: {agent_time: 1h}
 autonomy: propose
 stop_conditions: [base.fast_green]
-handoff_conditions: [proposed, candidate.guard_refused, candidate.test_change_asked]
+handoff_conditions: [repair_ready, candidate.guard_refused, candidate.test_change_asked]
 phases:
   discover:
     objective: Know whether it is green.

@@ -224,5 +224,5 @@ def test_where_no_failing_test_can_be_tied_to_a_file_the_repair_is_proposed(tmp_
     )
     world, bad, run = healed(tmp_path, place, {place.code: place.files[place.code]})
     assert main_of(world) == bad
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed")
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready")
     assert "no failing test can be tied to a file" in str(run.detail)

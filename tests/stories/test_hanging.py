@@ -38,7 +38,7 @@ def test_a_hanging_base_is_looked_at_twice(tmp_path: Path) -> None:
     stage.world.commit({"calc.py": HANGS}, "make add wait")
     run = asyncio.run(stage.heal())
     assert run.status is Status.completed, (run.reason, run.detail)
-    assert executions(stage, run, "bf") == ["first", "again1"]
+    assert executions(stage, run, "base_fast") == ["first", "again1"]
 
 
 def test_a_candidate_whose_test_prints_without_end_is_red_at_its_time_limit(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_report_in_an_output_that_is_not_kept_whole_is_never_green(tmp_path: P
     stage = HealStage(tmp_path, config=config)
     run = asyncio.run(stage.heal())
     assert run.status is Status.ready_for_handoff, (run.reason, run.detail)
-    notes = [str(step.outputs) for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "bf"]
+    notes = [str(step.outputs) for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "base_fast"]
     assert "'color': 'red'" in notes[0], notes

@@ -135,7 +135,7 @@ def test_an_agent_that_does_nothing_ends_in_a_proven_revert_for_a_person(tmp_pat
     stage = broken(tmp_path, *[Act()] * 4)
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
     assert stage.main() == bad
     branch = run.detail["branch"]
     assert stage.git("show", f"{branch}:calc.py") == GOOD.strip()
@@ -153,7 +153,7 @@ def test_a_revert_is_promoted_where_the_user_chose_it(tmp_path: Path) -> None:
 def test_without_an_agent_the_culprit_is_undone_and_proposed(tmp_path: Path) -> None:
     stage = broken(tmp_path)
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
 
 
 def test_whoever_gets_an_exhausted_repair_reads_why_main_is_red(tmp_path: Path) -> None:
@@ -162,11 +162,13 @@ def test_whoever_gets_an_exhausted_repair_reads_why_main_is_red(tmp_path: Path) 
     sandbox = "sandbox: {use: none, without: [files, processes, network]}"
     stage = HealStage(tmp_path, config=f"version: 1\nautonomy: merge\n{step}\n{sandbox}\n")
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "fix_exhausted"), run.detail
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_agent"), run.detail
     assert run.detail["against"] == ["unit: the step changed tracked files: conftest.py"]
 
 
-@pytest.mark.parametrize(("autonomy", "reason", "calls"), [("observe", "observe_only", 0), ("propose", "proposed", 1)])
+@pytest.mark.parametrize(
+    ("autonomy", "reason", "calls"), [("observe", "observe_only", 0), ("propose", "repair_ready", 1)]
+)
 def test_autonomy_is_held(tmp_path: Path, autonomy: str, reason: str, calls: int) -> None:
     """L18: observe calls no agent and moves nothing; propose offers a branch and moves nothing."""
     stage = broken(tmp_path, REPAIRS, autonomy=autonomy)
@@ -184,7 +186,7 @@ def test_what_caps_the_autonomy_is_named_where_it_decides(tmp_path: Path) -> Non
     config = CONFIG.replace("{use: none, without: [files, processes, network]}", "none")
     stage = broken(tmp_path, REPAIRS, config=config)
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), run.detail
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), run.detail
     steps = asyncio.run(stage.world.store.steps(run.run_id))
     (way,) = [step for step in steps if "way" in step.outputs]
     assert "the sandbox here is none and does not hold files and network and processes" in way.note

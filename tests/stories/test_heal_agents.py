@@ -110,7 +110,7 @@ def test_an_agent_that_fails_the_same_way_twice_is_not_called_again_in_this_run(
     stage, agent = broken(tmp_path, CRASHES, same)
     run = asyncio.run(stage.heal())
     assert len(agent.briefs) == 2
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), run.detail
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), run.detail
     told = asyncio.run(stage.world.store.steps(run.run_id))
     (why,) = {step.note for step in told if step.id == "plan" and step.outputs.get("plan") == "revert"}
     assert why.startswith("the agent failed the same way twice and changed nothing: crashed: boom in request"), why

@@ -136,7 +136,7 @@ def test_an_agent_that_leaves_it_to_a_person_is_not_asked_a_third_time(tmp_path:
     """It did as it was told; what broke main is undone and proposed, or a person has it with the guard's words."""
     stage = Stage(tmp_path, REFUSED, Act(said="It needs a change of the workflow."))
     run = stage.run()
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), run.detail
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), run.detail
     assert len(stage.agent.briefs) == 2
 
 

@@ -126,7 +126,7 @@ def promoted(stage: Stage, run: Run, bad: str) -> None:
 
 
 def proposed(stage: Stage, run: Run, bad: str, *words: str) -> None:
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
     assert stage.main() == bad
     for word in words:
         assert word in run.detail["why"], run.detail

@@ -161,11 +161,11 @@ class TestPropose:
         """L18: at `propose` nobody's branch moves."""
         stage = Stage(tmp_path, config="version: 1\nautonomy: propose\n")
         old, new = stage.main(), stage.candidate()
-        run, steps = stage.tell(self.ACTION, "look.pass", new, handoff="proposed")
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "proposed")
+        run, steps = stage.tell(self.ACTION, "look.pass", new, handoff="repair_ready")
+        assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready")
         branch = steps["go"].outputs["branch"]
         assert branch == f"becket/story/{new[:12]}"
-        evidence = raised(steps["go"])["proposed"].evidence
+        evidence = raised(steps["go"])["repair_ready"].evidence
         assert (evidence["candidate"], evidence["base"], evidence["patch"]) == (new, old, "digest")
         assert (stage.main(), stage.git("rev-parse", branch)) == (old, new)
         for command in steps["go"].outputs["commands"]:

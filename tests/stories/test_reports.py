@@ -77,7 +77,7 @@ def test_the_report_names_change_culprit_handoff_and_spend(mended: Told) -> None
     (culprit,) = report.culprits
     assert (culprit.commit, culprit.subject) == (mended.stage.bad, "make add faster")
     (handoff,) = report.handoffs
-    assert handoff.reason == "proposed"
+    assert handoff.reason == "repair_ready"
     assert any(command.startswith("git merge --ff-only becket/") for command in handoff.commands)
     assert report.spend["tokens"] == 100
     assert [effect.state for effect in report.effects] == ["done"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Literal
 
 from becket.actions.gates.gate import Control, GateResult, run_gate
@@ -20,12 +21,14 @@ from becket.contract.project import Projects
 from becket.contract.receipt import Receipt
 from becket.contract.setup import SetupFailed
 from becket.contract.spec import Name, Said
+from becket.verifiers.log_windows import last_lines
 from becket.verifiers.summary import summarise
 
 KINDS = ("code_red", "environment_red", "flaky_red")
 BASE = "base"
 OF_THE_MACHINE = frozenset({"environment", "env_file_missing"})
 """Failures before a step ran that a person mends on the machine, not in the code."""
+LINES_TOLD = 5
 OPTIONAL = frozenset({"slow"})
 """A project without it is simply proven by the others."""
 
@@ -206,16 +209,21 @@ async def _summary(context: ActionContext, done: GateResult) -> str:
 
 async def _setup_failed(context: ActionContext, params: GateParams, failed: SetupFailed) -> Result:
     """A set-up that fails is the machine's fault on base, and the candidate's where only its lock files fail."""
-    log = await context.keep(failed.log, f"{params.of}.setup.log") if failed.log and failed.log.exists() else ""
-    return await _not_run(context, params, f"set-up failed: {failed.reason}", {"setup": failed.reason, "log": log})
+    said = last_lines(failed.log, LINES_TOLD) if failed.log is not None and failed.log.exists() else ""
+    told: list[Json] = [*context.redact(said).splitlines()]
+    return await _not_run(context, params, f"set-up failed: {failed.reason}", {"setup": failed.reason}, told)
 
 
-async def _not_run(context: ActionContext, params: GateParams, why: str, more: dict[str, Json]) -> Result:
+async def _not_run(
+    context: ActionContext, params: GateParams, why: str, more: dict[str, Json], last: Sequence[Json] = ()
+) -> Result:
     """The gate did not come to run its steps: red, and nobody's code is to blame (L13)."""
     evidence: dict[str, Json] = {**more, "reasons": [why], "commit": params.at}
     said = (
         Condition(object=params.of, name=f"{params.gate}_red", group=colors(params.gate), evidence=evidence),
-        Condition(object=params.of, name="environment_red", group=KINDS, evidence={"problems": [why]}),
+        Condition(
+            object=params.of, name="environment_red", group=KINDS, evidence={"problems": [why], "last_lines": [*last]}
+        ),
     )
     outputs: dict[str, Json] = {
         "color": "red", "verdict": "", "digest": "", "failing": [], "commit": params.at, "receipt": "",

@@ -21,7 +21,8 @@ MOST_SHOWN = 5
 
 ENDS = ConditionGroup(names=("promoted", "main_moved", "main_dirty", "main_busy", "promote_refused"))
 CONTENDED = ConditionGroup(names=("contended",))
-PROPOSED = ConditionGroup(names=("proposed",))
+READY = ConditionGroup(names=("repair_ready", "proposed"))
+"""A spec that was written before says `proposed`; it is raised where a spec hands over at it."""
 
 _SAID_AS: dict[str, str] = {
     WhyNot.main_moved: "main_moved",
@@ -113,13 +114,18 @@ async def propose(context: ActionContext, params: ProposeParams) -> Result:
     ]
     evidence: dict[str, Json] = {
         "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
-        "commands": commands, "why": params.why, **_class_of(context),
+        "commands": commands, "why": params.why, "next": f"becket proposals accept {context.run.run_id}",
+        **_class_of(context),
     }  # fmt: skip
     return Result(
         outputs={"branch": branch, "commands": commands, "state": report.state, "effect": report.key},
-        conditions=(Condition(name="proposed", evidence=evidence),) if report.happened else (),
+        conditions=(Condition(name=_ready(context), group=READY.names, evidence=evidence),) if report.happened else (),
         note=report.reason,
     )
+
+
+def _ready(context: ActionContext) -> str:
+    return next((name for name in READY.names if name in context.spec.handoff_conditions), READY.names[0])
 
 
 def _class_of(context: ActionContext) -> dict[str, Json]:
@@ -151,7 +157,7 @@ ACTIONS = (
         summary="Offer a commit to a person as a branch below becket/.",
         run=propose,
         params=ProposeParams,
-        raises=(PROPOSED,),
+        raises=(READY,),
         outputs=("branch", "commands", "state", "effect"),
         effects=("git.propose",),
     ),

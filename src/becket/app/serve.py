@@ -7,7 +7,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
 from becket.adapters.dispatch.bell import Bell
@@ -21,6 +20,7 @@ from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
 from becket.app.state import Lock, holder
 from becket.app.unrecorded import restored_lately, tell_unrecorded
+from becket.contract.base import local_time
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
@@ -224,7 +224,7 @@ async def follow_clock(store: Store) -> None:
     log.warning("the clock leapt by %.0f s, the machine slept for %.0f s", leap.jump, leap.slept)
     if leap.jump:
         text = (
-            f"The clock jumped by {leap.jump / 3600:+.2f} h at {datetime.fromtimestamp(leap.at, UTC).isoformat()}. "
+            f"The clock jumped by {leap.jump / 3600:+.2f} h at {local_time(leap.at)}. "
             "Deadlines, waits and approvals of open runs were moved along; schedules go by the new time. "
             "Set the machine's clock right if this is not right (`timedatectl`)."
         )

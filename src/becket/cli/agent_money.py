@@ -34,7 +34,8 @@ def _row(spent: Spent) -> tuple[str, ...]:
     outcomes += [f"{spent.open} open"] if spent.open else []
     outcomes += [f"{spent.overshot} over a limit"] if spent.overshot else []
     return (
-        spent.key, str(spent.calls), took(spent.seconds), str(spent.turns), f"{spent.tokens:,}",
+        spent.key, str(spent.calls), took(spent.seconds), str(spent.turns),
+        f"{spent.tokens:,}" if spent.tokens or spent.calls > spent.unpriced else words.NOT_TOLD,
         f"{spent.cached_tokens:,}", money(spent.usd, not spent.unpriced), ", ".join(outcomes),
     )  # fmt: skip
 

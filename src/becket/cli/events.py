@@ -7,7 +7,7 @@ from typing import Any
 
 from becket.cli import words
 from becket.cli.agent_lines import used_words
-from becket.cli.plain import clock, evidence, line, short, took
+from becket.cli.plain import clock, digests_shortened, evidence, line, short, took
 from becket.contract.agent import Usage
 from becket.contract.events import Event, Kind
 
@@ -21,6 +21,24 @@ def event_line(event: Event, now: float | None = None) -> str:
     except (KeyError, TypeError, ValueError):  # written by another version: tell it as it is
         said = f"{event.kind.value} ({evidence(event.data)})"
     return f"{clock(event.at, now)}  {line(said, 300)}"
+
+
+def plain_line(event: Event, now: float | None = None) -> str:
+    """The same for whoever only follows: no workers, no conditions, nothing that was skipped. "" says nothing."""
+    try:
+        said = _PLAINLY[event.kind](event.data) if event.kind in _PLAINLY else ""
+        said += f"  {event.run_id}" if event.kind is Kind.run_created else ""
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return f"{clock(event.at, now)}  {line(said, 300)}" if said else ""
+
+
+def _plain_step(data: Data) -> str:
+    """A step that is over at once and says nothing is no news."""
+    named = [str(name).rpartition(".")[2].replace("_", " ") for name in data.get("conditions", ())]
+    if not named and data.get("seconds", 0.0) < 1.0:
+        return ""
+    return f"{data['id']}{': ' + ', '.join(named) if named else ''}  ({took(data.get('seconds', 0.0))})"
 
 
 def _created(data: Data) -> str:
@@ -139,3 +157,22 @@ _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.clock_leapt: _leapt,
     Kind.note: lambda data: str(data.get("text") or evidence(data)),
 }
+
+_PLAINLY: dict[Kind, Callable[[Data], str]] = {
+    Kind.run_created: lambda data: f"{data['loop_id']} on {digests_shortened(str(data['subject']))}",
+    Kind.run_requeued: _SAYS[Kind.run_requeued],
+    Kind.run_waiting: _waiting,
+    Kind.run_woken: _woken,
+    Kind.run_held: _SAYS[Kind.run_held],
+    Kind.run_unheld: _SAYS[Kind.run_unheld],
+    Kind.cancel_asked: _SAYS[Kind.cancel_asked],
+    Kind.iteration_started: lambda data: f"iteration {data['iteration']}" if data["iteration"] > 1 else "",
+    Kind.step_done: _plain_step,
+    Kind.step_failed: lambda data: f"{data['id']} failed: {data.get('error') or data.get('kind', '')}",
+    Kind.approval_asked: _asked,
+    Kind.call_booked: lambda data: f"{data['agent']} is asked",
+    Kind.call_settled: _call_settled,
+    Kind.clock_leapt: _leapt,
+    Kind.note: _SAYS[Kind.note],
+}
+"""What a pipe is told of a run; `--all` and `becket runs events` have the rest."""

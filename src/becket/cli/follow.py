@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, Self, TextIO, cast
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from becket.app.compose import App
+    from becket.app.output_now import Printed
     from becket.app.report.model import Report
     from becket.app.story import Story
     from becket.cli.story import Marks
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 WIDEST, PIPE_WIDTH = 110, 100
 NOISE = frozenset({Kind.child_started, Kind.child_ended, Kind.step_skipped})
 """Events that tell of processes and of what was left out; `becket runs events` has them."""
+QUIET_FOR = 30.0
+"""Seconds after which a pipe is told that a step is still at work."""
 
 
 class View(Protocol):
@@ -32,20 +37,25 @@ class View(Protocol):
         """Called whenever the story has grown."""
         ...
 
+    def hear(self, printed: Printed | None) -> None:
+        """Called now and then with the last line that a program of the run printed."""
+        ...
+
 
 async def follow(app: App, run_id: str, view: View) -> Story:
     """See the run through, as the engine if there is none, and tell its story meanwhile."""
     from becket.app.driving import see_through
+    from becket.app.output_now import watch_output
     from becket.app.story import read_story, watch_story
 
-    watcher = asyncio.create_task(watch_story(app, run_id, view.tell))
+    watchers = asyncio.gather(watch_story(app, run_id, view.tell), watch_output(app, run_id, view.hear))
     try:
         await see_through(app, (run_id,))
     except asyncio.CancelledError:
         raise Interrupted(words.LEFT.format(run_id=run_id)) from None
     finally:
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
+        watchers.cancel()
+        await asyncio.gather(watchers, return_exceptions=True)
     story = await read_story(app, run_id)
     view.tell(story)
     return story
@@ -57,21 +67,40 @@ class Silent:
     def tell(self, story: Story) -> None:
         pass
 
+    def hear(self, printed: Printed | None) -> None:
+        pass
+
 
 class Lines:
-    """For pipes: one line per event, told once."""
+    """For pipes: a line for each event that people care about, or for each there is; and one now and then."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out, self._told = out, 0
+    def __init__(self, out: TextIO, everything: bool = False) -> None:
+        self._out, self._told, self._everything = out, 0, everything
+        self.story: Story | None = None
+        self._said_at = time.monotonic()
 
     def tell(self, story: Story) -> None:
-        from becket.cli.events import event_line
+        from becket.cli.events import event_line, plain_line
 
+        self.story = story
         for event in story.events:
             if event.seq > self._told:
                 self._told = event.seq
-                if event.kind not in NOISE:
-                    print(event_line(event, story.now), file=self._out, flush=True)
+                if not self._everything:
+                    self._say(plain_line(event, story.now))
+                elif event.kind not in NOISE:
+                    self._say(event_line(event, story.now))
+
+    def hear(self, printed: Printed | None) -> None:
+        from becket.cli.live import still
+
+        if self.story is not None and time.monotonic() - self._said_at >= QUIET_FOR:
+            self._say(still(self.story, printed, time.time()))
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._said_at = time.monotonic()
+            print(text, file=self._out, flush=True)
 
 
 class Screen:
@@ -80,12 +109,16 @@ class Screen:
     def __init__(self, console: Console) -> None:
         from rich.live import Live
 
-        self._story: Story | None = None
-        self._marks = marks_for(console)
+        self.story: Story | None = None
+        self._printed: Printed | None = None
+        self._console, self._marks = console, marks_for(console)
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=5, transient=True)
 
     def tell(self, story: Story) -> None:
-        self._story = story
+        self.story = story
+
+    def hear(self, printed: Printed | None) -> None:
+        self._printed = printed
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -96,14 +129,14 @@ class Screen:
 
     def _draw(self) -> RenderableType:
         from dataclasses import replace
-        from time import time
 
-        from becket.cli.story import live
+        from becket.cli.live import live
 
-        if self._story is None:
+        if self.story is None:
             return ""
         # The store's time and this machine's may differ; only the time since the last look is added.
-        return live(replace(self._story, now=max(self._story.now, time())), self._marks)
+        now = replace(self.story, now=max(self.story.now, time.time()))
+        return live(now, self._printed, self._marks, self._console.height)
 
 
 def paper() -> Console:
@@ -126,7 +159,7 @@ def marks_for(console: Console) -> Marks:
 
 
 @contextlib.contextmanager
-def viewing(as_json: bool) -> Iterator[tuple[View, TextIO]]:
+def viewing(as_json: bool, everything: bool = False) -> Iterator[tuple[View, TextIO]]:
     """The right view, and where notices of the loop go while it shows."""
     if as_json:
         yield Silent(), sys.stderr
@@ -135,9 +168,26 @@ def viewing(as_json: bool) -> Iterator[tuple[View, TextIO]]:
 
         console = paper()
         with Screen(console) as screen:
-            yield screen, cast("TextIO", FileProxy(console, sys.stdout))
+            above = cast("TextIO", FileProxy(console, sys.stdout))
+            yield screen, above if everything else cast("TextIO", Notices(above, screen))
     else:
-        yield Lines(sys.stdout), sys.stdout
+        lines = Lines(sys.stdout, everything)
+        yield lines, sys.stdout if everything else cast("TextIO", Notices(sys.stdout, lines))
+
+
+class Notices:
+    """What a loop says on the console. That the run is over is left to the end, which says more."""
+
+    def __init__(self, out: TextIO, view: Screen | Lines) -> None:
+        self._out, self._view = out, view
+
+    def write(self, text: str) -> int:
+        subject = self._view.story.run.subject.name if self._view.story is not None else ""
+        bare = subject and re.fullmatch(rf"{re.escape(subject)}: \w+ \([\w.]+\)\s*", text)
+        return len(text) if bare else self._out.write(text)
+
+    def flush(self) -> None:
+        self._out.flush()
 
 
 def print_story(story: Story, report: Report | None = None) -> None:
@@ -147,15 +197,16 @@ def print_story(story: Story, report: Report | None = None) -> None:
     console.print(told(story, marks_for(console), report))
 
 
-def print_end(story: Story, report: Report | None = None) -> None:
-    """After the view: on a terminal the whole story; in a pipe the run's name, its end and what to do now."""
-    if sys.stdout.isatty():
-        print_story(story, report)
-        return
+def print_end(story: Story, report: Report) -> None:
+    """What is so and what to do now; of a run that is not over, what it waits for."""
+    from becket.cli.ending import print_ending
     from becket.cli.story import boxes, status_words
 
     console = paper()
-    print(f"{story.run.run_id}  {status_words(story)}", flush=True)
+    if report.end is not None:
+        print_ending(console, report)
+        return
+    console.print(f"{story.run.run_id}  {status_words(story)}")
     for box in boxes(story, marks_for(console)):
         console.print(box)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.paper import emit, say
-from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, took
+from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, tokens, took
 
 if TYPE_CHECKING:
     from becket.app.quota import QuotaNow
@@ -79,7 +79,8 @@ def spent_words(spent: SpentNow) -> str:
     """`today 3 calls, 2m10s, 120,000 tokens, $0.4100`."""
     calls = "1 call" if spent.calls == 1 else f"{spent.calls} calls"
     at_work = f" ({spent.open} open)" if spent.open else ""
-    used = f"{took(spent.seconds)}, {spent.tokens:,} tokens, {money(spent.usd, not spent.unpriced)}"
+    told = tokens(spent.tokens, spent.calls > spent.unpriced)
+    used = f"{took(spent.seconds)}, {told}, {money(spent.usd, not spent.unpriced)}"
     return words.STATUS_SPENT.format(calls=f"{calls}{at_work}", used=used)
 
 

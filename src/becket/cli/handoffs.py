@@ -13,6 +13,7 @@ from becket.cli.shape import AsJson, Note, group, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
+    from becket.app.report.model import Report
     from becket.contract.handoff import Handoff, HandoffState
 
 HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
@@ -54,19 +55,21 @@ def _listed(item: Handoff, now: float) -> tuple[str, ...]:
 def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     """Show a handoff with its evidence and the next step."""
 
-    async def read(app: App) -> Handoff:
-        return await app.store.get_handoff(handoff_id)
+    from becket.app.report.collect import read_report
+    from becket.cli.ending import print_ending
+    from becket.cli.follow import paper
 
-    item = in_app(read)
+    async def read(app: App) -> tuple[Handoff, Report, float]:
+        item = await app.store.get_handoff(handoff_id)
+        return item, await read_report(app, item.run_id), await app.store.now()
+
+    item, report, now = in_app(read)
     if as_json:
         emit(item.model_dump(mode="json"))
         return
-    say(f"{item.handoff_id}  {item.state.value}  for {safe(item.owner)}")
-    say(f"{item.loop_id}  {line(item.subject)}  {item.run_id}")
-    say(words.reason(item.reason))
-    for key, value in item.evidence.items():
-        say(f"  {key}: {line(value, 400)}")
-    say(f"Next: {safe(item.next_step)}")
+    say(f"{item.handoff_id}  {item.state.value}  for {safe(item.owner)}  since {clock(item.created_at, now)}")
+    say(f"{item.loop_id}  {line(digests_shortened(item.subject))}  {item.run_id}")
+    print_ending(paper(), report)
 
 
 @handoffs.command("take")

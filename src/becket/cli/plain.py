@@ -103,6 +103,11 @@ def money(usd: float, known: bool = True) -> str:
     return shown if known else f"{shown}?"
 
 
+def tokens(count: int, known: bool = True) -> str:
+    """Nought is a figure only where somebody told it."""
+    return f"{count:,} tokens" if count or known else "tokens not told"
+
+
 def evidence(found: Mapping[str, Any], most: int = 120) -> str:
     """A condition's evidence in a few words: `exit code 1, log 3fa2c91a`."""
     parts = [said for key, value in found.items() if (said := _piece(key, value))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +23,7 @@ Follow = Annotated[
         "--follow/--no-follow", help="Follow it until it ends or waits; without either: unless a daemon works on it."
     ),
 ]
+Everything = Annotated[bool, typer.Option("--all", help="Every step, condition and receipt.")]
 
 
 def run(
@@ -41,6 +41,7 @@ def run(
     ] = False,
     autonomy: Level = None,
     follow: Follow = None,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a run of a loop and follow it."""
@@ -59,10 +60,10 @@ def run(
     async def begin(app: App) -> Started:
         return await start(app, wish)
 
-    see(in_app(begin), follow, as_json)
+    see(in_app(begin), follow, as_json, everything)
 
 
-def see(started: Started, follow: bool | None, as_json: bool) -> None:
+def see(started: Started, follow: bool | None, as_json: bool, everything: bool = False) -> None:
     """What came of a start: nothing, a run to leave to the daemon, or a run to follow."""
     if started.run is None:
         if as_json:
@@ -75,12 +76,12 @@ def see(started: Started, follow: bool | None, as_json: bool) -> None:
     if not started.created:
         said = {"run_id": started.run.run_id, "subject": started.run.subject.name}
         note(words.ALREADY.format(status=words.STATUS[started.run.status.value], **said))
-    see_run(started.run.run_id, follow, as_json, created=started.created)
+    see_run(started.run.run_id, follow, as_json, created=started.created, everything=everything)
 
 
-def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = False) -> None:
+def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = False, everything: bool = False) -> None:
     from becket.app.report.collect import read_report
-    from becket.cli.follow import code_of, print_end, viewing
+    from becket.cli.follow import code_of, print_end, print_story, viewing
     from becket.cli.follow import follow as follow_run
 
     if not _to_follow(follow):
@@ -90,14 +91,14 @@ def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = Fal
     async def whole(app: App) -> tuple[Story, list[str]]:
         return await follow_run(app, run_id, view), await why_it_rests(app, run_id)
 
-    with viewing(as_json) as (view, console):
+    with viewing(as_json, everything) as (view, console):
         story, notes = in_app(whole, console)
     for text in notes:
         note(text)
     if as_json:
         emit(document(story, created))
     else:
-        print_end(story, in_app(lambda app: read_report(app, run_id)) if sys.stdout.isatty() else None)
+        (print_story if everything else print_end)(story, in_app(lambda app: read_report(app, run_id)))
     end(code_of(story.run))
 
 

@@ -11,7 +11,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, safe, short, took, visible
-from becket.cli.run import Follow, see, see_run
+from becket.cli.run import Everything, Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
 from becket.contract.errors import UsageError
 
@@ -74,12 +74,13 @@ def show(
         bool,
         typer.Option("--raw", help="With --output or --log: as it was made, with what a terminal would obey."),
     ] = False,
+    everything: Everything = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a run's story."""
+    """Say how a run stands or ended; with --all, its whole story."""
     from becket.app.report.collect import read_report
     from becket.app.story import read_story
-    from becket.cli.follow import print_story
+    from becket.cli.follow import print_end, print_story
 
     story = in_app(lambda app: read_story(app, run_id))
     if output is not None:
@@ -87,12 +88,14 @@ def show(
     elif log is not None:
         sys.stdout.buffer.write(_log(story, log, raw=raw))
     elif follow:
-        see_run(story.run.run_id, follow=True, as_json=as_json)
+        see_run(story.run.run_id, follow=True, as_json=as_json, everything=everything)
     elif as_json:
         emit(_whole(story))
-    else:
+    elif everything:
         print_story(story, in_app(lambda app: read_report(app, story.run.run_id)))
         _say_where_reports_are(story.run.run_id)
+    else:
+        print_end(story, in_app(lambda app: read_report(app, story.run.run_id)))
 
 
 def _say_where_reports_are(run_id: str) -> None:
@@ -158,7 +161,10 @@ def _harmless(text: str) -> str:
 
 
 def _log(story: Story, step: str, *, raw: bool) -> bytes:
-    logs = {item.action_id: item.receipt.log for item in story.receipts if item.receipt.log}
+    kept = [item for item in story.receipts if item.receipt.log]
+    from becket.contract.receipt import SETUP
+
+    logs = {SETUP if item.receipt.kind == SETUP else item.action_id: item.receipt.log for item in kept}
     if step not in logs:
         raise UsageError(words.no_step(story.run.run_id, step, ", ".join(logs)))
     digest = logs[step]
@@ -226,7 +232,7 @@ def told(run: Run, as_json: bool) -> None:
 
 
 @runs.command("retry")
-def retry(run_id: RunId, follow: Follow = None, as_json: AsJson = False) -> None:
+def retry(run_id: RunId, follow: Follow = None, everything: Everything = False, as_json: AsJson = False) -> None:
     """Start a new run on the same subject, with the loop's current spec."""
 
     async def again(app: App) -> Started:
@@ -234,7 +240,7 @@ def retry(run_id: RunId, follow: Follow = None, as_json: AsJson = False) -> None
 
         return await retry(app, run_id)
 
-    see(in_app(again), follow, as_json)
+    see(in_app(again), follow, as_json, everything)
 
 
 @runs.command("migrate")

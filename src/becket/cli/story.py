@@ -19,7 +19,7 @@ from becket.cli.agent_lines import used_words
 from becket.cli.glance import quota_back, waits_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
 from becket.cli.proof import proof_sections
-from becket.cli.timeline import Mark, Passage, Row, condition_words, passages
+from becket.cli.timeline import Mark, Passage, Row, passages
 from becket.contract.agent import AgentOutcome
 from becket.contract.calls import AgentCall
 from becket.contract.effect import Effect, EffectState
@@ -87,17 +87,6 @@ def told(story: Story, marks: Marks = UNICODE, report: Report | None = None) -> 
     return Group(*parts)
 
 
-def live(story: Story, marks: Marks = UNICODE) -> RenderableType:
-    """What fits a terminal while the run is at work: the iteration of now in full, the earlier ones in a line each."""
-    *earlier, now = passages(story) or (Passage(story.run.iteration, (), 0.0),)
-    parts: list[RenderableType] = [head(story), Text()]
-    parts += [_row(Text(f"iteration {item.number}  {item.outcome}", "dim"), took(item.seconds)) for item in earlier]
-    if earlier:
-        parts.append(Text(f"iteration {now.number}", "bold"))
-    parts += [_rows(now.rows, marks), Text(), *_raised(story), *boxes(story, marks)]
-    return Group(*parts)
-
-
 def head(story: Story) -> RenderableType:
     run = story.run
     title = Text.assemble((safe(run.loop_id), "bold"), "  ", line(digests_shortened(run.subject.name)))
@@ -133,13 +122,13 @@ def _about(story: Story) -> Iterator[str]:
 
 
 def _passage(passage: Passage, marks: Marks, *, numbered: bool) -> RenderableType:
-    rows = _rows(passage.rows, marks)
+    rows = marked_rows(passage.rows, marks)
     if not numbered:
         return rows
     return Group(_row(Text(f"iteration {passage.number}", "bold"), took(passage.seconds)), rows)
 
 
-def _rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
+def marked_rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
     grid = _grid()
     width = max((len(row.name) for row in rows if row.depth and row.text), default=0)
     for row in rows:
@@ -184,14 +173,6 @@ def _section(title: str, rows: Sequence[tuple[Text, str]]) -> Iterator[Renderabl
         yield Text()
         yield Text(title, "bold")
         yield grid
-
-
-def _raised(story: Story) -> Iterator[RenderableType]:
-    shown = [item for item in story.conditions if item.object != "run" or item.name == "woken"]
-    if shown:
-        yield Text("raised", "bold")
-        for item in sorted(shown, key=lambda found: found.at)[-6:]:
-            yield Text(f"  {condition_words(item)}", "cyan")
 
 
 def _call(call: AgentCall, now: float) -> tuple[Text, str]:

@@ -98,7 +98,7 @@ def _phase(
 def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> Mark:
     if here:
         return Mark.current
-    marks = {_mark(step) for step in steps}
+    marks = {mark_of(step) for step in steps}
     for mark in (Mark.failed, Mark.undecided):
         if mark in marks:
             return mark
@@ -107,7 +107,7 @@ def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> Mark:
     return Mark.done
 
 
-def _mark(step: Step) -> Mark:
+def mark_of(step: Step) -> Mark:
     if step.id == DECISION:
         return Mark.decision
     if step.state is StepState.failed:
@@ -120,7 +120,7 @@ def _step_row(step: Step, logs: Sequence[str]) -> Row:
         return Row(1, Mark.decision, _outcome(step))
     if step.state is StepState.skipped:
         return Row(1, Mark.skipped, step.id, line(f"skipped: {step.note}"))
-    return Row(1, _mark(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
+    return Row(1, mark_of(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
 
 
 def _told(step: Step, logs: Sequence[str]) -> Iterator[str]:

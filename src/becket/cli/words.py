@@ -148,6 +148,9 @@ STATUS_NOBODY_AT_WORK = (
 )
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
+NEXT = "Next: "
+STILL = "{step} at work for {took}{said}"
+END_CUT = "... {count} lines more: becket runs show {run_id} --all"
 DIFF_CUT = "... {count} lines more; `becket runs report {run_id}` has them"
 REPORT_IS = "Its report: {path}"
 REPORT_WROTE = "Wrote {path}"
@@ -245,6 +248,7 @@ DOCTOR_AGENT_ALONE = "--agent belongs to --probe: `becket doctor --probe --agent
 PROBE_NOT_MADE = "{agent}: no call was made"
 
 SPEND_NONE = "No agent was called since {since}."
+NOT_TOLD = "not told"
 SPEND_LEFT = "{period}{scope}: {left} of {most} left"
 SPEND_UNPRICED = "{count} nobody can price (`?`); `prices` in becket.yaml may tell what a model costs."
 SPEND_OPEN = "{count} without an end seen; they count on the budgets as what they were allowed."

@@ -23,6 +23,7 @@ class AgentOutcome(StrEnum):
     limit_reached = "limit_reached"
     quota_wait = "quota_wait"
     auth_missing = "auth_missing"
+    not_found = "not_found"
     model_error = "model_error"
     crashed = "crashed"
     cancelled = "cancelled"
@@ -31,7 +32,7 @@ class AgentOutcome(StrEnum):
 RETRYABLE = frozenset({AgentOutcome.model_error, AgentOutcome.crashed})
 """Worth another try of the same agent, a bounded number of times."""
 
-ANOTHERS_TURN = RETRYABLE | {AgentOutcome.quota_wait, AgentOutcome.auth_missing}
+ANOTHERS_TURN = RETRYABLE | {AgentOutcome.quota_wait, AgentOutcome.auth_missing, AgentOutcome.not_found}
 """Not this agent, now: the next one of its fallback chain may do better."""
 
 

@@ -25,6 +25,11 @@ class Record(BaseModel):
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
+def local_time(at: float) -> str:
+    """For people: the time where they are, with its zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
+
+
 def canonical(value: Json) -> str:
     """The one text form that digests are made from."""
     return _ENCODER.encode(value)

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from becket.contract.base import Json, Record, digest_of
 
+SETUP = "setup"
+"""The kind of a receipt for a set-up that was built, or that failed."""
+
 
 class Receipt(Record):
     """What was run, on what, and how it ended. Its name is the digest of everything but the times.

@@ -9,13 +9,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
 from pydantic import Field
 
-from becket.contract.base import Json, Record
+from becket.contract.base import Json, Record, local_time
 from becket.contract.errors import StoreDamaged
 from becket.contract.handoff import HandoffState
 from becket.contract.loop import Loops
@@ -173,7 +172,7 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
     if not view.daemon_gone and (alive or now - view.watching_since <= patience):
         return None
     last = max((worker.beat_at for worker in daemons), default=None)
-    seen = f"its last sign of life was at {_iso(last)}" if last is not None else "it gave no sign of life at all"
+    seen = f"its last sign of life was at {local_time(last)}" if last is not None else "it gave no sign of life at all"
     return Alarm(
         case=Case.daemon_dead,
         text=(
@@ -190,7 +189,7 @@ def _silent(view: SignsOfLife, now: float) -> Iterator[Alarm]:
         late = view.silent.get(sign.name, now - max(sign.expected or 0.0, view.watching_since))
         if late <= sign.grace + ALLOWANCE or sign.started:
             continue
-        since = "nobody took it up" if sign.expected is None else f"it was due at {_iso(sign.expected)}"
+        since = "nobody took it up" if sign.expected is None else f"it was due at {local_time(sign.expected)}"
         yield Alarm(
             case=Case.schedule_silent,
             about=sign.name.removeprefix(PREFIX),
@@ -214,8 +213,8 @@ def _stuck(view: SignsOfLife, now: float) -> Iterator[Alarm]:
             about=sign.run_id,
             text=(
                 f"{sign.run_id} ({sign.loop_id}, {sign.subject}) is stuck: it counts as at work, but nobody has been "
-                f"at work on it since {_iso(sign.lease_until)} and nobody took it over. Runs of its group wait behind "
-                f"it. End it with `becket runs cancel {sign.run_id}`, or let the daemon take it over with "
+                f"at work on it since {local_time(sign.lease_until)} and nobody took it over. Runs of its group wait "
+                f"behind it. End it with `becket runs cancel {sign.run_id}`, or let the daemon take it over with "
                 "`becket down` and `becket up`."
             ),
             well=f"Somebody is at work on {sign.run_id} again.",
@@ -261,10 +260,6 @@ def _blind(error: Exception) -> Alarm:
         ),
         well="The watchdog can read the journal again.",
     )
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 async def signs_of_life(store: Store, loops: Loops, *, ttl: float = TTL, daemon_expected: bool = True) -> SignsOfLife:

@@ -182,7 +182,9 @@ def carry(now: Situation) -> Carried:
 
 
 def next_step_words(decision: Decision, run: Run) -> str:
-    """What the owner of a handoff is asked to do."""
+    """What the owner of a handoff is asked to do: the command that the condition itself names, if it does."""
+    if isinstance(command := decision.detail.get("next"), str):
+        return f"`{command}`"
     meaning = RUNTIME_HANDOFFS.get(decision.reason, f"the loop stopped at `{decision.reason}`")
     return f"{meaning}; look at `becket runs show {run.run_id}`, then `becket runs retry {run.run_id}`"
 

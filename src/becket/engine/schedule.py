@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import ValidationError
 
-from becket.contract.base import Record, digest_of
+from becket.contract.base import Record, digest_of, local_time
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import BecketError, NotFound, UsageError
 from becket.contract.loop import Loop, Loops
@@ -291,7 +291,7 @@ class Scheduler:
         if len(wanted) <= MOST_AT_ONCE:
             await self._trouble.over(key)
             return
-        since = datetime.fromtimestamp(mark.next, UTC).isoformat()
+        since = local_time(mark.next)
         text = (
             f"{loop_id} missed more than {MOST_AT_ONCE} fires of `{mark.cron}` since {since}; the newest "
             f"{MOST_AT_ONCE} were started, the older ones were left out. Start them by hand where they are needed "

@@ -7,7 +7,7 @@ import time
 import pytest
 from tales import BEGAN, LOG, TESTS, condition, decision, run, step, story, text_of, verifier
 
-from becket.cli.story import ASCII, live, told
+from becket.cli.story import ASCII, told
 from becket.contract.effect import Effect, EffectCall, EffectState, Origin
 from becket.contract.handoff import Approval, Handoff, HandoffState
 from becket.contract.run import Status, StepState
@@ -50,28 +50,6 @@ def test_a_completed_run_is_a_timeline_with_durations_at_the_right() -> None:
     )
 
 
-def test_a_run_at_work_shows_what_comes_next_and_what_was_raised() -> None:
-    assert text_of(live(story(BASE, TESTS))) == (
-        "heal  main@aaaaaaaa                                             at work, 3.00s\n"
-        "run_1  manual by ann  22:13:20\n"
-        "\n"
-        "✓ discover   Know whether it is green.                                   2.02s\n"
-        "  ├ ✓ base                                                               0.02s\n"
-        "  └ ✓ tests  base.red  (exit code 1, log 3fa2c91a)                       2.00s\n"
-        "▸ act        One smallest change.\n"
-        "  └ ▸ fix    ./fix\n"
-        "○ verify     See it.\n"
-        "\n"
-        "raised\n"
-        "  base.red  (exit code 1)"
-    )
-
-
-def test_a_step_whose_when_is_false_is_not_taken_for_the_current_one() -> None:
-    green = step("discover", "tests", conditions=(condition("base.green"),))
-    assert "▸ good" in text_of(live(story(BASE, green)))
-
-
 def test_failures_say_why_and_later_phases_are_marked_as_left_out() -> None:
     broken = step("act", "fix", 0.1, StepState.failed, error_kind="exit_2", error="no such file", attempts=3)
     ended = run(
@@ -91,15 +69,6 @@ def test_a_skipped_step_says_which_condition_was_missing() -> None:
 
 def test_an_undecided_verifier_does_not_look_like_a_failed_one() -> None:
     assert "? good" in text_of(told(story(BASE, verifier("good", "undecided", error="it crashed"))))
-
-
-def test_earlier_iterations_take_one_line_each_while_the_run_is_at_work() -> None:
-    first = (TESTS, decision("again", "stop_conditions_unmet"))
-    tale = story(*first, step("discover", "base", iteration=2), run=run(iteration=2))
-    text = text_of(live(tale))
-    assert "iteration 1  again: the stop conditions do not hold yet" in text
-    assert text.count("discover") == 1
-    assert "iteration 2" in text
 
 
 APPROVAL = Approval(

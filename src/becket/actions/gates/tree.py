@@ -11,6 +11,7 @@ from becket.contract.errors import ActionFailed, PlaceTaken
 from becket.contract.git import Git, Workspace
 from becket.contract.loop import Places
 from becket.contract.project import Projects
+from becket.contract.receipt import SETUP, Receipt
 from becket.contract.setup import SetupFailed, SetupReady, Setups
 
 
@@ -81,9 +82,20 @@ async def set_up(
     """Base's command with this commit's lock files; its links are in the tree when this returns."""
     setups, hidden = context.port(Setups), context.port(Places).hidden()
     ready = await setups.ensure(sha, setup, context.run.run_id, watcher=context.watcher(), hidden=hidden)
-    if isinstance(ready, SetupReady):
-        setups.provide(workspace, ready)
+    if isinstance(ready, SetupFailed):
+        await _keep_log(context, ready.log, ready.exit_code)
+        return ready
+    if ready.built:
+        await _keep_log(context, ready.log, 0)
+    setups.provide(workspace, ready)
     return ready
+
+
+async def _keep_log(context: ActionContext, log: Path | None, exit_code: int | None) -> None:
+    """A set-up's log is evidence like a step's: `becket runs show --log setup` and reports have it."""
+    if log is not None and log.exists():
+        now, digest = await context.now(), await context.keep(log, "setup.log")
+        await context.receipt(Receipt(kind=SETUP, exit_code=exit_code, log=digest), now, now)
 
 
 async def still_clean(context: ActionContext, proof: ProofTree) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from becket.adapters.agents.dialect import Dialect, Heard
@@ -16,6 +17,14 @@ from becket.contract.process import ChildEnd, ChildResult
 _SKILLS = ".skills"
 _WITH_SKILLS = f'BECKET_SKILLS="$HOME/{_SKILLS}" exec sh -euc "$1"'
 """Where HOME is inside is the sandbox's business, so the variable is made there."""
+
+
+NO_PROGRAM = {126: "may not be executed where the agent runs", 127: "is not found where the agent runs"}
+"""What a shell's exit code says of the program that it was to start."""
+_NOT_FOUND = re.compile(
+    r"(?m)^(?:\S+: )?(?:line )?(?:\d+: )?(?:exec: )?([^\s:]+): "
+    r"(?:command not found|not found|No such file or directory|Permission denied|cannot execute.*)$"
+)
 
 
 class CommandAgent(HeadlessAgent):
@@ -60,8 +69,14 @@ class PlainDialect:
     def close(self, result: ChildResult, tail: str) -> None:
         if result.end is not ChildEnd.exited:
             return
-        if result.exit_code:
+        if result.exit_code in NO_PROGRAM:
+            named = _NOT_FOUND.findall(tail)
+            program = named[-1] if named else "a program that it starts"
+            self.heard.error = f"{program} {NO_PROGRAM[result.exit_code]} (exit code {result.exit_code})"
+            self.heard.hint = AgentOutcome.not_found
+        elif result.exit_code:
             self.heard.error = f"it ended with exit code {result.exit_code}"
             self.heard.hint = AgentOutcome.crashed
+            self.heard.said = self.heard.said or tail[-SAID_LOOKED_AT:]  # a program that fails says why elsewhere
         else:
             self.heard.ended = True

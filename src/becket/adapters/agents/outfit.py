@@ -139,7 +139,7 @@ class Outfit:
         if found is None:
             what = f"{config.program} is no program" if config.program else f"{wants.program} is not installed"
             advice = f"{INSTALL[wants.program]}, or set `program`" if wants.program in INSTALL else "set `program`"
-            raise Unfit(AgentOutcome.crashed, f"{what}; {advice}")
+            raise Unfit(AgentOutcome.not_found, f"{what}; {advice}")
         return Path(found).resolve()
 
     def _environment(self, config: AgentConfig, wants: Wants) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from becket.app.compose import App
 from becket.app.report import evidence as kept
 from becket.app.report import model as told
+from becket.app.report.ending import ending_of
 from becket.app.report.plain import because
 from becket.app.story import Story, read_story
 from becket.contract.agent import Usage
@@ -30,7 +31,7 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], tr
     """`trust` is said of the configuration as it stands; what the guard judged by is in its own record."""
     found = kept.Evidence(story, contents)
     guards = tuple(kept.guards(found))
-    return told.Report(
+    report = told.Report(
         made_at=story.now,
         run=_run(story),
         phases=tuple(_phases(story)),
@@ -52,6 +53,7 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], tr
         trust=next(filter(None, (trust_words(one.promote) for one in guards)), trust),
         lost=tuple(found.lost),
     )
+    return report.model_copy(update={"end": ending_of(report)})
 
 
 def _run(story: Story) -> told.RunFacts:

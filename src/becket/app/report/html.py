@@ -48,10 +48,12 @@ from becket.app.report.plain import (
     spaced,
     spend_words,
     tests_words,
+    tokens_told,
     took,
     whole_change,
     with_short_digests,
 )
+from becket.app.report.words import NOT_TOLD
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
 UNSETTLED = frozenset({"open", "taken"})
@@ -100,6 +102,8 @@ def _head(report: told.Report) -> Iterator[str]:
     yield f"<h1>{text(headline(report))}</h1>"
     why = f" {text(spaced(run.reason))}" if run.reason else ""
     yield f"<p>{pill(run.status)}{why}</p>"
+    if report.end is not None:
+        yield f"<p><b>{text(report.end.headline)}</b></p>\n<p>Next: {code(report.end.next)}</p>"
     if run.goal:
         yield f"<p>{text(run.goal)}</p>"
     if run.status in UNFINISHED:
@@ -126,8 +130,9 @@ def _tiles(report: told.Report) -> Iterator[tuple[str, str]]:
         yield "change", least + counts(added, removed) + below(f"in {least}{counted(len(change.files), 'file')}")
     if report.calls:
         tokens = sum(call.input_tokens + call.output_tokens for call in report.calls)
+        used = f"{tokens:,} tokens" if any(map(tokens_told, report.calls)) else f"tokens {NOT_TOLD}"
         spent = took(sum(call.seconds for call in report.calls))
-        yield "agents", counted(len(report.calls), "call") + below(f"{spent}, {tokens:,} tokens")
+        yield "agents", counted(len(report.calls), "call") + below(f"{spent}, {used}")
         yield "money", _money(report.calls)
 
 
@@ -315,7 +320,7 @@ def _call(call: told.CallFacts, open_end: str) -> tuple[str, ...]:
         pill(call.outcome or open_end) + below(call.reason),
         took(call.seconds),
         str(call.turns),
-        f"{call.input_tokens:,} in<br>{call.output_tokens:,} out{below(cached)}",
+        f"{call.input_tokens:,} in<br>{call.output_tokens:,} out{below(cached)}" if tokens_told(call) else NOT_TOLD,
         dollars(call),
         text("; ".join(call.over)),
     )

@@ -28,6 +28,7 @@ from becket.app.report.plain import (
     spaced,
     spend_words,
     tests_words,
+    tokens_words,
     took,
     whole_change,
 )
@@ -93,6 +94,8 @@ def _cells(cells: Sequence[str]) -> str:
 def _head(report: told.Report) -> Iterator[str]:
     run = report.run
     yield f"# {plain(run.loop_id)}: {plain(headline(report))}"
+    if report.end is not None:
+        yield f"{plain(report.end.headline)}. Next: {code(report.end.next)}"
     yield plain(run.goal)
     facts = [
         ("subject", code(run.subject)),
@@ -237,7 +240,7 @@ def _calls(report: told.Report) -> Iterator[str]:
                 plain(call_end(one)),
                 took(one.seconds),
                 str(one.turns),
-                f"{one.input_tokens + one.output_tokens:,}",
+                tokens_words(one),
                 dollars(one),
                 plain("; ".join(one.over)),
             )

@@ -298,12 +298,22 @@ class ApprovalFacts(Record):
     decided_by: str | None
 
 
+class EndFacts(Record):
+    """An ended run for people. `lines` show what is so, and so does the last change where `change` says it."""
+
+    headline: str
+    lines: tuple[str, ...] = ()
+    change: bool = False
+    next: str  # the one command to type next
+
+
 class Report(Record):
     """Everything that is told about one run."""
 
     format: int = FORMAT
     made_at: float
     run: RunFacts
+    end: EndFacts | None = None
     phases: tuple[PhaseFacts, ...] = ()
     conditions: tuple[ConditionFacts, ...] = ()
     gates: tuple[GateFacts, ...] = ()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 
 from becket.app.report import model as told
+from becket.app.report.words import NOT_TOLD
 from becket.contract.base import Json
 
 SHORT = 12
@@ -147,6 +148,15 @@ def _amount(kind: str, amount: float) -> str:
 def dollars(call: told.CallFacts) -> str:
     """A question mark where nobody can tell."""
     return "?" if call.priced == "unknown" and not call.usd else f"{call.usd:.4f}"
+
+
+def tokens_words(call: told.CallFacts) -> str:
+    return f"{call.input_tokens + call.output_tokens:,}" if tokens_told(call) else NOT_TOLD
+
+
+def tokens_told(call: told.CallFacts) -> bool:
+    """Nought is a figure only where somebody told it."""
+    return bool(call.input_tokens or call.output_tokens or call.turns) or call.priced != "unknown"
 
 
 def call_end(call: told.CallFacts) -> str:

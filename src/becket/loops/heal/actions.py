@@ -17,12 +17,15 @@ from becket.loops.heal.brief import BRIEF
 from becket.loops.heal.way import WAY
 
 PLANS = ("fix", "revert", "nothing", "observe")
-ENDS = ("main_proven", "undecided", "environment_broken", "fix_exhausted")
+ENDS = (
+    "main_proven", "undecided", "environment_broken", "no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted",
+)  # fmt: skip
 VAIN = ("nothing_done", "refused", "limit_reached")
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
 MOST_VAIN = 2
 NOT_A_BRANCH = "symbolic_branch"
 MOST_REASONS = 20
+MOST_SAID = 600
 FAULTS = {
     "No space left on device": "make room on that disk, then retry",
     "Disk quota exceeded": "make room within the quota, then retry",
@@ -80,15 +83,17 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
-    why = "no agent is configured" if agent is None else _given_up(context)
+    why = "no agent is configured" if agent is None else _given_up(context, vain)
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
 
 
-def _given_up(context: ActionContext) -> str:
+def _given_up(context: ActionContext, vain: int) -> str:
     last = _evidence(context, "candidate.none")
-    return str(last["why"]) if last.get("ask_again") is False else "the agent could not repair it"
+    if last.get("ask_again") is False:
+        return str(last["why"])
+    return "the agent changed nothing any more" if vain >= MOST_VAIN else "the agent could not repair it"
 
 
 class SettleParams(Record):
@@ -113,10 +118,46 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
         return _ends(outputs, "environment_broken", machine)
     if has("base.fast_undecided") or has("base.slow_undecided"):
         return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
-    if has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
-        why = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
-        return _ends(outputs, "fix_exhausted", {**why, "against": [*_told_by_guard(context), *_why_red(context)]})
+    if has("agent.not_found") or has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
+        return _ends(outputs, _without_repair(context), _for_a_person(context))
     return Result(outputs=outputs, note="not settled yet")
+
+
+def _without_repair(context: ActionContext) -> str:
+    """Whether nobody could be asked, nobody changed anything, or what was changed was never proven."""
+    end = "fix_exhausted"
+    if context.conditions.has("agent.not_found"):
+        end = "agent_not_found"
+    elif fixer_of(context.port(Projects).current()) is None:
+        end = "no_agent"
+    elif int(context.outputs.get("plan", {}).get("vain", 0)) >= MOST_VAIN:
+        end = "agent_gave_up"
+    # A run that began with an older spec is handed over at `fix_exhausted` alone.
+    return end if end in context.spec.handoff_conditions else "fix_exhausted"
+
+
+def _for_a_person(context: ActionContext) -> dict[str, Json]:
+    """Why, the agent's last words, the hosts it was not let reach, and what the guard and the crossing said."""
+    made, missing = context.outputs.get("fix", {}), _evidence(context, "agent.not_found")
+    calls = [call for call in made.get("calls", []) if isinstance(call, dict)]
+    plan = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
+    told: dict[str, Json] = {
+        "why": missing.get("reason") or plan.get("why", ""),
+        "agent": calls[-1].get("agent", "") if calls else "",
+        "said": str(made.get("said", ""))[-MOST_SAID:],
+        "denied": list(dict.fromkeys(host for call in calls for host in call.get("denied", []))),
+        "against": [
+            *(f"the guard sent it back: {words}" for words in _told_by_guard(context)),
+            *(f"its change was not proven: {words}" for words in _not_crossed(context)),
+            *_why_red(context),
+        ],
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _not_crossed(context: ActionContext) -> list[Json]:
+    """Why the last candidate did not pass the tests as they were."""
+    return list(context.outputs.get("cross", {}).get("against", []))
 
 
 def _vain_to_try(context: ActionContext) -> dict[str, Json]:

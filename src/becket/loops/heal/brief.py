@@ -14,8 +14,11 @@ from becket.contract.base import Json, Record
 from becket.contract.project import Projects
 from becket.contract.template import fill
 from becket.verifiers.guard.briefing import rules_in_words
+from becket.verifiers.reports.formats import PLAIN_ID
 
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
+CANDIDATE_GATES = ("candidate_fast", "candidate_slow", "cf", "cs")
+"""The steps that judge a candidate; the short names are those of runs that began with an older spec."""
 SKILLS = ("test-driven-development", "verify-before-complete")
 """Built-in skills that are written for this work."""
 SENT_BACK = """\
@@ -81,8 +84,14 @@ def _subject(failing: tuple[str, ...]) -> str:
     """What a reader of the history wants to know: which tests it repairs."""
     if not failing:
         return "Repair the gate"
-    names = [name.rpartition("::")[2].rpartition(": ")[2] for name in failing]
+    names = [_short_name(name) for name in failing]
     return f"Repair {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _short_name(failing: str) -> str:
+    """A step that names no tests speaks for itself: its own name is what is known."""
+    step, _, test = failing.partition(": ")
+    return step if test == PLAIN_ID else failing.rpartition("::")[2].rpartition(": ")[2]
 
 
 async def _text(context: ActionContext, digest: str) -> str:
@@ -103,7 +112,7 @@ async def _before(context: ActionContext, fence: str) -> str:
     parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
     if told.get("holdout", {}).get("state") == FAILED:
         parts.append(TOLD_TO_THE_FIXER)
-    digests = [str(told.get(step, {}).get("summary") or "") for step in ("cf", "cs")]
+    digests = [str(told.get(step, {}).get("summary") or "") for step in CANDIDATE_GATES]
     parts += [await _text(context, digest) for digest in digests]
     text = "\n".join(part for part in parts if part.strip())
     failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""

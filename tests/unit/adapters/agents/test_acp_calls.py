@@ -155,7 +155,7 @@ def test_a_missing_program_is_said_without_a_start(stage: Stage) -> None:
     agent = stage.agent()
     agent = type(agent)("helper", agent.config.model_copy(update={"run": "no-such-agent --acp"}), agent.outfit)
     report = asyncio.run(agent.run("Fix it.", stage.tree, Limits(seconds=5)))
-    assert (report.outcome_hint, stage.processes.ends) == (AgentOutcome.crashed, [])
+    assert (report.outcome_hint, stage.processes.ends) == (AgentOutcome.not_found, [])
     assert "no-such-agent" in report.error
 
 

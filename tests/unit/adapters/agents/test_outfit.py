@@ -251,7 +251,7 @@ def test_a_program_in_a_home_does_not_open_that_home(tmp_path: Path) -> None:
 def test_a_program_that_is_not_installed_is_told_with_the_way_to_install_it(wardrobe: Wardrobe) -> None:
     with pytest.raises(Unfit, match="claude is not installed; npm install -g @anthropic-ai/claude-code@") as unfit:
         wardrobe.worn(Wants(program="claude"))
-    assert unfit.value.outcome is AgentOutcome.crashed
+    assert unfit.value.outcome is AgentOutcome.not_found
     with pytest.raises(Unfit, match="/no/where is no program"):
         wardrobe.worn(program="/no/where")
 

@@ -1,0 +1,186 @@
+"""How a run ended, for people: what is so, what shows it, and what to type next. A pure function of the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from becket.app.report import model as told
+from becket.app.report import words
+from becket.app.report.plain import one_line, place, spaced
+from becket.contract.base import Json
+from becket.contract.condition import RUNTIME_HANDOFFS
+from becket.contract.receipt import SETUP
+
+_COMMIT = re.compile("(?P<branch>.+)@(?P<sha>[0-9a-f]{40,64})")
+SHORT = 7
+MOST_FAILING, MOST_SAID, MOST_AGAINST, LOG_LINES = 12, 3, 5, 6
+STATUS = {"ready_for_handoff": "handed off", "completed_dry_run": "dry run"}
+ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
+WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
+"""Ends at which a person has to judge a change."""
+BY_TESTS = (
+    "no_agent",
+    "agent_not_found",
+    "agent_gave_up",
+    "fix_exhausted",
+    "never_green",
+    "observe_only",
+    "undecided",
+    "environment_broken",
+)
+
+
+def ending_of(report: told.Report) -> told.EndFacts | None:
+    """None while the run is open."""
+    run = report.run
+    if run.status not in ENDED:
+        return None
+    return told.EndFacts(
+        headline=one_line(_headline(report), 400),
+        lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
+        change=bool(report.changes)
+        and (run.reason in WITH_CHANGE or _proven(report).get("repaired") not in (None, "")),
+        next=_next(report),
+    )
+
+
+def _indent(text: str) -> str:
+    return " " * (len(text) - len(text.lstrip(" ")))
+
+
+def _headline(report: told.Report) -> str:
+    run = report.run
+    subject = _COMMIT.fullmatch(run.subject)
+    known = {
+        "loop": run.loop_id, "goal": run.goal.rstrip("."), "status": STATUS.get(run.status, run.status),
+        "reason": RUNTIME_HANDOFFS.get(run.reason, spaced(run.reason)), "agent": _agent(report), "by": run.by,
+        "why": run.detail.get("why", ""), "what": _commit_words(subject) or run.loop_id,
+        "branch": subject["branch"] if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
+    }  # fmt: skip
+    if run.status == "cancelled":
+        return words.CANCELLED.format(**known | {"by": _canceller(report)})
+    if proven := _proven(report):
+        return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
+    if subject and run.reason in words.UNJUDGED:
+        return words.UNJUDGED[run.reason].format(**known)
+    if subject and run.reason in words.HEADLINES and any(gate.color != "green" for gate in report.gates):
+        more = words.REVERT_READY if _is_revert(report) else words.HEADLINES[run.reason]
+        return f"{words.RED}; {more}".format(**known)
+    done = run.status in ("completed", "completed_dry_run")
+    return (words.GOAL if done else words.STOPPED).format(**known)
+
+
+def _commit_words(subject: re.Match[str] | None) -> str:
+    return f"{subject['branch']} at {subject['sha'][:SHORT]}" if subject else ""
+
+
+def _canceller(report: told.Report) -> str:
+    return str(report.run.detail.get("by") or "a person")
+
+
+def _green(report: told.Report, proven: dict[str, Json]) -> str:
+    if not proven.get("repaired"):
+        return words.GREEN
+    return words.UNDONE if report.changes and report.changes[-1].kind == "revert" else words.REPAIRED
+
+
+def _proven(report: told.Report) -> dict[str, Json]:
+    """What the condition `main_proven` rests on, where the run is completed with it."""
+    if report.run.status != "completed":
+        return {}
+    return next((one.evidence for one in report.conditions if one.name == "main_proven"), {})
+
+
+def _is_revert(report: told.Report) -> bool:
+    ready = report.run.reason in ("repair_ready", "proposed")
+    return ready and bool(report.changes) and report.changes[-1].kind == "revert"
+
+
+def _agent(report: told.Report) -> str:
+    """Whose change it is; else whoever was asked last."""
+    changed = [call.agent for call in report.calls if call.outcome == "changed"]
+    asked = [call.agent for call in report.calls]
+    return str((changed or asked or [report.run.detail.get("agent") or words.NOBODY])[-1])
+
+
+def _lines(report: told.Report) -> Iterator[str]:
+    run = report.run
+    if run.reason in BY_TESTS:
+        yield from _failing(report)
+    if run.reason == "no_agent":
+        yield from ("", *words.ADD_AGENT)
+    if run.status in ("ready_for_handoff", "failed"):
+        yield from _about_tries(report)
+        yield from _reasons(report)
+
+
+def _failing(report: told.Report) -> Iterator[str]:
+    """The names of the failing tests with their places and assertions; of a step without tests, the end of its log."""
+    red = next((gate for gate in reversed(report.gates) if gate.of == "base" and gate.color != "green"), None)
+    if red is None:
+        return
+    head, _, rest = red.summary.partition("\n\n")
+    shown = [text for text in head.split("\n") if not text.startswith("step ")]
+    if not any(text.startswith("FAIL ") and text != "FAIL step" for text in shown):
+        log = [text for text in rest.split("\n") if text.strip() and not text.startswith("--- ")]
+        shown = [f"{step.step}: {why}" for step in red.steps for why in step.reasons] + log[-LOG_LINES:]
+    yield from shown[:MOST_FAILING]
+    if len(shown) > MOST_FAILING:
+        yield words.MORE.format(count=len(shown) - MOST_FAILING)
+
+
+def _about_tries(report: told.Report) -> Iterator[str]:
+    """The agent's last words, and what it was not let do."""
+    detail, agent = report.run.detail, _agent(report)
+    if report.run.reason in ("agent_gave_up", "fix_exhausted", "candidate.guard_refused"):
+        said = str(detail.get("said") or (report.claims[-1].said if report.claims else ""))
+        if last := [text for text in said.split("\n") if text.strip()][-MOST_SAID:]:
+            yield words.SAID.format(agent=agent, words=" ".join(last))
+    if denied := _texts(detail.get("denied")):
+        yield words.DENIED.format(agent=agent, hosts=", ".join(denied))
+
+
+def _reasons(report: told.Report) -> Iterator[str]:
+    detail = report.run.detail
+    if report.run.reason == "candidate.guard_refused" and report.guards and report.guards[-1].refusals:
+        yield from (f"{place(one)} {one.rule}: {one.message}" for one in report.guards[-1].refusals[:MOST_AGAINST])
+        return
+    known = {f"{step.step}: {why}" for gate in report.gates for step in gate.steps for why in step.reasons}
+    seen: dict[str, None] = {}
+    for key in ("why", "problems", "findings", "against", "errors", "unproven", "last_lines"):
+        seen |= dict.fromkeys(cause(text) for text in _texts(detail.get(key)) if text not in known)
+    headline = _headline(report)
+    yield from [text for text in seen if text and text not in headline][:MOST_AGAINST]
+
+
+def cause(text: str) -> str:
+    """Of another program's stack trace, the last line: it says what happened."""
+    lines = [one.strip() for one in text.split("\n") if one.strip()]
+    return (lines[-1] if "Traceback (most recent call last)" in text else " ".join(lines)) if lines else ""
+
+
+def _texts(value: Json) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value]) if one]
+
+
+def _next(report: told.Report) -> str:
+    run = report.run
+    if isinstance(said := run.detail.get("next"), str):
+        return said
+    if repaired := _proven(report):
+        name = words.NEXT_OF_COMMIT if repaired.get("repaired") else words.NEXT["main_proven"]
+        return name.format(sha=str(repaired.get("sha", ""))[:SHORT])
+    known = {"run": run.run_id, "loop": run.loop_id}
+    if run.reason in words.NEXT:
+        return words.NEXT[run.reason].format(**known)
+    step = _broken_step(report)
+    return words.NEXT_OF_LOG.format(step=step, **known) if step else words.NEXT_OTHERWISE.format(**known)
+
+
+def _broken_step(report: told.Report) -> str:
+    """Whose log shows what is wrong: the set-up's, or that of a command that failed."""
+    if report.run.reason not in ("environment_broken", "action_failed", "dry_run_failed"):
+        return ""
+    logs = [item for item in report.receipts if item.log and item.exit_code != 0]
+    return SETUP if any(item.kind == SETUP for item in logs) else logs[-1].action if logs else ""

@@ -1,0 +1,65 @@
+"""What is said at the end of a run: one sentence about what is so, and one command."""
+
+from __future__ import annotations
+
+GREEN = "{branch} is green at {sha}"
+REPAIRED = "{branch} is green at {sha}, repaired by {agent}"
+UNDONE = "{branch} is green at {sha}: what broke it is undone"
+RED = "{branch} is red at {sha}"
+CANCELLED = "{what}: cancelled by {by}"
+GOAL = "{loop}: {goal} ({status})"
+STOPPED = "{loop}: {reason} ({status})"
+
+HEADLINES = {
+    "repair_ready": "a proven repair by {agent} waits for you",
+    "proposed": "a proven repair by {agent} waits for you",
+    "no_agent": "no agent is configured that could repair it",
+    "agent_not_found": "{agent} could not be started: {why}",
+    "agent_gave_up": "{agent} gave up",
+    "fix_exhausted": "no repair by {agent} was proven",
+    "never_green": "it was never green here, so no agent was called",
+    "observe_only": "the autonomy is observe, so nothing was repaired",
+    "candidate.guard_refused": "the guard refused what {agent} changed",
+    "change.denied": "{agent}'s change of the tests was denied",
+    "change.expired": "nobody decided about {agent}'s change of the tests",
+    "change.revoked": "the approval of {agent}'s change of the tests was taken back",
+    "agent.auth_missing": "{agent} has no login or key",
+    "contended": "a proven repair waits for you, because {branch} kept moving",
+    "promote_refused": "a proven repair could not be taken over",
+}
+"""By reason: what is so besides that the branch is red."""
+
+UNJUDGED = {
+    "environment_broken": "{branch} at {sha} could not be judged: this machine or the set-up is at fault",
+    "undecided": "{branch} at {sha} is neither green nor red: the same tests pass and fail",
+}
+"""Ends in which nobody can say that the branch is red."""
+
+REVERT_READY = "a proven commit that undoes what broke it waits for you"
+
+ADD_AGENT = (
+    "Add one to becket.yaml, for example:",
+    "  agents:",
+    "    fixer: {driver: codex}",
+)
+
+NEXT = {
+    "repair_ready": "becket proposals accept {run}",
+    "proposed": "becket proposals accept {run}",
+    "no_agent": "becket run {loop}",
+    "agent_not_found": "becket doctor",
+    "agent.auth_missing": "becket doctor",
+    "never_green": "becket gates try",
+    "undecided": "becket runs retry {run}",
+    "cancelled": "becket runs retry {run}",
+    "main_proven": "becket up -d",
+}
+NEXT_OF_LOG = "becket runs show {run} --log {step}"
+NEXT_OF_COMMIT = "git show {sha}"
+NEXT_OTHERWISE = "becket runs show {run} --all"
+
+SAID = "{agent} said: {words}"
+DENIED = "{agent} was not let reach {hosts} (`hosts` in becket.yaml)"
+MORE = "... {count} more"
+NOT_TOLD = "not told"
+NOBODY = "an agent"

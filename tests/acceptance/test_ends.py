@@ -1,0 +1,170 @@
+"""What a person sees in a terminal of 24 rows at each end of a heal: what is so, what shows it, what to type next."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from cli_stage import Stage
+from terminal import ROWS, watched
+
+pytestmark = pytest.mark.slow
+
+CHECK = """\
+import sys
+
+sys.path.insert(0, ".")
+from calc import add
+
+said = "" if add(2, 3) == 5 else f'<failure message="add(2, 3) is {add(2, 3)}, not 5">tests/test_calc.py:8</failure>'
+case = f'<testcase classname="tests.test_calc" file="tests/test_calc.py" line="8" name="test_add">{said}</testcase>'
+with open("report.xml", "w") as report:
+    report.write(f'<testsuite name="unit" tests="1">{case}</testsuite>')
+print("looked at add")
+sys.exit(bool(said))
+"""
+GOOD = "def add(left, right):\n    return left + right\n"
+BAD = GOOD.replace("+", "-")
+CONFIG = """\
+version: 1
+autonomy: AUTONOMY
+gates: {fast: [{name: unit, run: python3 tests/test_calc.py, report: "junit:report.xml"}]}
+test_side: ["tests/**"]
+sandbox: {use: none, without: [files, processes, network]}
+"""
+FIXER = "agents: {fixer: {driver: command, run: 'RUN'}}\n"
+REPAIR = "sed -i s/-/+/ calc.py; echo It was the sign."
+
+
+class Project(Stage):
+    """A calculator whose main gets a bug."""
+
+    def __init__(
+        self, folder: Path, fixer: str = "", autonomy: str = "merge", more: str = "", green: str = GOOD
+    ) -> None:
+        super().__init__(folder)
+        agent = FIXER.replace("RUN", fixer.replace("'", "''")) if fixer else ""
+        self.write("becket.yaml", CONFIG.replace("AUTONOMY", autonomy) + agent + more)
+        self.write("tests/test_calc.py", CHECK)
+        self.write(".gitignore", "report.xml\n__pycache__/\n")
+        self.write("calc.py", green)
+        self.commit("a calculator")
+
+    def prove(self) -> Project:
+        self.becket("run", "heal")
+        return self
+
+    def break_it(self) -> Project:
+        self.write("calc.py", BAD)
+        self.commit("make it faster")
+        return self
+
+    def heal(self) -> tuple[int, list[str]]:
+        return watched(("run", "heal"), self.root)
+
+
+def commit(line: str) -> str:
+    return re.sub(r"\b[0-9a-f]{7}\b", "SHA", re.sub(r"run_\w+", "RUN", line))
+
+
+def ends(lines: list[str], headline: str, following: str) -> str:
+    """The headline is the first thing of the end, and the command the last on the screen; nothing has scrolled away."""
+    shown = [commit(line) for line in lines]
+    print("\n".join(lines))
+    assert len(lines) <= ROWS
+    assert shown[0] == headline, shown
+    assert shown[-1] == f"Next: {following}", shown
+    text = "\n".join(shown)
+    for word in ("raised", "worker", "segment", "base_fast", "skipped", "Traceback"):
+        assert word not in text
+    return text
+
+
+def test_green_already(tmp_path: Path) -> None:
+    code, lines = Project(tmp_path).heal()
+    assert code == 0
+    ends(lines, "main is green at SHA", "becket up -d")
+
+
+def test_repaired_and_promoted(tmp_path: Path) -> None:
+    code, lines = Project(tmp_path, REPAIR).prove().break_it().heal()
+    assert code == 0, lines
+    text = ends(lines, "main is green at SHA, repaired by fixer", "git show SHA")
+    assert "+    return left + right" in text
+
+
+def test_a_repair_is_ready(tmp_path: Path) -> None:
+    code, lines = Project(tmp_path, REPAIR, autonomy="propose").prove().break_it().heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; a proven repair by fixer waits for you", "becket proposals accept RUN")
+    assert "autonomy is propose" in text
+    assert "+    return left + right" in text
+
+
+def test_there_is_no_agent(tmp_path: Path) -> None:
+    code, lines = Project(tmp_path, green=BAD).heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; no agent is configured that could repair it", "becket run heal")
+    assert "FAIL tests/test_calc.py::test_add at tests/test_calc.py:8" in text
+    assert "add(2, 3) is -1, not 5" in text
+    assert "fixer: {driver: codex}" in text
+
+
+def test_the_agents_program_is_not_found(tmp_path: Path) -> None:
+    project = Project(tmp_path, "mend-it --now").break_it()
+    code, lines = project.heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; fixer could not be started: mend-it is not found where", "becket doctor")
+    assert "the agent runs (exit code 127)" in text
+    assert "add(2, 3) is -1, not 5" in text
+    (run,) = project.json("runs", "list")
+    assert run["reason"] == "agent_not_found"
+    assert len(project.json("runs", "show", run["run_id"])["calls"]) == 1
+
+
+def test_the_agent_gives_up(tmp_path: Path) -> None:
+    code, lines = Project(tmp_path, "echo I do not know what to do.", green=BAD).heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; fixer gave up", "becket runs show RUN --all")
+    assert "fixer said: I do not know what to do." in text
+    assert "add(2, 3) is -1, not 5" in text
+
+
+def test_no_repair_is_proven(tmp_path: Path) -> None:
+    vain = "date +%N > notes.txt; echo Better now."
+    code, lines = Project(tmp_path, vain, green=BAD).heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; no repair by fixer was proven", "becket runs show RUN --all")
+    assert "fixer said: Better now." in text
+
+
+def test_the_guard_refuses(tmp_path: Path) -> None:
+    cheat = 'echo "# more" >> becket.yaml; echo It was the gate.'
+    code, lines = Project(tmp_path, cheat, green=BAD).heal()
+    assert code == 1
+    text = ends(lines, "main is red at SHA; the guard refused what fixer changed", "becket runs show RUN --all")
+    assert "fixer said: It was the gate." in text
+    assert "becket.yaml gate-definition: this defines the gates and rules" in text
+    assert "+# more" in text
+
+
+def test_the_machine_is_at_fault(tmp_path: Path) -> None:
+    broken = "setup: {run: echo no such package; exit 3, key: [calc.py]}\n"
+    project = Project(tmp_path, more=broken)
+    code, lines = project.heal()
+    assert code == 1
+    headline = "main at SHA could not be judged: this machine or the set-up is at fault"
+    assert "  no such package" in ends(lines, headline, "becket runs show RUN --log setup")
+    command = lines[-1].removeprefix("Next: becket ").split()
+    assert project.becket(*command).out == "no such package\n"
+
+
+def test_cancelled(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.becket("run", "heal", "--no-follow")
+    (run,) = project.json("runs", "list")
+    project.becket("runs", "cancel", run["run_id"])
+    _, lines = watched(("runs", "show", run["run_id"]), project.root)
+    assert commit(lines[0]).startswith("main at SHA: cancelled by ")
+    assert commit(lines[-1]) == "Next: becket runs retry RUN"
