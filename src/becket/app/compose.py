@@ -27,6 +27,7 @@ from becket.adapters.service import ReleaseEffect, WatchdogLine
 from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
 from becket.adapters.store.verdicts import FileVerdicts
+from becket.app.accepted import JournalProposals
 from becket.app.agent_secrets import given_secrets
 from becket.app.agents import ConfiguredAgents, unheld
 from becket.app.plugins import built_in_loops, load_registry
@@ -46,6 +47,7 @@ from becket.contract.git import Git
 from becket.contract.loop import Places
 from becket.contract.process import Holds, Processes
 from becket.contract.project import Projects
+from becket.contract.proposal import Proposals
 from becket.contract.run import Run
 from becket.contract.service import ReleaseDesk, Smokes
 from becket.contract.setup import Setups
@@ -248,7 +250,8 @@ class App:
     def engine(self) -> Engine:
         ports: dict[type, object] = {
             Git: self.git, EventPost: self.triggers, Places: self, Projects: self.projects, Verdicts: self.verdicts,
-            Candidates: self.git.candidates(), ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
+            Candidates: self.git.candidates(), Proposals: JournalProposals(self.store),
+            ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
         }  # fmt: skip
         later: dict[type, Callable[[], object]] = {
             Processes: lambda: self.processes,

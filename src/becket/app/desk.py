@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.serve import drive, settled
+from becket.app.settling import retried
 from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
 from becket.contract.errors import UsageError
@@ -70,7 +71,10 @@ async def retry(app: App, run_id: str) -> Started:
     run = await app.store.get_run(run_id)
     if run.status not in ENDED:
         raise UsageError(f"{run.run_id} is {run.status.value}; only a run that has ended can be tried again")
-    return await _rung(app, app.intake.retry(run, app.person()[0]))
+    started = await _rung(app, app.intake.retry(run, app.person()[0]))
+    if started.run is not None:
+        await retried(app, run.run_id, started.run.run_id)
+    return started
 
 
 async def post_event(

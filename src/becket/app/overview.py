@@ -27,7 +27,7 @@ from becket.app.status import (
 )
 from becket.contract.calls import AgentCall
 from becket.contract.events import Kind
-from becket.contract.handoff import HandoffState
+from becket.contract.handoff import UNSETTLED
 from becket.contract.run import Run, Status
 from becket.contract.store import AlertState, RunFilter
 
@@ -49,7 +49,7 @@ async def overview(app: App) -> Snapshot:
     now = await store.now()
     settings = app.config.model_dump(mode="json")
     counts = {status.value: count for status, count in (await store.count_runs()).items() if count}
-    handoffs = await store.handoffs((HandoffState.open, HandoffState.taken))
+    handoffs = await store.handoffs(UNSETTLED)
     approvals = [item for item in await store.approvals(open_only=True) if item.expires_at > now]
     cursors = sorted((cursor.due_at, cursor.name) for cursor in await store.cursors("schedule:") if cursor.due_at)
     alerts = sorted(await store.alerts((AlertState.open, AlertState.told)), key=lambda item: item.first_at)

@@ -19,13 +19,14 @@ from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
+from becket.app.settling import Settlements, branch_moved
 from becket.app.signs import engine_trouble
 from becket.app.state import Lock
 from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
-from becket.contract.handoff import HandoffState
+from becket.contract.handoff import UNSETTLED
 from becket.contract.run import ENDED, Status
 from becket.contract.store import Cursor, RunFilter, Store
 
@@ -85,6 +86,7 @@ async def _serve(
         partial(follow_clock, app.store),
         app.watch_config,
         Reports(app).look,
+        Settlements(app).look,
         app.triggers.follow,
         Deliveries(app).look,
     ]
@@ -300,7 +302,7 @@ async def _is_done_with(app: App, run_id: str, before: float | None, *, forgotte
 
 
 async def _is_in_hand(app: App, run_id: str) -> bool:
-    return bool(await app.store.handoffs((HandoffState.open, HandoffState.taken), run_id))
+    return bool(await app.store.handoffs(UNSETTLED, run_id))
 
 
 async def watch_branches(app: App) -> None:
@@ -314,6 +316,7 @@ async def watch_branches(app: App) -> None:
 
 async def _told(app: App, moved: RefMoved) -> None:
     await app.triggers.branch_moved(moved)
+    await branch_moved(app, moved)
     app.kick()
 
 

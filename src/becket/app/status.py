@@ -382,7 +382,7 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
 def _handoffs(conn: sqlite3.Connection) -> tuple[HandoffNow, ...]:
     rows = conn.execute(
         "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
-        "evidence FROM handoffs WHERE state IN ('open', 'taken') ORDER BY created_at LIMIT ?",
+        "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted') ORDER BY created_at LIMIT ?",
         (MOST,),
     )
     return tuple(

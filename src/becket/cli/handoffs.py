@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
 
-handoffs = group("List and take what only a person can finish.")
+handoffs = group("List and take what only a person can finish.", bare="list")
 
 
 @handoffs.command("list")
@@ -25,9 +25,9 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Finished ones too.")] = False, as_json: AsJson = False
 ) -> None:
     """List handoffs that are open or taken."""
-    from becket.contract.handoff import HandoffState
+    from becket.contract.handoff import UNSETTLED
 
-    states = () if everything else (HandoffState.open, HandoffState.taken)
+    states = () if everything else UNSETTLED
 
     async def read(app: App) -> tuple[tuple[Handoff, ...], float]:
         return await app.store.handoffs(states), await app.store.now()
@@ -53,6 +53,7 @@ def _listed(item: Handoff, now: float) -> tuple[str, ...]:
 @handoffs.command("show")
 def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     """Show a handoff with its evidence and the next step."""
+    from becket.contract.handoff import HandoffState
 
     async def read(app: App) -> Handoff:
         return await app.store.get_handoff(handoff_id)
@@ -66,7 +67,7 @@ def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     say(words.reason(item.reason))
     for key, value in item.evidence.items():
         say(f"  {key}: {line(value, 400)}")
-    say(f"Next: {safe(item.next_step)}")
+    say(safe(item.note) if item.state is HandoffState.done and item.note else f"Next: {safe(item.next_step)}")
 
 
 @handoffs.command("take")

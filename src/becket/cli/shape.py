@@ -38,8 +38,18 @@ class Interrupted(BecketError):
     exit_code = 130
 
 
-def group(help: str) -> typer.Typer:  # noqa: A002  # Typer's own word
-    return typer.Typer(help=help, no_args_is_help=True, **PLAIN)
+def group(help: str, bare: str = "") -> typer.Typer:  # noqa: A002  # Typer's own word
+    """`bare` is the verb that is meant where none is given."""
+    made = typer.Typer(help=help, no_args_is_help=not bare, invoke_without_command=bool(bare), **PLAIN)
+    if bare:
+
+        @made.callback()
+        def _meant(context: typer.Context) -> None:
+            if context.invoked_subcommand is None:
+                group_of: Any = context.command
+                context.invoke(group_of.commands[bare].callback)
+
+    return made
 
 
 def end(code: int) -> None:

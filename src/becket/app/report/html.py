@@ -54,7 +54,7 @@ from becket.app.report.plain import (
 )
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
-UNSETTLED = frozenset({"open", "taken"})
+UNSETTLED = frozenset({"open", "taken", "accepted"})
 MOST_FILES = 200
 OPEN_FINDINGS, MOST_FINDINGS = 10, 50
 OPEN_LINES = 150
