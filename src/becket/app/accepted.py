@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from becket.contract.errors import ActionFailed
 from becket.contract.handoff import HandoffState
-from becket.contract.proposal import REASONS, Accepted
+from becket.contract.proposal import Accepted
+from becket.contract.ready import REASONS
 from becket.contract.run import Step
 from becket.contract.store import Store
 

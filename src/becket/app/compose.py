@@ -93,9 +93,12 @@ class App:
         self._journal: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, state: State, console: TextIO = sys.stdout) -> App:
-        """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
-        settings = read_settings(state, None)
+    def open(cls, state: State, console: TextIO = sys.stdout, *, tolerant: bool = False) -> App:
+        """Open the repository's store. Raises UsageError or StoreUnavailable with what to do.
+
+        `tolerant`: a becket.yaml that does not load is told in `trouble`, and the defaults stand in for it.
+        """
+        settings = tolerated(state) if tolerant else read_settings(state, None)
         app = cls(state, open_store(state, settings.config), console)
         app._settings = settings
         app._journal = None if settings.config.database else identity(state.database)
@@ -107,6 +110,11 @@ class App:
         slip of the pen must not end what is at work. Raises UsageError only if there never was a good one.
         """
         return self._current().config
+
+    @property
+    def trouble(self) -> str:
+        """Why what counts is not the file as it stands; empty where it is."""
+        return self._current().trouble
 
     def _current(self) -> Settings:
         last, self._settings = self._settings, read_settings(self.state, self._settings)
@@ -385,6 +393,18 @@ def read_settings(state: State, last: Settings | None) -> Settings:
         return Settings(None, last.config, f"{state.config} is gone; restart Becket to go on without it")
     except UsageError as error:
         return Settings(stamp, last.config, str(error))
+
+
+def tolerated(state: State) -> Settings:
+    """For whoever only reads or brakes. Raises the file's own error where the journal may be another than the local
+    one: an empty one in its place would tell nothing but lies.
+    """
+    try:
+        return read_settings(state, None)
+    except UsageError as error:
+        if not state.database.exists() or "database:" in state.config.read_text(errors="replace"):
+            raise
+        return Settings(_stamp(state.config), Config(version=1), str(error))
 
 
 def read_config(state: State) -> Config:

@@ -14,7 +14,7 @@ from becket.app.settling import close_if_merged
 from becket.contract.base import Json
 from becket.contract.errors import UsageError
 from becket.contract.handoff import UNSETTLED, Handoff, HandoffState
-from becket.contract.proposal import ACCEPT, REASONS
+from becket.contract.ready import ACCEPT, REASONS
 from becket.contract.run import ENDED, Run, Started, Status
 from becket.contract.spec import Autonomy
 from becket.contract.store import RunFilter

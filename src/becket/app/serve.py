@@ -13,6 +13,7 @@ from functools import partial
 
 from becket.adapters.dispatch.bell import Bell, ring
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.app.account import Account
 from becket.app.backups import keep_backup
 from becket.app.compose import App
 from becket.app.containment import Containment
@@ -104,8 +105,9 @@ async def _serve(
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
-        engine=app.engine, store=app.store, worker=app.worker(role, await app.store.now()), chores=chores,
-        residents=residents, recover=partial(_recover, app, ready), alone=app.config.database is None,
+        engine=Account(app.engine, app.store), store=app.store,
+        worker=app.worker(role, await app.store.now()), chores=chores, residents=residents,
+        recover=partial(_recover, app, ready), alone=app.config.database is None,
     )  # fmt: skip
     dispatcher = Embedded(staff, bell)
     app.kick = dispatcher.kick
@@ -315,6 +317,7 @@ async def watch_branches(app: App) -> None:
 
 
 async def _told(app: App, moved: RefMoved) -> None:
+    log.info("%s is at %s, after %s", moved.branch, (moved.new or "nothing")[:12], (moved.old or "nothing")[:12])
     await app.triggers.branch_moved(moved)
     await branch_moved(app, moved)
     app.kick()

@@ -10,7 +10,7 @@ from becket.contract.base import Json
 from becket.contract.errors import BecketError, NotFound, UsageError
 from becket.contract.git import RefMoved
 from becket.contract.handoff import UNSETTLED, Handoff, HandoffState
-from becket.contract.proposal import REASONS
+from becket.contract.ready import REASONS
 from becket.contract.run import Run, Status
 
 log = logging.getLogger("becket.settling")

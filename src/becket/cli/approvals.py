@@ -33,7 +33,7 @@ def list_(
     async def read(app: App) -> tuple[tuple[Approval, ...], float]:
         return await app.store.approvals(open_only=not everything), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([item.model_dump(mode="json") for item in found])
     elif not found:

@@ -32,7 +32,7 @@ def list_(
     async def read(app: App) -> tuple[tuple[Handoff, ...], float]:
         return await app.store.handoffs(states), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([item.model_dump(mode="json") for item in found])
     elif not found:
@@ -58,7 +58,7 @@ def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     async def read(app: App) -> Handoff:
         return await app.store.get_handoff(handoff_id)
 
-    item = in_app(read)
+    item = in_app(read, tolerant=True)
     if as_json:
         emit(item.model_dump(mode="json"))
         return
@@ -96,7 +96,7 @@ def _change(handoff_id: str, state: HandoffState, note: str, as_json: bool) -> H
 
         return await change_handoff(app, handoff_id, state, note)
 
-    item = in_app(change)
+    item = in_app(change, tolerant=True)
     if as_json:
         emit(item.model_dump(mode="json"))
     return item

@@ -58,15 +58,26 @@ def end(code: int) -> None:
         raise typer.Exit(code)
 
 
-def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None, folder: Path | None = None) -> T:
-    """Open the repository's app around this folder, or another, do the work, close it."""
+def in_app(
+    work: Callable[[App], Awaitable[T]],
+    console: TextIO | None = None,
+    folder: Path | None = None,
+    *,
+    tolerant: bool = False,
+) -> T:
+    """Open the repository's app around this folder, or another, do the work, close it.
+
+    `tolerant`: brakes and reading need no configuration, and a slip in becket.yaml must not take them away.
+    """
     from becket.app.compose import App
     from becket.app.state import find_state
 
     state = find_state(folder)
 
     async def whole() -> T:
-        app = App.open(state, console or sys.stdout)
+        app = App.open(state, console or sys.stdout, tolerant=tolerant)
+        if tolerant and app.trouble:
+            print(words.WITHOUT_CONFIG.format(why=app.trouble), file=sys.stderr)
         try:
             return await work(app)
         finally:

@@ -6,12 +6,6 @@ from typing import Protocol
 
 from becket.contract.base import Record
 
-REASONS = ("repair_ready", "proposed")
-"""Why a run that left one ended; older journals have the second word."""
-
-ACCEPT = "accept"
-"""The input of a loop that takes one to its branch: the run that left it."""
-
 
 class Accepted(Record):
     """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under."""

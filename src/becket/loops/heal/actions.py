@@ -11,7 +11,7 @@ from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
 from becket.contract.naming import BranchName, BranchOrNone
 from becket.contract.project import Projects
-from becket.contract.proposal import ACCEPT
+from becket.contract.ready import ACCEPT
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
 from becket.loops.heal.brief import BRIEF
