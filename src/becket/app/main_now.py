@@ -66,7 +66,7 @@ def _judged(conn: sqlite3.Connection, root: Path, branch: str, head: str, subjec
     known: dict[str, Any] = {"last_green": last, "behind": int(behind) if behind.isdecimal() else None}
     run = conn.execute(
         "SELECT run_id, loop_id, status, reason, created_at FROM runs WHERE subject = ? AND loop_id = ? "
-        "AND status NOT IN ('cancelled', 'superseded', 'completed_dry_run') ORDER BY number DESC LIMIT 1",
+        "AND status NOT IN ('cancelled', 'completed_dry_run') ORDER BY number DESC LIMIT 1",
         (subject, JUDGES),
     ).fetchone()
     if run is None:
