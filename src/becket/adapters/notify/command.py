@@ -24,7 +24,7 @@ _LONGEST = 20_000
 
 
 class CommandNotice:
-    """The payload is `{title, text}`. The command is the owner's own, and runs as the owner would run it."""
+    """The payload is `{text}`, with a `title` or without. The command is the owner's own."""
 
     def __init__(self, command: str, folder: Path, redact: Callable[[str], str], timeout: float = 20.0) -> None:
         self.name = NAME
@@ -36,13 +36,20 @@ class CommandNotice:
         self._redact = redact
 
     def check(self, call: EffectCall) -> str | None:
-        if set(call.payload) != {"title", "text"} or not all(isinstance(one, str) for one in call.payload.values()):
-            return "the payload must be exactly {title, text}, both texts"
+        told = call.payload
+        if (
+            "text" not in told
+            or set(told) - {"title", "text"}
+            or not all(isinstance(one, str) for one in told.values())
+        ):
+            return "the payload must be {text}, or {title, text}, both texts"
         return None
 
     async def perform(self, call: EffectCall, permit: Permit) -> dict[str, Json]:
         demand(permit, call)
-        told = {name: str(call.payload[name]).replace("\0", "\ufffd")[:_LONGEST] for name in ("title", "text")}
+        told = {
+            name: str(call.payload.get(name, "Becket")).replace("\0", "\ufffd")[:_LONGEST] for name in ("title", "text")
+        }
         code, said = await self._run(told["title"], told["text"])
         if code != 0:
             how = f"did not end within {self.timeout:g} s" if code is None else f"ended with exit code {code}"
