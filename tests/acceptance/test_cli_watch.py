@@ -54,7 +54,7 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_a_run_is_about_the_commit_that_base_sha_names(stage: Stage) -> None:
     good = stage.git("rev-parse", "HEAD^").strip()
-    for name in (good[:8], good.upper()):
+    for name in (good[:8], good.upper(), "HEAD^"):
         run = stage.json("run", "look", "--base-sha", name, "--follow")["run"]
         assert (run["subject"]["name"], run["status"]) == (f"main@{good}", "completed")
 
@@ -63,7 +63,8 @@ def test_a_run_is_about_the_commit_that_base_sha_names(stage: Stage) -> None:
     ("arguments", "said"),
     [
         (("greet", "--base-sha", "HEAD"), "greet is not about a commit"),
-        (("look", "--base-sha", "HEAD"), "there is no commit 'HEAD' here"),
+        (("look", "--base-sha", "HEAD~99"), "there is no commit 'HEAD~99' here"),
+        (("look", "--base-sha", "@{x..y"), "there is no commit '@{x..y' here"),
         (("look", "--base-sha", "0000000"), "there is no commit '0000000' here"),
         (("look", "--base-sha", "0000", "--subject", "main@0000"), "give one of them"),
     ],

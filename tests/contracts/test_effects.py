@@ -17,7 +17,7 @@ from typing import cast
 import pytest
 
 from becket.adapters.http import Endpoint, HttpPost
-from becket.adapters.notify import ConsoleNotice, FileNotice
+from becket.adapters.notify import CommandNotice, ConsoleNotice, FileNotice
 from becket.adapters.store import open_memory
 from becket.contract import crash
 from becket.contract.action import EffectReport
@@ -53,7 +53,7 @@ def post_to(receiver: Receiver, **more: float) -> HttpPost:
     return HttpPost(endpoints, redact=Redactor({}).text, **more)
 
 
-@pytest.fixture(params=["notify.console", "notify.file", "http.post"])
+@pytest.fixture(params=["notify.console", "notify.file", "notify.command", "http.post"])
 def case(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) -> Case:
     payload = {"text": "main is green"}
     if request.param == "notify.console":
@@ -64,6 +64,10 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) -> 
         file = tmp_path / "notices.jsonl"
         call = EffectCall(name="notify.file", target=str(file), payload=payload)
         return Case(FileNotice([tmp_path]), call, lambda: len(lines(file)))
+    if request.param == "notify.command":
+        told = tmp_path / "told"
+        notice = CommandNotice(f"cat >> {told}", tmp_path, Redactor({}).text)
+        return Case(notice, EffectCall(name=notice.name, target="notify", payload=payload), lambda: len(lines(told)))
     call = EffectCall(name="http.post", target="ops", payload=payload)
     return Case(post_to(receiver), call, lambda: len(receiver.deliveries))
 
@@ -423,3 +427,35 @@ def test_a_retry_that_crashes_again_and_again_is_still_one_effect(receiver: Rece
             ask()
     assert ask().state == EffectState.done
     assert (len(receiver.deliveries), receiver.effects) == (2, 1)
+
+
+class TestACommandOfAPerson:
+    """notify.command: what is told never becomes code, and a command that fails or hangs is told as such."""
+
+    @staticmethod
+    def call(text: str) -> EffectCall:
+        return EffectCall(name="notify.command", target="notify", payload={"title": "to ada", "text": text})
+
+    def test_what_is_told_is_data_for_the_shell(self, tmp_path: Path) -> None:
+        """L24: a test's name that holds shell code is printed, not run."""
+        nasty = '$(touch bad); `touch bad`; "; touch bad #\nsecond line'
+        notice = CommandNotice(
+            'printf "%s|%s" "$BECKET_TITLE" "$BECKET_TEXT"; cat > heard', tmp_path, Redactor({}).text
+        )
+        assert perform(notice, self.call(nasty)) == {"exit_code": 0, "output": f"to ada|{nasty}"}
+        assert (tmp_path / "heard").read_text() == f"{nasty}\n"
+        assert not (tmp_path / "bad").exists()
+
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [
+            ("echo no such user; exit 3", "exit code 3: no such user"),
+            ("sleep 600 & sleep 600", "did not end within 0.3 s"),
+            ("no-such-program-here", "exit code 127"),
+        ],
+    )
+    def test_a_failure_is_told_and_may_be_tried_again(self, tmp_path: Path, command: str, said: str) -> None:
+        notice = CommandNotice(command, tmp_path, Redactor({}).text, timeout=0.3 if "sleep" in command else 20.0)
+        with pytest.raises(EffectFailed, match=said) as failed:
+            perform(notice, self.call("x"))
+        assert failed.value.retryable

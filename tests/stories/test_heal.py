@@ -109,7 +109,7 @@ def test_runs_that_disagree_are_undecided(tmp_path: Path) -> None:
 def test_a_change_of_the_tests_is_refused_and_kept(tmp_path: Path) -> None:
     """L7, L21: the guard names rule, path and line; the patch is kept; main stays."""
     emptied = TESTS.replace("assert add(2, 3) == 5", "pass")
-    stage = broken(tmp_path, Act(writes("tests/test_calc.py", emptied)))
+    stage = broken(tmp_path, *[Act(writes("tests/test_calc.py", emptied))] * 2)
     bad = stage.main()
     run = asyncio.run(stage.heal())
     assert run.status in (Status.ready_for_handoff, Status.waiting), run.detail

@@ -22,7 +22,7 @@ def repairs_and_changes_tests(tree: Path) -> None:
 
 
 def broken(folder: Path, deed: Deed = repairs_and_changes_tests) -> HealStage:
-    stage = HealStage(folder, ScriptedAgent([Act(deed)]))
+    stage = HealStage(folder, ScriptedAgent([Act(deed)] * 2))  # it insists: the guard sends it back once
     asyncio.run(stage.heal())
     stage.break_it()
     return stage
@@ -51,6 +51,19 @@ def test_the_question_says_rule_file_line_and_what_was_found(tmp_path: Path) -> 
     assert findings[-1] == f"See `becket runs show {approval.run_id}`."
 
 
+def test_an_agent_that_changed_tests_gets_another_try_before_a_person_is_asked(tmp_path: Path) -> None:
+    """L21: with the guard's words; a repair that leaves the tests alone then needs nobody."""
+    agent = ScriptedAgent([Act(repairs_and_changes_tests), Act(writes("calc.py", GOOD))])
+    stage = HealStage(tmp_path, agent)
+    asyncio.run(stage.heal())
+    stage.break_it()
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert "tests/test_calc.py:6: test-" in agent.briefs[1]
+    assert not asyncio.run(stage.world.store.approvals(run.run_id))
+    assert stage.git("show", "main:tests/test_calc.py") == TESTS.strip()
+
+
 def test_five_findings_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
     def changes_many(tree: Path) -> None:
         repairs_and_changes_tests(tree)
@@ -58,7 +71,7 @@ def test_five_findings_are_told_and_the_rest_is_counted(tmp_path: Path) -> None:
             path = tree / f"tests/test_more_{number}.py"
             path.write_text(path.read_text().replace("== 4", "in (4, 5)"))
 
-    stage = HealStage(tmp_path, ScriptedAgent([Act(changes_many)]))
+    stage = HealStage(tmp_path, ScriptedAgent([Act(changes_many)] * 2))
     more = "from calc import add\n\n\ndef test_more():\n    assert add(4, 0) == 4\n"
     stage.world.commit({f"tests/test_more_{number}.py": more for number in range(7)}, "more tests")
     asyncio.run(stage.heal())

@@ -15,11 +15,13 @@ from becket.contract.candidate import Candidates, Conflict, Made
 from becket.contract.condition import Condition, ConditionGroup, Life
 from becket.contract.errors import ActionFailed
 from becket.contract.guard import Refusal
+from becket.contract.proposal import Proposals
 
 OBJECT = "candidate"
 NAMES = ("exists", "none")
 GROUP = ConditionGroup(object=OBJECT, names=NAMES, life=Life.run)
 BARRED = ConditionGroup(object=OBJECT, names=("barred",))
+PROPOSAL = ConditionGroup(object="proposal", names=("stands", "moved"))
 REPAIR, REVERT = "repair", "revert"
 
 
@@ -31,6 +33,7 @@ class Candidate(Record):
     tree: str
     kind: str = REPAIR
     waiting: tuple[str, ...] = ()  # further candidates of the same attempt, to be tried if this one is not proven
+    accepted_by: str = ""  # the person who said yes to this change; it is carried over with it, and to no other
 
 
 def exists(candidate: Candidate) -> Condition:
@@ -67,6 +70,13 @@ def current(context: ActionContext) -> Candidate:
 
 def made_as(made: Made, kind: str, waiting: tuple[str, ...] = ()) -> Candidate:
     return Candidate(sha=made.sha, parent=made.parent, tree=made.tree, kind=kind, waiting=waiting)
+
+
+class TakeParams(Record):
+    """`run` left the ready repair; empty where this run is about no such thing."""
+
+    run: str = ""
+    onto: str
 
 
 class OntoParams(Record):
@@ -126,7 +136,33 @@ async def rebase(context: ActionContext, params: OntoParams) -> Result:
     if isinstance(moved, Conflict):
         why = f"it does not fit on {params.onto[:12]}: {moved.message}"
         return Result(outputs={"sha": ""}, conditions=(none(why, candidate.waiting),), note=why)
-    return Result(outputs={"sha": moved.sha}, conditions=(exists(made_as(moved, candidate.kind, candidate.waiting)),))
+    carried = made_as(moved, candidate.kind, candidate.waiting)
+    carried = carried.model_copy(update={"accepted_by": candidate.accepted_by})
+    return Result(outputs={"sha": moved.sha}, conditions=(exists(carried),))
+
+
+async def take(context: ActionContext, params: TakeParams) -> Result:
+    """The ready repair that a person accepted. Its proof stands while its branch is where it was; else it is carried
+    over and proven again, like any other candidate.
+    """
+    if not params.run:
+        return Result(nothing_to_do="it is about no ready repair")
+    if context.conditions.has("candidate.none"):
+        return Result(nothing_to_do="the accepted repair was not proven again")
+    word = await context.port(Proposals).accepted(params.run)
+    if why := await _broken(context.port(Candidates), word.sha):
+        raise ActionFailed(why, kind="candidate_broken")
+    stands = word.parent == params.onto
+    said = Condition(
+        object="proposal", name="stands" if stands else "moved", group=PROPOSAL.names, evidence={"by": word.by}
+    )
+    itself = exists(Candidate(**word.model_dump(exclude={"proof", "by"}), accepted_by=word.by))
+    known = context.conditions.has("candidate.exists") and not stands  # as it was carried over before
+    outputs: dict[str, Json] = {"sha": word.sha, "by": word.by, "proof": word.proof if stands else ""}
+    note = f"accepted by {word.by}" + (
+        "" if stands else f"; {params.onto[:12]} is new since then, so it is proven again"
+    )
+    return Result(outputs=outputs, conditions=(said,) if known else (itself, said), note=note)
 
 
 async def following(context: ActionContext, params: OntoParams) -> Result:
@@ -180,6 +216,10 @@ ACTIONS = (
     ActionDef(
         name="candidate.rebase", summary="Carry the candidate over onto a base that moved.", run=rebase,
         params=OntoParams, raises=(GROUP,), outputs=("sha",),
+    ),
+    ActionDef(
+        name="candidate.take", summary="Take the ready repair that a person accepted.", run=take, params=TakeParams,
+        raises=(GROUP, PROPOSAL), outputs=("sha", "by", "proof"),
     ),
     ActionDef(
         name="candidate.next", summary="Take the next candidate of the same attempt.", run=following,

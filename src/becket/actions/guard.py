@@ -134,10 +134,12 @@ def _goes_back(context: ActionContext, trust: GuardConfig, name: str, reading: R
     tried instead, and the agent may still be told once.
     """
     powerful = reading.kind is ChangeClass.powerful and trust.promote is not ChangeClass.powerful
-    if name != "guard_refused" and not (name == "guard_ok" and powerful):
+    if name == "guard_ok" and not powerful:
         return False
+    if name == "test_change_asked" and "woken" in context.conditions:
+        return False  # a person was asked about it, and may have answered
     candidate = current(context)
-    if context.run.dry_run or candidate.kind != REPAIR:
+    if context.run.dry_run or candidate.kind != REPAIR or candidate.accepted_by:
         return False
     left = _iterations_left(context)
     return left >= 1 if candidate.waiting else left >= 2 and not _before(context).get("sent")

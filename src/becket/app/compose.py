@@ -27,6 +27,7 @@ from becket.adapters.service import ReleaseEffect, WatchdogLine
 from becket.adapters.setups import CachedSetups
 from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
 from becket.adapters.store.verdicts import FileVerdicts
+from becket.app.accepted import JournalProposals
 from becket.app.agent_secrets import given_secrets
 from becket.app.agents import ConfiguredAgents, unheld
 from becket.app.plugins import built_in_loops, load_registry
@@ -46,6 +47,7 @@ from becket.contract.git import Git
 from becket.contract.loop import Places
 from becket.contract.process import Holds, Processes
 from becket.contract.project import Projects
+from becket.contract.proposal import Proposals
 from becket.contract.run import Run
 from becket.contract.service import ReleaseDesk, Smokes
 from becket.contract.setup import Setups
@@ -91,9 +93,12 @@ class App:
         self._journal: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, state: State, console: TextIO = sys.stdout) -> App:
-        """Open the repository's store. Raises UsageError or StoreUnavailable with what to do."""
-        settings = read_settings(state, None)
+    def open(cls, state: State, console: TextIO = sys.stdout, *, tolerant: bool = False) -> App:
+        """Open the repository's store. Raises UsageError or StoreUnavailable with what to do.
+
+        `tolerant`: a becket.yaml that does not load is told in `trouble`, and the defaults stand in for it.
+        """
+        settings = tolerated(state) if tolerant else read_settings(state, None)
         app = cls(state, open_store(state, settings.config), console)
         app._settings = settings
         app._journal = None if settings.config.database else identity(state.database)
@@ -105,6 +110,11 @@ class App:
         slip of the pen must not end what is at work. Raises UsageError only if there never was a good one.
         """
         return self._current().config
+
+    @property
+    def trouble(self) -> str:
+        """Why what counts is not the file as it stands; empty where it is."""
+        return self._current().trouble
 
     def _current(self) -> Settings:
         last, self._settings = self._settings, read_settings(self.state, self._settings)
@@ -252,7 +262,8 @@ class App:
     def engine(self) -> Engine:
         ports: dict[type, object] = {
             Git: self.git, EventPost: self.triggers, Places: self, Projects: self.projects, Verdicts: self.verdicts,
-            Candidates: self.git.candidates(), ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
+            Candidates: self.git.candidates(), Proposals: JournalProposals(self.store),
+            ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
         }  # fmt: skip
         later: dict[type, Callable[[], object]] = {
             Processes: lambda: self.processes,
@@ -386,6 +397,18 @@ def read_settings(state: State, last: Settings | None) -> Settings:
         return Settings(None, last.config, f"{state.config} is gone; restart Becket to go on without it")
     except UsageError as error:
         return Settings(stamp, last.config, str(error))
+
+
+def tolerated(state: State) -> Settings:
+    """For whoever only reads or brakes. Raises the file's own error where the journal may be another than the local
+    one: an empty one in its place would tell nothing but lies.
+    """
+    try:
+        return read_settings(state, None)
+    except UsageError as error:
+        if not state.database.exists() or "database:" in state.config.read_text(errors="replace"):
+            raise
+        return Settings(_stamp(state.config), Config(version=1), str(error))
 
 
 def read_config(state: State) -> Config:

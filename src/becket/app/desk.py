@@ -13,9 +13,10 @@ from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import Neighbours
+from becket.app.settling import retried
 from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
-from becket.contract.errors import UsageError
+from becket.contract.errors import GitFailed, UsageError
 from becket.contract.handoff import Approval, Handoff, HandoffState
 from becket.contract.naming import Line
 from becket.contract.run import ENDED, Run, Started, Status
@@ -62,9 +63,16 @@ async def _commit(app: App, loop_id: str, text: str) -> str:
     template = app.loops.get(loop_id).spec.subject
     if "sha" not in {field.name for field in fields(template)}:
         raise UsageError(f"{loop_id} is not about a commit (its subjects look like {template!r}); use --subject")
-    sha = await app.git.resolve(text.lower()) if _SHA.fullmatch(text.lower()) else None
-    if sha is None or not sha.startswith(text.lower()):
-        raise UsageError(f"there is no commit {text!r} here; give the beginning of its hash, at least 4 characters")
+    short = text.lower() if _SHA.fullmatch(text.lower()) else ""
+    try:
+        sha = await app.git.resolve(short or text)
+    except GitFailed:  # not even the shape of a revision
+        sha = None
+    if sha is None or not sha.startswith(short):
+        raise UsageError(
+            f"there is no commit {text!r} here; give a revision such as HEAD~1, or the beginning of a hash, at least 4 "
+            "characters"
+        )
     return sha
 
 
@@ -72,7 +80,10 @@ async def retry(app: App, run_id: str) -> Started:
     run = await app.store.get_run(run_id)
     if run.status not in ENDED:
         raise UsageError(f"{run.run_id} is {run.status.value}; only a run that has ended can be tried again")
-    return await _rung(app, app.intake.retry(run, app.person()[0]))
+    started = await _rung(app, app.intake.retry(run, app.person()[0]))
+    if started.run is not None:
+        await retried(app, run.run_id, started.run.run_id)
+    return started
 
 
 async def post_event(
@@ -148,7 +159,11 @@ async def hold(app: App, run_id: str, on: bool) -> Run:
 async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
     """Keep a loop, or everything, from being started; what is at work goes on to its end."""
     scope = ALL if loop_id is None else f"loop:{loop_id}"
-    if loop_id is not None and scope not in {control.scope for control in await app.store.controls()}:
+    if (
+        loop_id is not None
+        and not app.trouble
+        and scope not in {control.scope for control in await app.store.controls()}
+    ):
         app.loops.get(loop_id)  # the pause of a loop that is gone can still be taken back
     return await _rung(app, app.store.set_control(scope, on, app.person()[0], app.redactor.text(note)))
 

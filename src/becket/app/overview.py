@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from becket.app.agent_spend import added
 from becket.app.compose import App
+from becket.app.main_now import GREEN, JUDGED_NOW, JUDGES, OPEN_QUESTION, RED, MainNow
 from becket.app.quota import QUOTA, quota_of
+from becket.app.settling import proven_by
 from becket.app.state import State
 from becket.app.status import (
     MOST,
@@ -27,9 +29,12 @@ from becket.app.status import (
 )
 from becket.contract.calls import AgentCall
 from becket.contract.events import Kind
-from becket.contract.handoff import HandoffState
+from becket.contract.handoff import UNSETTLED
+from becket.contract.ready import REASONS
 from becket.contract.run import Run, Status
 from becket.contract.store import AlertState, RunFilter
+
+MOST_COUNTED = 10_000
 
 
 def take_from_store(state: State) -> Snapshot:
@@ -49,7 +54,7 @@ async def overview(app: App) -> Snapshot:
     now = await store.now()
     settings = app.config.model_dump(mode="json")
     counts = {status.value: count for status, count in (await store.count_runs()).items() if count}
-    handoffs = await store.handoffs((HandoffState.open, HandoffState.taken))
+    handoffs = await store.handoffs(UNSETTLED)
     approvals = [item for item in await store.approvals(open_only=True) if item.expires_at > now]
     cursors = sorted((cursor.due_at, cursor.name) for cursor in await store.cursors("schedule:") if cursor.due_at)
     alerts = sorted(await store.alerts((AlertState.open, AlertState.told)), key=lambda item: item.first_at)
@@ -78,9 +83,44 @@ async def overview(app: App) -> Snapshot:
         ),
         fires=tuple(FireNow(name.split(":")[1], at) for at, name in cursors[:MOST]),
         spent=_spent(await store.calls(since=midnight(now))),
+        main=await _main(app),
         alerts=tuple(AlertNow(item.key, item.text, item.count, item.first_at, "engine") for item in alerts[:MOST]),
     )  # fmt: skip
     return with_alarms(snapshot, app.state)
+
+
+async def _main(app: App) -> MainNow | None:
+    store, branch = app.store, app.config.branch
+    head = await app.git.resolve(f"refs/heads/{branch}")
+    if head is None:
+        return None
+    if proven := await store.recorded_by("proven", f"{branch}@{head}"):
+        run = await store.get_run(proven)
+        repaired, at = bool(proven_by(run).get("repaired")), run.ended_at or run.updated_at
+        return MainNow(branch, head, GREEN, at, run.run_id, run.loop_id, repaired)
+    last = await _last_green(app, branch)
+    behind = len(await app.git.commits(last, head, MOST_COUNTED)) if last else None
+    now = MainNow(branch, head, last_green=last, behind=behind)
+    judges = await store.list_runs(RunFilter(loop_id=JUDGES, subject=f"{branch}@{head}", limit=MOST))
+    run_or_none = next((run for run in judges if run.status not in (Status.cancelled, Status.completed_dry_run)), None)
+    return now if run_or_none is None else await _judged(app, now, run_or_none)
+
+
+async def _judged(app: App, now: MainNow, run: Run) -> MainNow:
+    now = replace(now, run_id=run.run_id, loop_id=run.loop_id, at=run.created_at)
+    if run.status in (Status.queued, Status.running):
+        return replace(now, state=JUDGED_NOW)
+    for handoff in await app.store.handoffs(UNSETTLED, run.run_id):
+        now = replace(now, owner=handoff.owner, ready=handoff.reason in REASONS)
+    red = [item for item in await app.store.conditions(run.run_id) if item.ref == "base.code_red"]
+    failing = len(red[0].evidence.get("failing") or ()) if red else 0
+    return replace(now, reason=run.reason, state=RED if red else OPEN_QUESTION, failing=failing)
+
+
+async def _last_green(app: App, branch: str) -> str:
+    runs = await app.store.list_runs(RunFilter(loop_id=JUDGES, statuses=(Status.completed,), limit=MOST))
+    found = (str(proven_by(run).get("sha", "")) for run in runs if run.subject.name.startswith(f"{branch}@"))
+    return next(filter(None, found), "")
 
 
 def _spent(calls: tuple[AgentCall, ...]) -> SpentNow | None:

@@ -11,6 +11,7 @@ from functools import partial
 
 from becket.adapters.dispatch.bell import Bell
 from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.app.account import Account
 from becket.app.backups import keep_backup
 from becket.app.compose import App
 from becket.app.containment import Containment
@@ -18,13 +19,14 @@ from becket.app.ground import check_journal, keep_ground
 from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
+from becket.app.settling import Settlements, branch_moved
 from becket.app.state import Lock, holder
 from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.base import local_time
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import NotFound
 from becket.contract.git import RefMoved
-from becket.contract.handoff import HandoffState
+from becket.contract.handoff import UNSETTLED
 from becket.contract.run import ENDED, Status
 from becket.contract.store import Cursor, RunFilter, Store
 
@@ -115,6 +117,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         app.watch_config,
         Neighbours(app).look,
         Reports(app, part.concerns).look,
+        Settlements(app).look,
         partial(app.triggers.follow, part.concerns),
         Deliveries(app, part.concerns).look,
     ]
@@ -134,9 +137,9 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
-        engine=app.engine, store=app.store, worker=app.worker(part.role, await app.store.now()), chores=chores,
-        residents=residents, recover=partial(_recover, app, ready), alone=False,
-        own=None if part.own is None else part.own.ids,
+        engine=Account(app.engine, app.store), store=app.store,
+        worker=app.worker(part.role, await app.store.now()), chores=chores, residents=residents,
+        recover=partial(_recover, app, ready), alone=False, own=None if part.own is None else part.own.ids,
     )  # fmt: skip
     dispatcher = Embedded(staff, part.bell)
     app.kick = dispatcher.kick
@@ -308,7 +311,7 @@ async def _is_done_with(app: App, run_id: str, before: float | None, *, forgotte
 
 
 async def _is_in_hand(app: App, run_id: str) -> bool:
-    return bool(await app.store.handoffs((HandoffState.open, HandoffState.taken), run_id))
+    return bool(await app.store.handoffs(UNSETTLED, run_id))
 
 
 async def watch_branches(app: App) -> None:
@@ -321,7 +324,9 @@ async def watch_branches(app: App) -> None:
 
 
 async def _told(app: App, moved: RefMoved) -> None:
+    log.info("%s is at %s, after %s", moved.branch, (moved.new or "nothing")[:12], (moved.old or "nothing")[:12])
     await app.triggers.branch_moved(moved)
+    await branch_moved(app, moved)
     app.kick()
 
 

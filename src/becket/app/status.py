@@ -18,6 +18,8 @@ from urllib.parse import quote
 
 from becket.adapters.store.damage import damaged, is_damage, look_at_tables, look_before_opening, own_mark
 from becket.adapters.store.mark import objection, read_mark
+from becket.app.config_now import config_trouble
+from becket.app.main_now import MainNow, read_main
 from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
 from becket.app.signs import deaf_for, driver_trouble, drivers
@@ -31,8 +33,10 @@ MOST = 20
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "runs": (
         "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "lease_until", "created_at", "updated_at",
+        "lease_until", "created_at", "updated_at", "reason", "detail",
     ),
+    "facts": ("number", "fact", "subject_key", "run_id", "at"),
+    "conditions": ("run_id", "object", "name", "evidence"),
     "events": ("run_id", "seq", "at", "kind"),
     "steps": ("number", "run_id", "iteration", "phase", "id"),
     "wakeups": ("run_id", "wake", "due", "expires"),
@@ -156,6 +160,7 @@ class Snapshot:
     wanted: bool  # the daemon is supposed to be up
     now: float
     drivers: tuple[int, ...] = ()  # commands that each drive a run of their own
+    main: MainNow | None = None  # the branch that heal keeps green, as far as the journal tells
     starting: int | None = None  # a daemon that is on its way up
     daemon_deaf: float = 0.0  # seconds without a sign of life, where they are too many
     watchdog_deaf: float = 0.0
@@ -178,6 +183,7 @@ class Snapshot:
 def take(state: State, now: float | None = None) -> Snapshot:
     """The repository's snapshot. Raises UsageError or StoreUnavailable only where nothing can be said at all."""
     settings, trouble = _settings(state)
+    trouble = trouble or config_trouble(state)
     if isinstance(settings.get("database"), str):
         from becket.app.overview import take_from_store
 
@@ -191,7 +197,7 @@ def take(state: State, now: float | None = None) -> Snapshot:
         with closing(_connect(state.database)) as conn:
             if look_at_tables(conn, state.database) and (wrong := objection(kept, own_mark(conn))):
                 raise damaged(state.database, wrong)
-            return with_alarms(_read(conn, base), state)
+            return with_alarms(replace(_read(conn, base), main=read_main(conn, state.root, settings)), state)
     except ValueError as error:
         raise damaged(state.database, f"a row cannot be read ({error})") from error
     except sqlite3.Error as error:
@@ -385,7 +391,7 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
 def _handoffs(conn: sqlite3.Connection) -> tuple[HandoffNow, ...]:
     rows = conn.execute(
         "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
-        "evidence FROM handoffs WHERE state IN ('open', 'taken') ORDER BY created_at LIMIT ?",
+        "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted') ORDER BY created_at LIMIT ?",
         (MOST,),
     )
     return tuple(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from becket.app.compose import App
@@ -18,6 +18,7 @@ from becket.contract.store import RunFilter
 
 LARGEST_TAIL = 4_000_000
 LOOK_EVERY = 0.25
+STAMP = len("2026-01-31 23:59:59,999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +105,39 @@ def tail_of(path: Path, count: int) -> Tail:
     return Tail(tuple(lines), size - len(rest), inode)
 
 
-def new_lines(path: Path, after: Tail) -> Iterator[str]:
-    """Lines as they are written, for ever; a log that was rotated away is followed to its successor."""
-    place, known = after.place, after.file
+def following(path: Path, after: Tail) -> Tail:
+    """What was written since; a log that was rotated away is followed to its successor."""
+    try:
+        with path.open("rb") as file:
+            now = os.fstat(file.fileno()).st_ino
+            place = after.place if now == after.file else 0
+            file.seek(place)
+            whole, end, _ = file.read().rpartition(b"\n")
+    except FileNotFoundError:
+        return replace(after, lines=())
+    return Tail(tuple(whole.decode("utf-8", "replace").splitlines()), place + len(whole) + len(end), now)
+
+
+def account(logs: Path, count: int) -> tuple[list[str], dict[Path, Tail]]:
+    """The last lines of daemon and watchdog together, in the order of time, and where each log was then."""
+    tails = {logs / f"{name}.log": tail_of(logs / f"{name}.log", count) for name in ("daemon", "watchdog")}
+    return merged(tails.values())[-count:] if count else [], tails
+
+
+def merged(tails: Iterable[Tail]) -> list[str]:
+    """By their stamps; a line without one belongs to the line before it."""
+    found: list[tuple[str, str]] = []
+    for tail in tails:
+        stamp = ""
+        for text in tail.lines:
+            stamp = text[:STAMP] if text[:1].isdigit() else stamp
+            found.append((stamp, text))
+    return [text for _, text in sorted(found, key=lambda entry: entry[0])]
+
+
+def new_lines(tails: dict[Path, Tail]) -> Iterator[str]:
+    """Lines as they are written, for ever."""
     while True:
-        try:
-            with path.open("rb") as file:
-                now = os.fstat(file.fileno()).st_ino
-                place = place if now == known else 0
-                known = now
-                file.seek(place)
-                whole, end, _ = file.read().rpartition(b"\n")
-        except FileNotFoundError:
-            whole, end = b"", b""
-        place += len(whole) + len(end)
-        yield from whole.decode("utf-8", "replace").splitlines()
+        tails = {path: following(path, tail) for path, tail in tails.items()}
+        yield from merged(tails.values())
         time.sleep(LOOK_EVERY)  # a file of another process has no bell

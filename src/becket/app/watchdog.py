@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 
-from becket.adapters.notify import FileNotice
+from becket.adapters.notify import CommandNotice, FileNotice
+from becket.adapters.notify.command import NAME
 from becket.adapters.store import open_memory
 from becket.adapters.store.damage import damaged
 from becket.app import watchdog_words as words
@@ -38,10 +40,12 @@ from becket.app.signs import (
     traced,
 )
 from becket.app.state import Lock, State, holder
+from becket.app.telling import TOLD_FOR, alert_call, approval_alert, handoff_alert, notice_of
 from becket.app.writing import Hindrance, hindrance
 from becket.contract.config import AlarmTarget
 from becket.contract.effect import EffectCall, EffectState, Origin
 from becket.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
+from becket.contract.handoff import HandoffState
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState, Store
 from becket.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
@@ -101,6 +105,7 @@ async def _tick(watchdog: Watchdog, switch: DeadMan) -> None:
         await raise_incidents(watchdog.state, watchdog.own)
         await switch.tick()
         await watchdog.tell_alerts()
+        await watchdog.tell_people()
     except BecketError as error:
         watchdog.log_once(str(error))
         await watchdog.tell_without_record()
@@ -239,7 +244,9 @@ class Watchdog:
     async def tell(self, alert: Alert) -> bool:
         """Deliver an alarm everywhere it should go; delivered means that every target has it."""
         log.warning("%s", alert.text)
-        return all([await self._send(alert, call) for call in self._calls(alert)])
+        late = alert.first_at < await self.own.now() - TOLD_FOR
+        calls = [call for call in self._calls(alert) if not (late and call.name == NAME)]
+        return all([await self._send(alert, call) for call in calls])
 
     async def tell_alerts(self) -> None:
         """Incidents of services, and the journal's own alerts (a loop that could not be started), go the same way."""
@@ -248,6 +255,23 @@ class Watchdog:
                 await self._tell_from(self.own, alert)
         for alert in await self.journal.alerts((AlertState.open,)):
             await self._tell_from(self.journal, alert)
+
+    async def tell_people(self) -> None:
+        """Handoffs and questions of the last day, each once, by the `notify` command alone."""
+        if self._notice() is None:
+            return
+        handoffs = await self.journal.handoffs((HandoffState.open,))
+        asked = await self.journal.approvals(open_only=True)
+        for alert in (*map(handoff_alert, handoffs), *map(approval_alert, asked)):
+            await self._tell_person(alert)
+
+    async def _tell_person(self, alert: Alert) -> None:
+        now = await self.own.now()
+        tries, at = self._tried.get(alert.key, (0, 0.0))
+        if alert.first_at < now - TOLD_FOR or now < at:
+            return
+        told = await self._send(alert, alert_call(self.app, alert))
+        self._tried[alert.key] = (0, math.inf) if told else (tries + 1, now + min(5.0 * 2**tries, LONGEST_PAUSE))
 
     async def _tell_from(self, store: Store, alert: Alert) -> None:
         now = await self.own.now()
@@ -263,7 +287,16 @@ class Watchdog:
         for target in self._targets():
             name, where = ("http.post", target.url) if target.url else ("notify.file", str(self._file(target)))
             calls.append(EffectCall(name=name, target=where or "", payload=payload))
+        if self._notice() is not None:
+            calls.append(alert_call(self.app, alert))
         return calls
+
+    def _notice(self) -> CommandNotice | None:
+        try:
+            return notice_of(self.app)
+        except BecketError as error:
+            log.warning("the notify command is not known: %s", error)
+            return None
 
     def _targets(self) -> tuple[AlarmTarget, ...]:
         try:
@@ -292,6 +325,8 @@ class Watchdog:
         """The only door that may write the configured alarm files."""
         folders = [self.state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
         adapters = {**self.app.effects, "notify.file": FileNotice(folders)}
+        if (notice := self._notice()) is not None:
+            adapters[notice.name] = notice
         return Door(own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def close(self) -> None:

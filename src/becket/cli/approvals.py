@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="See `becket approvals list`; its beginning is enough.")]
 About = Annotated[str | None, typer.Option("--about", help="Refuse unless it is about exactly this hash.")]
 
-approvals = group("List what waits for a decision.")
-
-
-@approvals.callback()
-def _group() -> None:
-    """List what waits for a decision."""
+approvals = group("List what waits for a decision.", bare="list")
 
 
 @approvals.command("list")
@@ -38,7 +33,7 @@ def list_(
     async def read(app: App) -> tuple[tuple[Approval, ...], float]:
         return await app.store.approvals(open_only=not everything), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([item.model_dump(mode="json") for item in found])
     elif not found:

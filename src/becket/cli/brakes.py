@@ -33,7 +33,7 @@ def pause(
 
         return await pause(app, loop, not off, note)
 
-    controls = in_app(change)
+    controls = in_app(change, tolerant=True)
     if as_json:
         emit({"paused": [item.model_dump(mode="json") for item in controls]})
         return
@@ -53,7 +53,8 @@ def hold(run_id: RunId, off: Off = False, no_wait: NoWait = False, as_json: AsJs
             await carry_on(app, run.run_id)
         return await app.store.get_run(run.run_id)
 
-    _told(in_app(change, sys.stderr if as_json else None), words.HOLD_OFF if off else words.HOLD_ON, as_json)
+    console = sys.stderr if as_json else None
+    _told(in_app(change, console, tolerant=not off), words.HOLD_OFF if off else words.HOLD_ON, as_json)
 
 
 def drop(run_id: RunId, as_json: AsJson = False) -> None:
@@ -64,7 +65,7 @@ def drop(run_id: RunId, as_json: AsJson = False) -> None:
 
         return await drop(app, run_id)
 
-    _told(in_app(change), words.DROPPED_RUN, as_json)
+    _told(in_app(change, tolerant=True), words.DROPPED_RUN, as_json)
 
 
 def _told(run: Run, text: str, as_json: bool) -> None:

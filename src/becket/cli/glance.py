@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from becket.cli import words
 from becket.cli.paper import emit, say
 from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, tokens, took
+from becket.contract.ready import REASONS
 
 if TYPE_CHECKING:
     from becket.app.quota import QuotaNow
-    from becket.app.status import RunNow, Snapshot, SpentNow
+    from becket.app.status import HandoffNow, RunNow, Snapshot, SpentNow
 
 
 MOST_LINES = 10
@@ -33,6 +34,7 @@ def glance(as_json: bool) -> None:
 
 
 def told(now: Snapshot, paint: Paint) -> Iterator[str]:
+    yield from _main(now, paint)
     yield from _house(now, paint)
     yield from _alerts(now, paint)
     yield from _services(now, paint)
@@ -53,6 +55,14 @@ def queue_words(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from _section("at work", now.running, lambda run: _at_work(run, now), paint)
     yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
     yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now, now.engine), paint)
+
+
+def _main(now: Snapshot, paint: Paint) -> Iterator[str]:
+    if now.main is not None:
+        from becket.cli.main_words import main_line
+
+        color = {"green": paint.green, "red": paint.red}.get(now.main.state, paint.yellow)
+        yield color(main_line(now.main, now.now))
 
 
 def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
@@ -195,13 +205,19 @@ def _handoffs(now: Snapshot, paint: Paint) -> Iterator[str]:
     if now.handoffs:
         yield from ("", paint.bold("handed to people"))
     for item in now.handoffs:
-        taken = f", taken by {safe(item.taken_by)}" if item.taken_by else ""
+        taken = f", {'taken' if item.state == 'open' else item.state} by {safe(item.taken_by)}" if item.taken_by else ""
         about = f"{item.loop_id} {digests_shortened(line(item.subject, 60))}"
         yield f"  {line(item.owner, 40)}: {about}, {words.reason(item.reason)}{taken}"
         if item.cause:
             yield f"    {line(item.cause, 200)}"
-        verb = "done" if item.taken_by else "take"
-        yield f"    becket handoffs show {item.handoff_id}   then   becket handoffs {verb} {item.handoff_id}"
+        yield f"    {_next(item)}"
+
+
+def _next(item: HandoffNow) -> str:
+    if item.reason in REASONS:
+        return f"becket proposals show {item.run_id}   then   becket proposals accept {item.run_id}"
+    verb = "done" if item.taken_by else "take"
+    return f"becket handoffs show {item.handoff_id}   then   becket handoffs {verb} {item.handoff_id}"
 
 
 def _paused(now: Snapshot, paint: Paint) -> Iterator[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
 
-handoffs = group("List and take what only a person can finish.")
+handoffs = group("List and take what only a person can finish.", bare="list")
 
 
 @handoffs.command("list")
@@ -26,14 +26,14 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Finished ones too.")] = False, as_json: AsJson = False
 ) -> None:
     """List handoffs that are open or taken."""
-    from becket.contract.handoff import HandoffState
+    from becket.contract.handoff import UNSETTLED
 
-    states = () if everything else (HandoffState.open, HandoffState.taken)
+    states = () if everything else UNSETTLED
 
     async def read(app: App) -> tuple[tuple[Handoff, ...], float]:
         return await app.store.handoffs(states), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([item.model_dump(mode="json") for item in found])
     elif not found:
@@ -54,22 +54,24 @@ def _listed(item: Handoff, now: float) -> tuple[str, ...]:
 @handoffs.command("show")
 def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     """Show a handoff with its evidence and the next step."""
-
     from becket.app.report.collect import read_report
     from becket.cli.ending import print_ending
     from becket.cli.follow import paper
+    from becket.contract.handoff import HandoffState
 
     async def read(app: App) -> tuple[Handoff, Report, float]:
         item = await app.store.get_handoff(handoff_id)
         return item, await read_report(app, item.run_id), await app.store.now()
 
-    item, report, now = in_app(read)
+    item, report, now = in_app(read, tolerant=True)
     if as_json:
         emit(item.model_dump(mode="json"))
         return
     say(f"{item.handoff_id}  {item.state.value}  for {safe(item.owner)}  since {clock(item.created_at, now)}")
     say(f"{item.loop_id}  {line(digests_shortened(item.subject))}  {item.run_id}")
     print_ending(paper(), report)
+    if item.state is HandoffState.done and item.note:
+        say(safe(item.note))
 
 
 @handoffs.command("take")
@@ -98,7 +100,7 @@ def _change(handoff_id: str, state: HandoffState, note: str, as_json: bool) -> H
 
         return await change_handoff(app, handoff_id, state, note)
 
-    item = in_app(change)
+    item = in_app(change, tolerant=True)
     if as_json:
         emit(item.model_dump(mode="json"))
     return item

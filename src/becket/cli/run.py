@@ -34,7 +34,9 @@ def run(
     with_: With = None,
     base_sha: Annotated[
         str | None,
-        typer.Option("--base-sha", metavar="SHA", help="The commit the run is about; its beginning is enough."),
+        typer.Option(
+            "--base-sha", metavar="REVISION", help="The commit the run is about: HEAD~1, or the beginning of its hash."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Do all that is local; call no agent, let nothing out.")

@@ -43,7 +43,7 @@ def list_(
     async def read(app: App) -> tuple[tuple[Run, ...], float]:
         return await app.store.list_runs(where), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([run.model_dump(mode="json") for run in found])
     elif not found:
@@ -54,12 +54,18 @@ def list_(
 
 def _listed(run: Run, now: float) -> tuple[str, ...]:
     status = words.STATUS[run.status.value] + (", held" if run.held else "")
-    reason = run.reason or ", ".join(run.waiting_on)
+    reason = _proven(run) or run.reason or ", ".join(run.waiting_on)
     lasted = took((run.ended_at or now) - run.created_at)
     return (
         run.run_id, run.loop_id, status, clock(run.created_at, now), lasted, reason,
         digests_shortened(run.subject.name),
     )  # fmt: skip
+
+
+def _proven(run: Run) -> str:
+    """What a completed run found its branch to be."""
+    found = run.detail.get("main_proven") if run.reason == "stop_conditions_met" else None
+    return "" if not isinstance(found, dict) else words.REPAIRED if found.get("repaired") else words.WAS_GREEN
 
 
 @runs.command("show")
@@ -82,7 +88,7 @@ def show(
     from becket.app.story import read_story
     from becket.cli.follow import print_end, print_story
 
-    story = in_app(lambda app: read_story(app, run_id))
+    story = in_app(lambda app: read_story(app, run_id), tolerant=not follow)
     if output is not None:
         say(_output(story, output, raw=raw))
     elif log is not None:
@@ -92,7 +98,7 @@ def show(
     elif as_json:
         emit(_whole(story))
     elif everything:
-        print_story(story, in_app(lambda app: read_report(app, story.run.run_id)))
+        print_story(story, in_app(lambda app: read_report(app, story.run.run_id), tolerant=True))
         _say_where_reports_are(story.run.run_id)
     else:
         print_end(story, in_app(lambda app: read_report(app, story.run.run_id)))
@@ -120,7 +126,7 @@ def report(
 
     if html is not None and md is not None and html.resolve() == md.resolve():
         raise UsageError(words.SAME_FILE)
-    found = in_app(lambda app: read_report(app, run_id))
+    found = in_app(lambda app: read_report(app, run_id), tolerant=True)
     for path, text in ((html, html_of), (md, markdown_of)):
         if path is not None:
             _write(path, text(found))
@@ -172,7 +178,7 @@ def _log(story: Story, step: str, *, raw: bool) -> bytes:
     async def read(app: App) -> bytes:
         return app.artifacts.read(str(digest))
 
-    content = in_app(read)
+    content = in_app(read, tolerant=True)
     return content if raw else _harmless(content.decode(errors="replace")).encode()
 
 
@@ -195,7 +201,7 @@ def events(
         run = await app.store.get_run(run_id)
         return await app.store.events(run.run_id, after), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([event.model_dump(mode="json") for event in found])
         return
@@ -215,9 +221,10 @@ def cancel(
     async def stop(app: App) -> Run:
         from becket.app.desk import cancel, cancel_to_the_end
 
-        return await (cancel if no_wait else cancel_to_the_end)(app, run_id, reason)
+        # Whoever sees it through becomes the engine where there is none, and an engine needs its settings.
+        return await (cancel if no_wait or app.trouble else cancel_to_the_end)(app, run_id, reason)
 
-    told(in_app(stop, sys.stderr if as_json else None), as_json)
+    told(in_app(stop, sys.stderr if as_json else None, tolerant=True), as_json)
 
 
 def told(run: Run, as_json: bool) -> None:

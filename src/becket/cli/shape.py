@@ -38,8 +38,18 @@ class Interrupted(BecketError):
     exit_code = 130
 
 
-def group(help: str) -> typer.Typer:  # noqa: A002  # Typer's own word
-    return typer.Typer(help=help, no_args_is_help=True, **PLAIN)
+def group(help: str, bare: str = "") -> typer.Typer:  # noqa: A002  # Typer's own word
+    """`bare` is the verb that is meant where none is given."""
+    made = typer.Typer(help=help, no_args_is_help=not bare, invoke_without_command=bool(bare), **PLAIN)
+    if bare:
+
+        @made.callback()
+        def _meant(context: typer.Context) -> None:
+            if context.invoked_subcommand is None:
+                group_of: Any = context.command
+                context.invoke(group_of.commands[bare].callback)
+
+    return made
 
 
 def end(code: int) -> None:
@@ -48,15 +58,26 @@ def end(code: int) -> None:
         raise typer.Exit(code)
 
 
-def in_app(work: Callable[[App], Awaitable[T]], console: TextIO | None = None, folder: Path | None = None) -> T:
-    """Open the repository's app around this folder, or another, do the work, close it."""
+def in_app(
+    work: Callable[[App], Awaitable[T]],
+    console: TextIO | None = None,
+    folder: Path | None = None,
+    *,
+    tolerant: bool = False,
+) -> T:
+    """Open the repository's app around this folder, or another, do the work, close it.
+
+    `tolerant`: brakes and reading need no configuration, and a slip in becket.yaml must not take them away.
+    """
     from becket.app.compose import App
     from becket.app.state import find_state
 
     state = find_state(folder)
 
     async def whole() -> T:
-        app = App.open(state, console or sys.stdout)
+        app = App.open(state, console or sys.stdout, tolerant=tolerant)
+        if tolerant and app.trouble:
+            print(words.WITHOUT_CONFIG.format(why=app.trouble), file=sys.stderr)
         try:
             return await work(app)
         finally:

@@ -37,6 +37,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("deny", "approvals:deny", "Say no to what a run asks.", PEOPLE),
     Verb("revoke", "approvals:revoke", "Take an approval back before it is used.", PEOPLE),
     Verb("handoffs", "handoffs:handoffs", "List and take what only a person can finish.", PEOPLE),
+    Verb("proposals", "proposals:proposals", "List, show, accept or decline ready repairs.", PEOPLE),
+    Verb("notify", "notify:notify", "Try the `notify` command of becket.yaml.", PEOPLE),
     Verb("rescue", "rescue:rescue", "See, bring back or drop work that was saved when a run ended.", PEOPLE),
     Verb("pause", "brakes:pause", "Keep one loop, or all of them, from starting anything.", PEOPLE),
     Verb("hold", "brakes:hold", "Keep one run from going on.", PEOPLE),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -99,20 +101,37 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the last lines.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Print the daemon's log."""
+    """Tell what the daemon and its watchdog did: commits seen, runs, restarts, alarms; in local time."""
     from becket.app.state import find_state
-    from becket.app.watch import new_lines, tail_of
+    from becket.app.watch import account, new_lines
 
-    path = find_state().logs / "daemon.log"
-    found = tail_of(path, lines)
+    folder = find_state().logs
+    found, tails = account(folder, lines)
     if as_json:
-        emit({"file": str(path), "lines": found.lines})
+        emit({"file": str(folder / "daemon.log"), "lines": found})
         return
-    if found.file is None:
-        note(words.WATCH_NO_LOG.format(path=path))
-    for text in found.lines:
-        say(safe(text))
+    if all(tail.file is None for tail in tails.values()):
+        note(words.WATCH_NO_LOG.format(path=folder / "daemon.log"))
+    paint = Paint()
+    for text in found:
+        say(_shown(text, paint))
     sys.stdout.flush()
-    for text in new_lines(path, found) if follow else ():
-        say(safe(text))
+    for text in new_lines(tails) if follow else ():
+        say(_shown(text, paint))
         sys.stdout.flush()
+
+
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d),\d{3} ([A-Z]+) becket\.(\w+)\S*: (.*)")
+
+
+def _shown(text: str, paint: Paint) -> str:
+    """A line of the log for a person: when, and what; what went wrong stands out."""
+    found = _LINE.fullmatch(text)
+    if found is None:
+        return safe(text)
+    day, at, level, part, said = found.groups()
+    when = at if day == time.strftime("%Y-%m-%d") else f"{day} {at}"
+    told = digests_shortened(safe(said))
+    if level == "INFO":
+        return f"{paint.dim(when)}  {told}"
+    return f"{paint.dim(when)}  {paint.red(f'! {part}: {told}')}"

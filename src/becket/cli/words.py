@@ -340,7 +340,7 @@ SHELL_AT = "{sha} in {tree}, as {step} sees it ({network}). Leave with `exit`; t
 # The house
 
 UP_FOREGROUND = "becket is up (pid {pid}); Ctrl-C stops it. `becket status` shows what it does."
-UP_ALREADY = "The daemon is up already (pid {pid})."
+UP_ALREADY = "Nothing was started: the daemon runs already (pid {pid})."
 UP_STARTED = "The daemon is up (pid {pid}), and its watchdog (pid {watchdog})."
 UP_UNWATCHED = "The daemon is up (pid {pid}), but its watchdog did not start; see {log}."
 UP_REPLACED = "Ended because it was deaf: pid {pids}."
@@ -488,3 +488,6 @@ ACCEPTED_ANEW = "a new journal begins"
 ACCEPTED_TREE = "the test tree of before is kept in {tree}; a new one is made. Look through it, then remove it"
 ACCEPTED_IN_THE_WAY = "files lie where the test tree belongs: look through {tree}, then: mv -- {tree} {tree}.mine"
 ACCEPTED_UNRECORDED = "it knows nothing of {what}"
+
+REPAIRED, WAS_GREEN = "repaired", "was green"
+WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."

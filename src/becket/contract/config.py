@@ -327,6 +327,13 @@ class AlarmTarget(Record):
         return self
 
 
+class NotifyConfig(Record):
+    """A command of yours that is told of alarms, handoffs and questions: by variables and on standard input."""
+
+    command: Text
+    timeout: PositiveDuration = 20.0
+
+
 class Retention(Record):
     """How long ended runs keep their artifacts and events. Open runs and handoffs keep theirs for ever.
 
@@ -370,6 +377,7 @@ class Config(Record):
     people: dict[Name, PersonConfig] = Field(default_factory=dict)
     handoff_to: Name | None = None
     alarms: tuple[AlarmTarget, ...] = ()
+    notify: NotifyConfig | None = None
     retention: Retention = Retention()
     starts: StartLimits = StartLimits()
     effect_caps: dict[DottedName, EffectCap] = Field(default_factory=dict)

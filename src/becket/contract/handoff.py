@@ -12,8 +12,13 @@ from becket.contract.base import Json, Record
 class HandoffState(StrEnum):
     open = "open"
     taken = "taken"
+    accepted = "accepted"  # a ready repair that a person said yes to; a run takes it to its branch
     done = "done"
     expired = "expired"
+
+
+UNSETTLED = (HandoffState.open, HandoffState.taken, HandoffState.accepted)
+"""Somebody has still to do something."""
 
 
 class Handoff(Record):

@@ -102,7 +102,11 @@ class StepContext:
 
     @property
     def autonomy(self) -> Autonomy:
-        return self.house.policy.autonomy(self.spec, self.run)
+        """The policy's; a person who accepted this very candidate lets it be promoted where it may be proposed."""
+        allowed = self.house.policy.autonomy(self.spec, self.run)
+        candidate = self.conditions.get("candidate.exists")
+        accepted = candidate is not None and bool(candidate.evidence.get("accepted_by"))
+        return Autonomy.merge if accepted and allowed is Autonomy.propose else allowed
 
     @property
     def autonomy_told(self) -> str:

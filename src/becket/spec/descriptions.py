@@ -136,6 +136,7 @@ _CONFIG = {
         "people": "Who may decide what.",
         "handoff_to": "Who gets handoffs.",
         "alarms": "Where alarms go besides `becket status`.",
+        "notify": "A command that is told of alarms, handoffs and questions, such as notify-send or mail.",
         "starts": "What holds for every start that no person and no schedule asked for.",
         "retention": "How long ended runs, what they left, and backups of the journal are kept.",
         "effect_caps": "How many effects of one name may leave within a time.",
@@ -173,6 +174,11 @@ _CONFIG = {
         "key": "The files that decide whether it has to run again.",
         "network": "What the command may reach.",
         "timeout": "It is ended after this time.",
+    },
+    "NotifyConfig": {
+        "command": "For the shell, in the repository's folder. It finds BECKET_TITLE and BECKET_TEXT in its "
+        "environment, and the text on standard input.",
+        "timeout": "It is ended after this time, and tried again.",
     },
     "HealConfig": {
         "agent": "The agent that repairs; without it `fixer`, or the only one.",

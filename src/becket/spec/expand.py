@@ -1,4 +1,4 @@
-"""`${VAR}`, `${VAR:-default}` and the literal `$${` in becket.yaml. Never in gates: those are the shell's own."""
+"""`${VAR}`, `${VAR:-default}` and the literal `$${` in becket.yaml. Not where a `$` is the shell's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from becket.contract.errors import Finding
 from becket.spec.document import Document, Path
 
 _PIECE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?")
-_LITERAL = ("gates",)
+_LITERAL = (("gates",), ("notify", "command"))
 
 
 def expanded(document: Document, env: Mapping[str, str]) -> tuple[Document, dict[Path, str], list[Finding]]:
@@ -29,7 +29,7 @@ class _Walk:
         self.findings: list[Finding] = []
 
     def value(self, path: Path, value: Json) -> Json:
-        if path == _LITERAL:
+        if path in _LITERAL:
             return value
         if isinstance(value, dict):
             return {key: self.value((*path, key), item) for key, item in value.items()}

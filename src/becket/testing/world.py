@@ -15,6 +15,7 @@ from becket.adapters.store.steady import Steady
 from becket.app.compose import App
 from becket.app.plugins import built_in_loops
 from becket.app.serve import follow_clock, recover
+from becket.app.settling import Settlements
 from becket.app.state import State, find_state
 from becket.contract.action import ActionDef, VerifierDef
 from becket.contract.agent import Agent, Agents, AgentsByName
@@ -137,6 +138,7 @@ class World:
         while True:
             await follow_clock(self.store)
             await self.store.wake_due()
+            await Settlements(self.app).look()
             await self.app.triggers.follow()
             for effect in await self.store.due_effects():
                 await self.app.door.resume(effect)

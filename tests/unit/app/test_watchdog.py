@@ -21,6 +21,21 @@ from becket.contract.store import Alert, AlertState
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
 
+GIVES_UP = """\
+version: 1
+loop_id: give_up
+goal: Somebody else does it.
+trigger:
+  - manual: {}
+max_iterations: 1
+deadline: 7d
+stop_conditions: [never.pass]
+phases:
+  verify:
+    objective: It never holds.
+    verifiers:
+      - {id: never, run: "false", in: scratch}
+"""
 ALERT = Alert(key="daemon_dead", text="It is dead.", state=AlertState.open, count=1, first_at=1.0, last_at=1.0)
 
 
@@ -56,6 +71,38 @@ def test_an_alarm_file_is_written_where_it_was_configured_and_opens_no_folder_to
     assert json.loads(line)["payload"]["alarm"] == "daemon_dead"
     call = EffectCall(name="notify.file", target=str(world.root / "README.md"), payload={"text": "x"})
     assert world.app.effects["notify.file"].check(call) is not None
+
+
+def test_alarms_handoffs_and_questions_reach_a_person_by_the_command_once_each(tmp_path: Path) -> None:
+    """L42: one that fails is tried again; a watchdog that begins anew does not say it twice."""
+    world = World(tmp_path, store="sqlite")
+    command = 'test -e fails && exit 1; printf "%s: %s\\n" "$BECKET_TITLE" "$BECKET_TEXT" >> told'
+    world.write("becket.yaml", f"version: 1\nsandbox: none\nnotify: {{command: '{command}'}}\n")
+    world.loop(GIVES_UP)
+    world.write("fails", "")
+    now, own = world.clock(), open_memory(world.clock)
+
+    async def tell() -> None:
+        watchdog = Watchdog(world.state, own)
+        await watchdog.tell(ALERT.model_copy(update={"first_at": now}))
+        await watchdog.tell(ALERT.model_copy(update={"key": "old", "text": "Of last week.", "first_at": now - 700_000}))
+        await watchdog.tell_people()
+        await watchdog.close()
+
+    async def story() -> None:
+        await world.run("give_up")
+        await tell()
+        (world.root / "fails").unlink()
+        await tell()
+        await tell()
+        await world.store.close()
+
+    asyncio.run(story())
+    alarm, *handoff = (world.root / "told").read_text().splitlines()
+    assert alarm == "repo: Becket's alarm: It is dead."
+    assert handoff[0].startswith("repo: give_up needs ")
+    assert handoff[-1].startswith("becket handoffs show hnd_")
+    assert sum("give_up needs" in line for line in handoff) == 1
 
 
 def test_a_watchdog_that_does_not_stay_is_told_of_by_the_daemon_and_one_that_stays_is_well(tmp_path: Path) -> None:

@@ -189,6 +189,11 @@ class GitRepository:
         asked = ("merge-base", "--is-ancestor", ancestor, commit)
         return (await run(self._place, *asked, ok=(0, 1))).code == 0
 
+    async def has_change(self, head: str, commit: str) -> bool:
+        """Does the same change as this commit's stand before `head`, as whatever commit?"""
+        told = await run(self._place, "cherry", head, commit, f"{commit}^")
+        return told.text.startswith("- ")
+
     async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
         excluded = (f"^{old}",) if old else ()
         output = await run(self._place, "rev-list", f"--max-count={limit}", "--end-of-options", new, *excluded, "--")

@@ -1,6 +1,7 @@
-"""Notices to people on this machine: a line on a stream, a line in a file."""
+"""Notices to people: the console, a file, a program of theirs."""
 
+from becket.adapters.notify.command import CommandNotice
 from becket.adapters.notify.console import ConsoleNotice
 from becket.adapters.notify.file import FileNotice
 
-__all__ = ["ConsoleNotice", "FileNotice"]
+__all__ = ["CommandNotice", "ConsoleNotice", "FileNotice"]

@@ -17,7 +17,7 @@ from becket.adapters.store.waking import deliver
 from becket.contract.base import Json, digest_of
 from becket.contract.errors import ActionFailed, UsageError
 from becket.contract.events import Kind
-from becket.contract.handoff import EXPIRED, Approval, ApprovalState, Handoff, HandoffState
+from becket.contract.handoff import EXPIRED, UNSETTLED, Approval, ApprovalState, Handoff, HandoffState
 from becket.contract.store import Control
 
 ROLES = ("member", "approver", "owner")
@@ -44,7 +44,8 @@ _DROP_CONTROL = sa.delete(controls).where(controls.c.scope == sa.bindparam("this
 
 _FROM = {
     HandoffState.taken: (HandoffState.open,),
-    HandoffState.done: (HandoffState.open, HandoffState.taken),
+    HandoffState.accepted: (HandoffState.open, HandoffState.taken),
+    HandoffState.done: UNSETTLED,
 }
 """Which states a person may change a handoff from."""
 
@@ -189,6 +190,8 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: str, note: 
     if row.state not in _FROM.get(state, ()):
         raise UsageError(f"handoff {row.handoff_id} is {row.state}; it cannot become {state}")
     columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by}
+    if state is HandoffState.accepted:
+        columns["taken_by"] = by
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
         said = {"handoff_id": row.handoff_id, "state": state.value, "by": by, "note": note}

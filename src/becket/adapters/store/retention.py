@@ -30,6 +30,7 @@ from becket.adapters.store.tables import (
 )
 from becket.adapters.store.tx import Tx
 from becket.contract.events import Kind
+from becket.contract.handoff import UNSETTLED
 
 _OF_RUNS = (
     agent_calls, approvals, artifact_refs, carried, conditions, effects, events, facts, handoffs, origins, receipts,
@@ -47,7 +48,7 @@ _FORGETTABLE = sa.select(runs.c.run_id).where(
     runs.c.ended_at.is_not(None),
     runs.c.ended_at < sa.bindparam("before"),
     runs.c.follow_since.is_(None),
-    ~sa.exists().where(handoffs.c.run_id == runs.c.run_id, handoffs.c.state.in_(["open", "taken"])),
+    ~sa.exists().where(handoffs.c.run_id == runs.c.run_id, handoffs.c.state.in_([state.value for state in UNSETTLED])),
     ~sa.exists().where(effects.c.run_id == runs.c.run_id, effects.c.state.in_(_UNSETTLED)),
     # An open run may still look at what its children did.
     ~sa.exists().where(

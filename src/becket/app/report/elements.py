@@ -33,6 +33,7 @@ UNSURE = frozenset(
         "waiting",
         "open",
         "taken",
+        "accepted",
         "asked",
         "retrying",
         "powerful",

@@ -56,7 +56,7 @@ from becket.app.report.plain import (
 from becket.app.report.words import NOT_TOLD
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
-UNSETTLED = frozenset({"open", "taken"})
+UNSETTLED = frozenset({"open", "taken", "accepted"})
 MOST_FILES = 200
 OPEN_FINDINGS, MOST_FINDINGS = 10, 50
 OPEN_LINES = 150

@@ -11,12 +11,13 @@ from becket.contract.gate import GateVerdict
 from becket.contract.git import Git
 from becket.contract.naming import BranchName, BranchOrNone
 from becket.contract.project import Projects
+from becket.contract.ready import ACCEPT
 from becket.contract.setup import Setups
 from becket.contract.spec import Autonomy
 from becket.loops.heal.brief import BRIEF
 from becket.loops.heal.way import WAY
 
-PLANS = ("fix", "revert", "nothing", "observe")
+PLANS = ("fix", "revert", "take", "nothing", "observe")
 ENDS = (
     "main_proven", "undecided", "environment_broken", "no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted",
 )  # fmt: skip
@@ -78,6 +79,8 @@ def _in_vain(context: ActionContext) -> int:
 def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
     if not context.autonomy.allows(Autonomy.propose):
         return "observe", f"{context.autonomy_told}: what is red is only told"
+    if context.run.inputs.get(ACCEPT):
+        return _accepted(context)
     agent = fixer_of(context.port(Projects).current())
     last_try = context.run.counted >= context.spec.max_iterations > 1
     tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
@@ -87,6 +90,13 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", why
+
+
+def _accepted(context: ActionContext) -> tuple[str, str]:
+    """A yes is about one change: where that cannot be proven again, a person hears of it, and no agent is called."""
+    if found := _evidence(context, "candidate.exists"):
+        return "take", f"accepted by {found.get('accepted_by')}"
+    return "nothing", f"the accepted repair is not proven any more: {_evidence(context, 'candidate.none').get('why')}"
 
 
 def _given_up(context: ActionContext, vain: int) -> str:

@@ -39,6 +39,8 @@ async def way(context: ActionContext, params: WayParams) -> Result:
 
 async def _against(context: ActionContext, params: WayParams, candidate: Candidate) -> str:
     """Why main does not move by itself, or nothing."""
+    if candidate.accepted_by:
+        return ""
     if not context.autonomy.allows(Autonomy.merge):
         return f"{context.autonomy_told}: main moves only at merge or release"
     if candidate.kind == REVERT:  # it brings back what was proven, whatever that can do
@@ -77,6 +79,8 @@ def _no_source(context: ActionContext) -> str:
 
 
 async def _in_favour(context: ActionContext, candidate: Candidate) -> str:
+    if candidate.accepted_by:
+        return f"accepted by {candidate.accepted_by}"
     told = [context.autonomy_told]
     if candidate.kind != REVERT and await _trusted(context, candidate) is ChangeClass.powerful:
         kind, _ = _class_of(context)

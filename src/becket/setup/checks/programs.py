@@ -29,6 +29,8 @@ def _commands(config: Config) -> Iterator[tuple[str, str]]:
             yield f"gates.{gate}.{step.name}", step.run
     if config.setup:
         yield "setup", config.setup.run
+    if config.notify:
+        yield "notify", config.notify.command
 
 
 def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Diagnosis]:
@@ -44,7 +46,7 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
     if there(exam, program):
         yield from unseen(exam, config, user, program.word) if "/" not in program.word else ()
         return
-    if "/" in program.word and config.setup is not None and user != "setup":
+    if "/" in program.word and config.setup is not None and user not in ("setup", "notify"):
         return  # the set-up may make it, such as .venv/bin/python
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
     yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)

@@ -1,0 +1,59 @@
+"""What the daemon did, as lines of its log that a person can read: `becket watch logs`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+
+from becket.contract.errors import BecketError
+from becket.contract.run import ENDED, Run, Status
+from becket.contract.store import Store
+from becket.engine.advance import Advanced, Engine
+
+log = logging.getLogger("becket.account")
+
+
+class Account:
+    """The engine, with a word about each run that it takes up and puts down."""
+
+    def __init__(self, engine: Engine, store: Store) -> None:
+        self._engine = engine
+        self._store = store
+
+    @property
+    def at_work(self) -> Mapping[str, int]:
+        return self._engine.at_work
+
+    def interrupt(self, run_id: str) -> None:
+        self._engine.interrupt(run_id)
+
+    async def advance(self, run_id: str, segment: int) -> object:
+        await self._tell(run_id, began=True)
+        moved = await self._engine.advance(run_id, segment)
+        if moved is not Advanced.stale:
+            await self._tell(run_id, began=False)
+        return moved
+
+    async def _tell(self, run_id: str, *, began: bool) -> None:
+        with contextlib.suppress(BecketError):  # the log is not worth a run
+            run = await self._store.get_run(run_id)
+            if said := _beginning(run) if began else _end(run):
+                log.info("%s %s about %s %s", run.run_id, run.loop_id, run.subject.name, said)
+
+
+def _beginning(run: Run) -> str:
+    if run.status is not Status.queued:
+        return ""
+    return f"begins ({run.trigger}, by {run.by})" if run.segment == 1 else "goes on"
+
+
+def _end(run: Run) -> str:
+    if run.status is Status.waiting:
+        return f"waits for {' and '.join(run.waiting_on)}"
+    if run.status not in ENDED:
+        return ""
+    found = run.detail.get("main_proven")
+    proven = found.get("repaired") if isinstance(found, dict) and run.status is Status.completed else None
+    why = run.reason if proven is None else "repaired" if proven else "was green"
+    return f"ended: {run.status.value.replace('_', ' ')} ({why}) after {(run.ended_at or 0.0) - run.created_at:.0f} s"

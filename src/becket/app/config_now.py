@@ -1,0 +1,47 @@
+"""Does becket.yaml load? For the quick verbs: a file that was found good is not read again until it changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from becket.app.state import State, holder
+
+
+def config_trouble(state: State) -> str:
+    """Why it does not; empty where it does, there is none, or a daemon is up, which tells of it by an alert."""
+    stamp = _stamp(state)
+    if stamp is None or holder(state.daemon_lock) is not None or _known_good(state) == stamp:
+        return ""
+    from becket.contract.errors import UsageError
+    from becket.spec.load import load_config
+
+    try:
+        load_config(state.config.read_bytes(), str(state.config), os.environ)
+    except UsageError as error:
+        return f"becket.yaml does not load, so nothing new starts: {error}\nMend it; `becket doctor` tells more."
+    except OSError as error:
+        return f"becket.yaml cannot be read: {error.strerror}"
+    with contextlib.suppress(OSError):
+        if state.folder.is_dir():
+            _place(state).write_text(stamp)
+    return ""
+
+
+def _known_good(state: State) -> str:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return _place(state).read_text()
+    return ""
+
+
+def _place(state: State) -> Path:
+    return state.folder / "config.good"
+
+
+def _stamp(state: State) -> str | None:
+    try:
+        found = state.config.stat()
+    except OSError:
+        return None
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"

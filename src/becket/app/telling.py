@@ -1,0 +1,67 @@
+"""What reaches a person by the `notify` command of becket.yaml: alarms, handoffs and questions."""
+
+from __future__ import annotations
+
+from becket.adapters.notify import CommandNotice
+from becket.adapters.notify.command import NAME
+from becket.app.compose import App
+from becket.contract.base import Json, new_id
+from becket.contract.effect import EffectCall, Origin
+from becket.contract.errors import UsageError
+from becket.contract.handoff import Approval, Handoff
+from becket.contract.ready import REASONS
+from becket.contract.spec import Autonomy
+from becket.contract.store import Alert, AlertState
+
+TOLD_FOR = 86_400.0
+"""Seconds: what could not be delivered within a day is left to `becket status`."""
+
+
+def notice_of(app: App) -> CommandNotice | None:
+    """By becket.yaml as it stands; None where it names no command."""
+    found = app.config.notify
+    if found is None:
+        return None
+    return CommandNotice(found.command, app.state.root, app.redactor.text, found.timeout)
+
+
+def call_of(app: App, title: str, text: str) -> EffectCall:
+    payload: dict[str, Json] = {"title": f"{app.state.root.name}: {title}", "text": text}
+    return EffectCall(name=NAME, target="notify", payload=payload)
+
+
+def alert_call(app: App, alert: Alert) -> EffectCall:
+    return call_of(app, str(alert.data.get("title") or "Becket's alarm"), alert.text)
+
+
+def handoff_alert(item: Handoff) -> Alert:
+    """A handoff in the shape of an alarm, so that it is told by the same rules."""
+    ready = item.reason in REASONS
+    title = "a proven repair is ready" if ready else f"{item.loop_id} needs {item.owner}"
+    verb = f"becket proposals show {item.run_id}" if ready else f"becket handoffs show {item.handoff_id}"
+    text = f"{item.loop_id} about {item.subject}: {item.reason.replace('_', ' ')}.\n{item.next_step}\n{verb}"
+    return _alert(f"handoff:{item.handoff_id}", title, text, item.created_at)
+
+
+def approval_alert(item: Approval) -> Alert:
+    text = f"{item.question.strip()}\nbecket approve {item.approval_id}   or   becket deny {item.approval_id}"
+    return _alert(f"approval:{item.approval_id}", "a run asks for a decision", text, item.asked_at)
+
+
+def _alert(key: str, title: str, text: str, at: float) -> Alert:
+    data: dict[str, Json] = {"title": title}
+    return Alert(key=key, text=text, data=data, state=AlertState.open, count=1, first_at=at, last_at=at)
+
+
+async def send_test(app: App, text: str) -> tuple[str, dict[str, Json]]:
+    """The command, and what came of it. Raises UsageError where there is none, EffectFailed where it fails."""
+    notice, command = notice_of(app), app.config.notify
+    if notice is None or command is None:
+        raise UsageError(
+            "becket.yaml names no command to notify by; write for instance\n"
+            """  notify: {command: 'notify-send "$BECKET_TITLE" "$BECKET_TEXT"'}"""
+        )
+    origin = Origin(run_id=new_id("notify"), action_id="test")
+    call = call_of(app, "a test", text)
+    report = await app.door.perform(call, origin, None, Autonomy.release, dry_run=False, adapter=notice)
+    return command.command, report.result

@@ -1,0 +1,17 @@
+"""What `becket proposals` says."""
+
+from __future__ import annotations
+
+HEAD = ("run", "state", "since", "for", "commit", "class", "why it is yours")
+NONE = "No repair waits to be taken."
+READY = "ready"
+LOOK = "Look at one with `becket proposals show {run_id}`."
+TITLE = "A proven repair {sha} for {branch}, left by {run_id} {when}:\n"
+CLASS = "\nThe change is {kind}."
+PROOF = "Proof {proof}: guard, crossing and every gate; `becket verify {run_id}` checks it."
+WHY = "Why it is yours to take: {why}"
+MOVED = "{branch} is at {head} now, and the repair stands on {base}: it is carried over and proven again."
+NEXT = "\nTake it:   becket proposals accept {run_id}\nLeave it:  becket proposals decline {run_id} --why '...'"
+ACCEPTED = "Accepted: {sha} goes to {branch}."
+ACCEPTED_MOVED = "Accepted: {branch} has moved, so {sha} is carried over and proven again first."
+DECLINED = "Declined {sha}. Its branch stays until you remove it: git branch -D {branch}"

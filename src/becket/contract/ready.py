@@ -1,0 +1,9 @@
+"""The words for a ready repair. For the quick verbs too: standard library only."""
+
+from __future__ import annotations
+
+REASONS = ("repair_ready", "proposed")
+"""Why a run that left one ended; older journals have the second word."""
+
+ACCEPT = "accept"
+"""The input of a loop that takes one to its branch: the run that left it."""

@@ -1,0 +1,170 @@
+"""A ready repair: a person takes it with one command, and only what is proven ever reaches the branch."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from heal_stage import BAD, CONFIG, GOOD, HealStage
+
+from becket.app.proposals import accept, all_open, decline, find
+from becket.app.settling import branch_moved
+from becket.contract.effect import EffectState
+from becket.contract.errors import UsageError
+from becket.contract.git import RefMoved
+from becket.contract.handoff import HandoffState
+from becket.contract.promote import PROMOTE
+from becket.contract.run import Run, Status
+from becket.testing.agent import Act, ScriptedAgent, writes
+
+POWERFUL = "import os\n" + GOOD.replace("left + right", "left + right + len(os.environ.get('X', ''))")
+NOT_ME = "people: {ada: {role: owner, os_user: nobody-here}}\n"
+
+
+def proposed(folder: Path, repair: str = GOOD, config: str = CONFIG) -> tuple[HealStage, Run]:
+    """A stage with one ready repair."""
+    acts = [Act(writes("calc.py", repair))] * 2
+    stage = HealStage(folder, ScriptedAgent(acts), config=config, autonomy="propose")
+    asyncio.run(stage.heal())
+    stage.break_it()
+    run = asyncio.run(stage.heal())
+    assert "candidate" in run.detail, (run.reason, run.detail)
+    return stage, run
+
+
+async def taken(stage: HealStage, name: str | None = None) -> Run:
+    _, started = await accept(stage.world.app, name, "")
+    assert started.run is not None
+    await stage.world.settle()
+    return await stage.world.store.get_run(started.run.run_id)
+
+
+async def state_of(stage: HealStage, run: Run) -> tuple[HandoffState, str]:
+    (handoff,) = await stage.world.store.handoffs((), run.run_id)
+    return handoff.state, handoff.note
+
+
+def test_an_accepted_repair_is_promoted_as_it_was_proven(tmp_path: Path) -> None:
+    """L3, L18: the very commit, by the usual door under its own proof, without running a gate or an agent again; and
+    what a person must not be asked twice, a powerful change, is not."""
+    stage, run = proposed(tmp_path, POWERFUL)
+    calls = len(asyncio.run(stage.world.store.calls()))
+
+    async def story() -> None:
+        store = stage.world.store
+        end = await taken(stage)
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.main() == run.detail["candidate"]
+        assert (stage.world.root / "calc.py").read_text().strip() == POWERFUL.strip()
+        (effect,) = [one for one in await store.effects(end.run_id) if one.call.name == PROMOTE]
+        proofs = [
+            step.outputs["digest"] for step in await store.steps(run.run_id) if step.id == "proof" and step.outputs
+        ]
+        assert effect.state is EffectState.done
+        assert effect.call.payload["proof"] in proofs
+        assert not [one for one in await store.receipts(end.run_id) if one.receipt.kind == "gate"]
+        assert len(await store.calls()) == calls
+        assert await store.recorded_by("proven", f"main@{stage.main()}") == end.run_id
+        (by,) = {step.outputs["by"] for step in await store.steps(end.run_id) if step.id == "word"}
+        assert by == stage.world.app.person()[0]
+
+    asyncio.run(story())
+
+
+def test_where_main_moved_the_repair_is_carried_over_and_proven_again(tmp_path: Path) -> None:
+    stage, run = proposed(tmp_path)
+    stage.world.commit({"notes.txt": "meanwhile\n"}, "somebody else's work")
+    moved = stage.main()
+
+    async def story() -> None:
+        end = await taken(stage, run.run_id[:12])
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.git("rev-parse", "main^") == moved
+        assert stage.main() != run.detail["candidate"]
+        assert stage.git("show", "main:calc.py") == GOOD.strip()
+        proof = [step for step in await stage.world.store.steps(end.run_id) if step.id == "proof"]
+        assert proof[-1].outputs["state"] == "proven"
+        state, note = await state_of(stage, run)
+        assert (state, note) == (HandoffState.done, f"settled: main is proven at {stage.main()[:12]} by {end.run_id}")
+
+    asyncio.run(story())
+
+
+def test_a_repair_that_fits_no_more_moves_nothing_and_calls_no_agent(tmp_path: Path) -> None:
+    stage, _ = proposed(tmp_path)
+    stage.world.commit({"calc.py": BAD.replace("left - right", "left * right - 1")}, "another way to be wrong")
+    head, calls = stage.main(), len(asyncio.run(stage.world.store.calls()))
+    end = asyncio.run(taken(stage))
+    assert end.status is Status.ready_for_handoff, (end.reason, end.detail)
+    assert "does not fit" in str(end.detail["why"])
+    assert stage.main() == head
+    assert len(asyncio.run(stage.world.store.calls())) == calls
+
+
+def test_only_a_yes_on_record_counts_and_a_no_ends_it(tmp_path: Path) -> None:
+    """Text from outside is no approval: the run looks for the yes of somebody with the role in the journal (L41)."""
+    stage, run = proposed(tmp_path)
+    bad, app = stage.main(), stage.world.app
+
+    async def story() -> None:
+        end = await stage.world.run("heal", inputs={"accept": run.run_id})
+        assert "nobody accepted" in str(end.detail), end.reason
+        stage.world.write("becket.yaml", stage.git("show", "main:becket.yaml") + "\n" + NOT_ME)
+        for wish in (accept(app, None, ""), decline(app, None, "")):
+            with pytest.raises(UsageError, match="decided by approver or owner"):
+                await wish
+        stage.git("checkout", "--", "becket.yaml")
+        _, first = await accept(app, None, "")
+        _, second = await accept(app, None, "")
+        assert first.run is not None
+        assert second.run is not None
+        assert first.run.run_id == second.run.run_id
+        with pytest.raises(UsageError, match="runs cancel"):
+            await decline(app, None, "")
+        await stage.world.store.ask_cancel(first.run.run_id, "ada", "")
+        await decline(app, None, "we rewrite it anyway")
+        assert await state_of(stage, run) == (HandoffState.done, "declined: we rewrite it anyway")
+        assert not await all_open(app)
+        with pytest.raises(UsageError, match="no ready repair"):
+            await find(app, None)
+        assert stage.main() == bad
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("way", ["merge --ff-only", "cherry-pick"])
+def test_a_repair_that_somebody_merged_by_hand_is_closed(tmp_path: Path, way: str) -> None:
+    stage, run = proposed(tmp_path)
+    old = stage.main()
+    if way == "cherry-pick":
+        stage.world.commit({"notes.txt": "meanwhile\n"}, "somebody else's work")
+    stage.git(*way.split(), str(run.detail["branch"]))
+
+    async def story() -> None:
+        await branch_moved(stage.world.app, RefMoved(branch="main", old=old, new=stage.main()))
+        assert await state_of(stage, run) == (HandoffState.done, f"settled: merged by hand at {stage.main()[:12]}")
+
+    asyncio.run(story())
+
+
+def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tmp_path: Path) -> None:
+    stage = HealStage(tmp_path)
+
+    async def story() -> None:
+        from becket.app.desk import retry
+
+        await stage.heal()
+        stage.break_it()
+        first = await stage.heal()
+        assert first.status is Status.ready_for_handoff
+        again = (await retry(stage.world.app, first.run_id)).run
+        assert again is not None
+        assert await state_of(stage, first) == (HandoffState.done, f"settled: retried as {again.run_id}")
+        await stage.world.settle()
+        stage.world.commit({"calc.py": GOOD}, "a person's repair")
+        end = await stage.heal()
+        told = f"settled: main is proven at {stage.main()[:12]} by {end.run_id}"
+        assert await state_of(stage, again) == (HandoffState.done, told)
+
+    asyncio.run(story())
