@@ -10,6 +10,9 @@ AGENTS := .cache/agents
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
+# The tests are compiled once, not by every process of every suite, wherever this is set.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-slow test-agents test-soak check format bench docs lock clean bubblewrap faketime openssl languages
 .DEFAULT_GOAL := help
 
