@@ -11,6 +11,12 @@ INSTALLERS := .cache/installers
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
+# On two cores: half of a test's time is waiting for processes, clocks and disks, and of a slow one's two thirds.
+WORKERS ?= 4
+SLOW_WORKERS ?= 5
+# The tests are compiled once, not by every process of every suite, wherever this is set.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-slow test-agents test-dist test-soak check format bench bench-cheats docs dist lock clean bubblewrap faketime openssl languages
 .DEFAULT_GOAL := help
 
@@ -21,10 +27,10 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 	$(BIN)/becket demo
 
 test: $(STAMP) ## everything that needs only Python, git and make
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not agents and not dist" tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not agents and not dist" tests
 
 test-slow: $(STAMP) bubblewrap openssl languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow and not agents" tests
+	$(BIN)/python -m pytest -q -n $(SLOW_WORKERS) --dist worksteal -m "slow and not agents" tests
 
 test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -98,23 +99,33 @@ class HealMatrix:
 
     def __init__(self, folder: Path, shared: Path) -> None:
         self._folder = folder
+        self._begun = folder / "begun"
         self._shared = shared
         self._cases = 0
         self.nursery = Nursery("heal_world:play", paths=[HERE])
 
     @contextlib.contextmanager
     def case(self) -> Iterator[HealCase]:
-        self._cases += 1
-        folder = self._folder / f"heal-{self._cases}"
-        folder.mkdir()
-        heal_world.prepare(folder)
-        first = self.nursery.live(folder, None, again="when it was right")
-        assert first.value["status"] == "completed", (first.said, first.value)
-        heal_world.break_it(folder)
+        """One at a time: each has the same folder, because the state that it begins with names it."""
+        folder = self._folder / "heal"
+        if not self._begun.exists():
+            folder.mkdir()
+            self._begin(folder)
+            folder.rename(self._begun)
+        subprocess.run(["cp", "--archive", self._begun, folder], check=True)
         try:
             yield HealCase(folder, self.nursery, run_git(folder / "repo", ["rev-parse", "main"]))
         finally:
             no_stray_process(folder)
+            self._cases += 1
+            folder.rename(self._folder / f"heal-{self._cases}")
+
+    def _begin(self, folder: Path) -> None:
+        """Main was proven when it was right; now it is red."""
+        heal_world.prepare(folder)
+        first = self.nursery.live(folder, None, again="when it was right")
+        assert first.value["status"] == "completed", (first.said, first.value)
+        heal_world.break_it(folder)
 
     def baseline(self) -> Life:
         """Told once per test session, however many processes it has."""
@@ -132,8 +143,9 @@ class HealMatrix:
         """Kill at the nth hit, start again, see that it ended as it should."""
         with self.case() as case:
             life = case.live(f"{point}@{nth}")
-            if not life.killed and life.code == 0 and 0 < (hits := life.hits.get(point, 0)) < nth:
-                return self.check(point, hits)  # how often it looks around is a matter of timing
-            assert life.killed, f"not killed at {point}@{nth}: exit code {life.code}\n{life.said}"
-            case.main_may_be_here()
-            return case.repaired(case.live())
+            if life.killed:
+                case.main_may_be_here()
+                return case.repaired(case.live())
+        hits = life.hits.get(point, 0) if life.code == 0 else 0
+        assert 0 < hits < nth, f"not killed at {point}@{nth}: exit code {life.code}\n{life.said}"
+        return self.check(point, hits)  # how often it looks around is a matter of timing

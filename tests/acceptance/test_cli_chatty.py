@@ -15,7 +15,7 @@ branch: main
 autonomy: propose
 gates: {fast: [{name: unit, run: "true"}]}
 agents:
-  chatty: {driver: command, run: "exec yes", limits: {time: 5s}}
+  chatty: {driver: command, run: "exec yes", limits: {time: 3s}}
   endless: {driver: command, run: "exec yes 'token: abc123def456'"}
 """
 ON_DISK = 100_000_000
@@ -32,17 +32,17 @@ def stage(tmp_path: Path) -> Stage:
 def test_it_is_over_at_its_time_limit_and_its_disk_is_bounded(stage: Stage) -> None:
     began = time.monotonic()
     told = stage.becket("agent", "run", "chatty", "say something", code=1)
-    assert time.monotonic() - began < 5 + 15  # with the start of the program, and what it says being kept
+    assert time.monotonic() - began < 3 + 25  # with the start of the program, and what it says being kept
     assert "it did not end within its time" in told.out
     (run,) = stage.json("runs", "list")
     (call,) = stage.json("runs", "show", run["run_id"])["calls"]
     assert call["end"]["outcome"] == "limit_reached"
-    assert call["end"]["usage"]["seconds"] < 5 + 5
+    assert call["end"]["usage"]["seconds"] < 3 + 5
     assert sum(path.stat().st_size for path in stage.state.rglob("*") if path.is_file()) < ON_DISK
 
 
 def test_an_interrupt_is_served_while_it_prints(stage: Stage) -> None:
-    assert any(seconds_to_interrupt(stage) < 2 for _ in range(3))  # machines are noisy
+    assert any(seconds_to_interrupt(stage) < 5 for _ in range(3))  # machines are noisy
 
 
 def seconds_to_interrupt(stage: Stage) -> float:
