@@ -70,7 +70,7 @@ def test_the_quickstart_can_be_followed_to_its_end(tmp_path: Path) -> None:
         "printf 'test:\\n\\ttest -f Makefile\\n' > Makefile && git add --all && git commit --quiet -m 'Begin the shop'",
     ):
         reader.run(command)
-    page = PAGE.read_text(encoding="utf-8").partition("## Set up a repository")[2]  # before it: tests/dist
+    page = PAGE.read_text(encoding="utf-8").partition("## Set up a repository")[2]  # before it: tests/packages
     try:
         for block in BLOCK.finditer(page):
             if block["file"]:
