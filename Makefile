@@ -36,7 +36,7 @@ test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent 
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
 
 test-dist: dist $(INSTALLERS)/.installed ## install the wheel with uv and with pipx into clean homes, and use it
-	BECKET_INSTALLERS=$(CURDIR)/$(INSTALLERS)/bin $(BIN)/python -m pytest -q -m dist tests/dist
+	BECKET_INSTALLERS=$(CURDIR)/$(INSTALLERS)/bin $(BIN)/python -m pytest -q -m dist tests/packages
 
 test-soak: $(STAMP) faketime ## faults without end: simulated weeks, then a real hour (SOAK_MINUTES, SOAK_SEED)
 	$(BIN)/python tests/soak/weeks.py --weeks 4 --seed $(or $(SOAK_SEED),1)
@@ -63,7 +63,7 @@ bench-cheats: $(STAMP) ## let agents cheat in scratch repositories, and count wh
 dist: $(STAMP) ## build the packages into dist/, and see that they hold what they should and nothing else
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
-	$(BIN)/python tests/dist/content.py dist
+	$(BIN)/python tests/packages/content.py dist
 
 docs: $(DOCS)/.installed $(STAMP) ## build the documentation, strictly
 	$(BIN)/python docs/_generate.py --check

@@ -138,6 +138,7 @@ def test_debug_shows_the_traceback_that_is_hidden_otherwise(stage: Stage) -> Non
 
 def test_the_demo_heals_a_running_service(stage: Stage, tmp_path: Path) -> None:
     folder, page = tmp_path / "demo", tmp_path / "demo/report.html"
+    assert "--report" in stage.becket("demo", "--report", str(tmp_path / "no/where.html"), code=2).err
     told = stage.becket("demo", "--keep", str(folder)).out
     kept = Stage.__new__(Stage)
     kept.root = folder

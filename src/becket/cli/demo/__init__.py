@@ -19,7 +19,7 @@ from becket.cli.demo.telling import believable, happened, paragraph
 from becket.cli.paper import emit
 from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end
-from becket.contract.errors import BecketError
+from becket.contract.errors import BecketError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +43,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Watch a bug in a running service be healed: no key, no network."""
+    if report is not None and not report.absolute().parent.is_dir():
+        raise UsageError(f"{report.absolute().parent} is not a folder; give a file in one that exists with --report")
     with _folder(keep) as folder:
         shown = _Demo(folder, quiet=as_json)
         try:
