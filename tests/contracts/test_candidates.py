@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,7 @@ def test_a_submodule_stays_a_link_until_somebody_writes_into_it(home: Path, tmp_
     other = new_repository(tmp_path / "other")
     git(home, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "lib")
     commit(home, {})
+    shutil.rmtree(home / ".git/modules")  # so that its folder stays empty
     workspace = asyncio.run(discover(home).open_workspace(tmp_path / "ws", "main"))
     assert worked(home, workspace) is None
     (workspace.tree / "lib/.git").mkdir()

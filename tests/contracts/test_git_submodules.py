@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from git_repos import commit, git, new_repository
+from git_repos import commit, git, new_repository, write
 
 from becket.adapters.git.repository import discover
+from becket.contract.candidate import Made
 from becket.contract.git import TreeState, Workspace
 
 
@@ -40,6 +41,20 @@ def test_a_workspace_has_the_files_of_its_submodules(tmp_path: Path) -> None:
     (inner / "left").touch()
     assert (opened(home)[0].tree / "lib/inner/app.py").read_text() == "x = 1\n"  # L5
     assert not (inner / "left").exists()
+
+
+def test_what_a_program_writes_into_a_submodule_is_part_of_no_commit(tmp_path: Path) -> None:
+    home = with_submodule(tmp_path)
+    workspace, _ = opened(home)
+    write(workspace.tree, {"app.py": "x = 2\n", "lib/inner/app.py": "x = 3\n", "lib/inner/made.py": ""})
+    made = asyncio.run(discover(home).candidates().commit_work(workspace, "Mend it", "candidate/run_1"))
+    assert isinstance(made, Made)
+    assert git(home, "diff", "--name-only", "HEAD", made.sha) == "app.py"
+    workspace = asyncio.run(discover(home).open_workspace(home / ".git/becket/w", "HEAD~1"))
+    write(workspace.tree, {"lib/inner/made.py": ""})  # no submodule of this commit
+    made = asyncio.run(discover(home).candidates().commit_work(workspace, "Mend it", "candidate/run_2"))
+    assert isinstance(made, Made)
+    assert git(home, "diff", "--name-only", "HEAD~1", made.sha) == "lib/inner/made.py"
 
 
 def test_a_submodule_that_is_not_there_stays_empty(tmp_path: Path) -> None:

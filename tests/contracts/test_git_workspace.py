@@ -104,18 +104,6 @@ def test_kinds_swapped_by_a_program_are_swapped_back(home: Path, folder: Path, t
     assert (outside / "lib.py").read_text() == "precious\n"
 
 
-def test_a_submodules_folder_is_emptied(home: Path, folder: Path, tmp_path: Path) -> None:
-    """L5: git neither lists nor cleans what lies in there."""
-    other = new_repository(tmp_path / "other")
-    git(home, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "lib")
-    commit(home, {})
-    tree = opened(home, folder).tree
-    assert list((tree / "lib").iterdir()) == []
-    write(tree, {"lib/evil.py": ""})
-    opened(home, folder)
-    assert list((tree / "lib").iterdir()) == []
-
-
 def test_a_reset_goes_to_another_commit_and_back(home: Path, folder: Path) -> None:
     first = git(home, "rev-parse", "HEAD")
     git(home, "rm", "--quiet", "-r", "src")

@@ -70,7 +70,7 @@ def test_an_unproven_entry_serves_only_the_run_that_made_it(world: World) -> Non
     assert world.ready(sha, setup(MAKE), "run_4").folder == other.folder
 
 
-@pytest.mark.parametrize("change", ["content", "name", "command", "network", "tool"])
+@pytest.mark.parametrize("change", ["content", "name", "command", "network", "tool", "variable", "passed on"])
 def test_whatever_could_change_the_result_changes_the_key(
     world: World, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -79,7 +79,8 @@ def test_whatever_could_change_the_result_changes_the_key(
     tool.write_text("#!/bin/sh\nmkdir deps\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
-    before, after = setup("maker", "lock*"), setup("maker", "lock*")
+    monkeypatch.setenv("INDEX", "one")
+    before = after = setup("maker", "lock*").model_copy(update={"env": ("INDEX",)})
     sha = world.commit({"lock": "one\n", "app.py": "x = 2\n"})
     key = world.ready(sha, before).key
     same = world.commit({"app.py": "x = 3\n"})
@@ -90,6 +91,10 @@ def test_whatever_could_change_the_result_changes_the_key(
         sha = world.commit({"lock2": "one\n"})
     elif change == "command":
         after = setup("maker && true", "lock*")
+    elif change == "variable":
+        after = before.model_copy(update={"set": {"MODE": "new"}})
+    elif change == "passed on":
+        monkeypatch.setenv("INDEX", "two")
     elif change == "network":
         after = setup("maker", "lock*", network=Network.full)
     else:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from heal_stage import CONFIG, GOOD, RERUN, TESTS, HealStage
 from test_heal_faults import replace_action
 
@@ -74,6 +75,32 @@ def test_the_secrets_of_an_env_file_stay_out_of_what_is_kept(tmp_path: Path) -> 
     assert run.status is not Status.completed
     folder = stage.world.app.state.artifacts
     assert not [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+GIVEN = """
+version: 1
+gates:
+  fast:
+    - {name: given, run: 'echo "$GIVEN-$MODE"; test "$GIVEN" = sesame-Open-99', env: [GIVEN], set: {MODE: plain}}
+    - {name: not_given, run: "env | grep GIVEN && exit 1 || true"}
+setup: {run: 'test -n "$GIVEN" && echo "$GIVEN" && mkdir made', key: [conftest.py], env: [GIVEN]}
+sandbox: {use: none, without: [files, processes, network]}
+agents: {fixer: {driver: command, run: "true"}}
+"""
+
+
+def test_a_step_has_the_variables_it_names_and_no_log_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L12, L16, L25: nobody else sees them, and another value is another environment."""
+    monkeypatch.setenv("GIVEN", "sesame-Open-99")
+    stage = HealStage(tmp_path, config=GIVEN)
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    kept = [path for path in stage.world.app.state.artifacts.rglob("*") if path.is_file()]
+    assert any(b"-plain" in path.read_bytes() for path in kept)
+    assert not [path for path in kept if b"sesame-Open-99" in path.read_bytes()]
+    monkeypatch.setenv("GIVEN", "another-Word-11")
+    stage.world.commit({"note.txt": "x"}, "a note")
+    assert asyncio.run(stage.heal()).status is not Status.completed
 
 
 def test_inputs_that_name_no_file_remember_nothing_for_other_commits(tmp_path: Path) -> None:

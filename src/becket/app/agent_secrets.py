@@ -19,6 +19,7 @@ _PLAIN_NAME = re.compile(
     r"|OPTS|ARGS|FLAGS)$"
 )
 _PLAIN_VALUE = re.compile(r"\s|^[a-z][a-z0-9+.-]*://|^[~./]|^[0-9.:]+$")
+_LOGIN_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://([^/@:\s]+)@")
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([\w.-]+)\s*[=:]\s*[\"']?([^\s\"']+)")
 
 
@@ -41,7 +42,11 @@ def _of_commands(config: Config, environ: Mapping[str, str]) -> Iterator[tuple[s
 
 def _secrets_in(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from secret_variables(given).items()
-    yield from ((name, value) for name, value in given.items() if _may_be_secret(name, value))
+    for name, value in given.items():
+        if _may_be_secret(name, value):
+            yield name, value
+        elif login := _LOGIN_IN_URL.match(value):  # a token may stand where the user's name does
+            yield name, login[1]
 
 
 def _env_files(config: Config) -> set[str]:

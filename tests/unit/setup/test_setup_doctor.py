@@ -27,6 +27,7 @@ from becket.setup import host
 from becket.setup.doctor import CHECKS, examine, exit_code, to_json
 from becket.setup.facts import (
     AgentFact,
+    ContentFacts,
     Diagnosis,
     DoctorFacts,
     InotifyFacts,
@@ -270,6 +271,22 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "database newer": (
         {"open_store": raises(StoreUnavailable("the database is of a newer version (9)"))},
         "database", ERROR, "newer version", "pip install --upgrade becket",
+    ),
+    "a program that contained ones do not see": (
+        {"unseen": lambda _, word: Path(f"/home/a/opt/x/bin/{word}")}, "tools", ERROR, "/home/a/opt/x/bin/",
+        "readable: [/home/a/opt/x]",
+    ),
+    "a place to read that is not there": (
+        config("sandbox: {readable: [/opt/not/there]}\n"), "toolchains", WARN, "/opt/not/there", "correct it",
+    ),
+    "a variable to pass on that is not set": (
+        config("setup: {run: git, key: [a], env: [NOBODY_HAS_THIS]}\n"), "variables", WARN, "NOBODY_HAS_THIS", "export",
+    ),
+    "submodules that are not here": (
+        {"contents": lambda: ContentFacts(submodules=("lib/a",))}, "contents", WARN, "lib/a", "git submodule update",
+    ),
+    "large files": (
+        {"contents": lambda: ContentFacts(large=(".gitattributes",))}, "contents", WARN, "only pointers", "setup",
     ),
     "two daemons": (
         {"open_store": lambda: StoreFacts(NOW, (daemon(11), daemon(12)))},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from becket.contract.config import Config
@@ -145,6 +147,21 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("gates: {fast: [{name: a, run: x, report: plain, min_tests: 1}]}", "bad-value", 49),
         ("gates: {fast: [{name: a, run: x, rerun: 'x {test}'}]}", "bad-value", 34),
         ('gates: {fast: [{name: a, run: "x\\0"}]}', "bad-character", 31),
+        ("gates: {fast: [{name: a, run: x, env: [LD_PRELOAD]}]}", "bad-value", 40),
+        ("gates: {fast: [{name: a, run: x, env: [CI_TOKEN, GIT_DIR]}]}", "bad-value", 50),
+        ("gates: {fast: [{name: a, run: x, env: [PYTHONPATH]}]}", "bad-value", 40),
+        ("gates: {fast: [{name: a, run: x, env: ['A=b']}]}", "bad-value", 40),
+        ("gates: {fast: [{name: a, run: x, set: {PATH: /x}}]}", "bad-value", 40),
+        ("setup: {run: x, key: [a], env: [BASH_ENV]}", "bad-value", 33),
+        ("setup: {run: x, key: [a], set: {HOME: /x}}", "bad-value", 33),
+        ("sandbox: {readable: [/]}", "bad-value", 22),
+        ("sandbox: {readable: ['~/']}", "bad-value", 22),
+        ("sandbox: {readable: [/opt/x, ~/.ssh]}", "bad-value", 30),
+        ("sandbox: {readable: [~/.ssh/keys]}", "bad-value", 22),
+        ("sandbox: {readable: [~/.cargo]}", "bad-value", 22),
+        ("sandbox: {readable: [tools]}", "bad-value", 22),
+        ("sandbox: {readable: [/opt/../root]}", "bad-value", 22),
+        ("sandbox: {readable: [/src/x/.git/becket]}", "bad-value", 22),
         ("services: {a: {start: x, port: 80}, b: {start: x, port: 80}}", "bad-value", 51),
         ("services: {a: {start: x, health: {url: file:///etc/passwd}}}", "bad-value", 40),
         ("services: {a: {start: x, shared: [/var]}}", "bad-value", 35),
@@ -181,6 +198,20 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
 def test_what_is_refused_and_where(line: str, rule: str, column: int) -> None:
     finding = only(f"version: 1\n{line}\n")
     assert (finding.rule, finding.line, finding.column) == (rule, 2, column)
+
+
+def test_variables_and_places_are_given_by_name() -> None:
+    step = "{name: a, run: x, env: [https_proxy, GIT_AUTHOR_NAME], set: {PYTHONPATH: src}}"
+    text = f"version: 1\ngates: {{fast: [{step}]}}\nsandbox: {{readable: [~/.cargo/registry, /opt/tool]}}\n"
+    config = load_config(text, "becket.yaml", {})
+    given = config.gates["fast"][0].variables({"https_proxy": "p", "OTHER": "o"})
+    assert given == {"https_proxy": "p", "PYTHONPATH": "src"}
+    assert config.sandbox.places(Path("/repo/.git")) == (Path.home() / ".cargo/registry", Path("/opt/tool"))
+
+
+def test_a_link_into_a_folder_of_logins_is_no_way_to_read_it(tmp_path: Path) -> None:
+    (tmp_path / "tool").symlink_to(Path.home() / ".ssh")
+    assert "~/.ssh" in only(f"version: 1\nsandbox: {{readable: ['{tmp_path}/tool']}}\n").message
 
 
 @pytest.mark.parametrize("written", ["true", "1.0", '"1"', "2", "~"])

@@ -22,6 +22,7 @@ from becket.contract.loop import Places
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Processes
 from becket.contract.removal import removed
 from becket.contract.setup import SetupFailed
+from becket.contract.toolchains import find
 
 CHEAP = 30.0
 """Seconds within which a round of all checks is worth a second one."""
@@ -99,7 +100,8 @@ class Trial:
         home.mkdir()
         cache.mkdir(exist_ok=True)
         known = {"{root}": str(self.root), "{cache}": str(cache)}
-        given = {name: _filled(value, known) for name, value in language.variables.items()}
+        given = dict(find(os.environ).variables)
+        given |= {name: _filled(value, known) for name, value in language.variables.items()}
         variables = [f"{name}={value}" for name, value in {"HOME": str(home), "TMPDIR": str(home), **given}.items()]
         spec = ChildSpec(
             argv=("sh", "-euc", _START, "sh", str(self.root), *variables, self._program(language), *words),

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from becket.adapters.git.program import Place, run
 
 _LINK = b"160000 commit "
+_RECORD = "becket-submodules"
 
 
-async def fill(git_dirs: tuple[Path, ...], tree: Path, links: Mapping[bytes, str], modules: bytes) -> None:
-    """Put the commits that `links` names into their folders; one that is not there stays an empty folder.
+def filled(git_dir: Path) -> frozenset[bytes]:
+    """The submodules of the workspace with that git directory whose files Becket put there: they are nobody's work, and
+    what a program changes in them is part of no commit.
+    """
+    try:
+        return frozenset((git_dir / _RECORD).read_bytes().split(b"\0"))
+    except FileNotFoundError:
+        return frozenset()
+
+
+def remember(git_dir: Path, paths: Iterable[bytes]) -> None:
+    (git_dir / _RECORD).write_bytes(b"\0".join(paths))
+
+
+async def fill(git_dirs: tuple[Path, ...], tree: Path, links: Mapping[bytes, str], modules: bytes) -> list[bytes]:
+    """Put the commits that `links` names into their folders; one that is not there stays an empty folder. Returns
+    the paths that were filled.
 
     `git_dirs` are where `git submodule` may have put them; `modules` is the commit's .gitmodules.
     """
     names = await _names(git_dirs[0], modules)
+    done: list[bytes] = []
     for path, sha in links.items():
         own = await home_of(git_dirs, names.get(path, ""), sha)
         if own is None:
@@ -30,6 +47,8 @@ async def fill(git_dirs: tuple[Path, ...], tree: Path, links: Mapping[bytes, str
         if deeper := dict(_links((await run(Place(own), "ls-tree", "-rz", sha)).stdout)):
             text = await run(Place(own), "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))
             await fill((own,), folder, deeper, text.stdout)
+        done.append(path)
+    return done
 
 
 async def absent(git_dirs: tuple[Path, ...], links: Mapping[bytes, str], modules: bytes) -> list[str]:

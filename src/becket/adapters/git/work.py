@@ -18,6 +18,7 @@ from pathlib import Path
 from becket.adapters.git.blobs import sizes_of
 from becket.adapters.git.program import Place, run, shown
 from becket.adapters.git.quarantine import Quarantine
+from becket.adapters.git.submodules import filled
 from becket.adapters.git.sweep import defuse
 from becket.adapters.git.workspace import standing_place
 from becket.contract.errors import GitFailed
@@ -130,7 +131,8 @@ async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
 
 async def _roots(place: Place, tree: Path, tracked: Tracked) -> set[bytes]:
     """The folders that git is kept out of. It goes into none that is ignored, but complains about their names."""
-    links = [path for path, entry in tracked.items() if entry.is_link]
+    ours = filled(place.git_dir)
+    links = [path for path, entry in tracked.items() if entry.is_link and path not in ours]
     roots = await asyncio.to_thread(lambda: _outermost({*_nested(tree), *_filled(tree, links)}))
     return await _not_ignored(place, roots)
 

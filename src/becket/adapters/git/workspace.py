@@ -25,7 +25,7 @@ from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
 from becket.adapters.git.resident import Resident, check_free, check_place, no_folder
 from becket.adapters.git.status import read_status
-from becket.adapters.git.submodules import fill
+from becket.adapters.git.submodules import fill, remember
 from becket.adapters.git.sweep import Inventory, stuck_on, sweep
 from becket.contract.crash import CrashPoint
 from becket.contract.errors import GitFailed, PlaceTaken
@@ -311,8 +311,9 @@ async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> No
     after_checkout()
     if not untouched:
         await _verify(workspace, by_content=inventory.converts)
-    if inventory.submodules:
-        await fill(source.git_dirs, workspace.tree, inventory.submodules, await source.modules(workspace.sha))
+    links = inventory.submodules
+    text = await source.modules(workspace.sha) if links else b""
+    remember(workspace.git_dir, await fill(source.git_dirs, workspace.tree, links, text) if text else ())
 
 
 async def _put_objects(source: Source, workspace: Workspace) -> Mapping[str, str]:

@@ -1,0 +1,53 @@
+"""Contract of the process port: toolchains and places to read below HOME, in every sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from process_stage import KINDS, Ground
+
+from becket.adapters.process import ContainedProcesses
+from becket.adapters.process.places import unseen
+from becket.contract.process import SandboxKind
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a rustup whose `tool` runs a toolchain, a login beside it, and a tool that nobody knows of."""
+    home = tmp_path / "home"
+    program(home / ".rustup/toolchains/stable/bin/real", "echo it runs")
+    program(home / ".cargo/bin/tool", 'exec "$RUSTUP_HOME/toolchains/stable/bin/real"')
+    program(home / "odd/bin/odd", "echo odd")
+    (home / ".cargo/bin/odd").symlink_to(home / "odd/bin/odd")
+    (home / ".cargo/credentials.toml").write_text("secret")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{home}/.cargo/bin:/usr/bin:/bin")
+    return home
+
+
+def program(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_toolchain_is_there_read_only_and_logins_are_not(kind: SandboxKind, home: Path, tmp_path: Path) -> None:
+    """L13, L25"""
+    ground = Ground(ContainedProcesses(kind, readable=lambda: (home / "odd",)), tmp_path)
+    assert ground.shell("tool; odd", hidden=[home]).ok, ground.said
+    assert ground.said == "it runs\nodd\n"
+    if ground.processes.holds().files:
+        for attempt in ("cat ~user/.cargo/credentials.toml", "touch ~user/.rustup/toolchains/x", "touch ~user/odd/x"):
+            assert not ground.shell(attempt.replace("~user", str(home)), hidden=[home]).ok, attempt
+    assert not (home / "odd/x").exists() or not ground.processes.holds().files
+
+
+def test_what_contained_programs_do_not_see_is_known_before(home: Path) -> None:
+    search = f"{home}/.cargo/bin:/usr/bin:/bin"
+    assert unseen(home / ".cargo/bin/tool", search) is None
+    assert unseen(home / ".cargo/bin/odd", search) == home / "odd/bin/odd"
+    assert unseen(home / ".cargo/bin/odd", search, [home / "odd"]) is None
+    (home / ".cargo/bin/script").write_text(f"#!{home}/odd/bin/python\n")
+    assert unseen(home / ".cargo/bin/script", search) == home / "odd/bin/python"

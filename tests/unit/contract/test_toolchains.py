@@ -1,0 +1,63 @@
+"""Toolchains below HOME: found where people keep them, and nothing that lies beside is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from becket.contract.toolchains import find
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+
+
+def write(file: Path, text: str = "") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_only_the_toolchains_of_a_manager_are_shown(tmp_path: Path) -> None:
+    write(tmp_path / ".rustup/toolchains/stable/bin/cargo")
+    write(tmp_path / ".rustup/settings.toml")
+    write(tmp_path / ".cargo/credentials.toml")
+    write(tmp_path / ".local/share/mise/installs/node/20/bin/node")
+    found = find({"HOME": str(tmp_path)})
+    assert found.names == ("rustup", "mise")
+    assert set(found.places) == {
+        tmp_path / ".rustup/toolchains",
+        tmp_path / ".rustup/settings.toml",
+        tmp_path / ".local/share/mise/installs",
+    }
+    assert found.variables["RUSTUP_HOME"] == str(tmp_path / ".rustup")
+
+
+def test_a_manager_is_found_where_its_variable_says(tmp_path: Path) -> None:
+    write(tmp_path / "opt/py/versions/3.12/bin/python")
+    found = find({"HOME": str(tmp_path / "me"), "PYENV_ROOT": str(tmp_path / "opt/py")})
+    assert found.places == (tmp_path / "opt/py/versions",)
+    assert find({"PYENV_ROOT": str(tmp_path / "opt/py")}).places == ()
+
+
+def test_another_choice_of_version_is_another_environment(tmp_path: Path) -> None:
+    """L16: a shim stays the same file whatever it starts."""
+    version = write(tmp_path / ".pyenv/version", "3.11\n")
+    before = find({"HOME": str(tmp_path)}).chosen
+    version.write_text("3.12\n")
+    assert find({"HOME": str(tmp_path)}).chosen != before
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [(CERTIFICATE, True), (CERTIFICATE + "-----BEGIN PRIVATE KEY-----\n", False), ("x", False)]
+)
+def test_certificates_are_shown_and_keys_are_not(tmp_path: Path, text: str, shown: bool) -> None:
+    """L25"""
+    bundle = write(tmp_path / "company.pem", text)
+    found = find({"HOME": str(tmp_path), "SSL_CERT_FILE": str(bundle), "NODE_EXTRA_CA_CERTS": "company.pem"})
+    assert found.variables == ({"SSL_CERT_FILE": str(bundle)} if shown else {})
+    assert found.places == ((bundle,) if shown else ())
+
+
+def test_the_whole_of_home_is_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    assert find({"HOME": str(tmp_path), "JAVA_HOME": str(tmp_path)}).places == ()
