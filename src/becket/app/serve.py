@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from becket.adapters.dispatch.bell import Bell
-from becket.adapters.dispatch.embedded import Chore, Embedded, Resident, Staff
+from becket.adapters.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
 from becket.app.account import Account
 from becket.app.backups import keep_backup
 from becket.app.compose import App
@@ -38,6 +38,8 @@ CLOCK_ALERT = "clock:leapt"
 RETAINED = "retention:until"
 MOST_AGED = 86_400.0
 SWEEP_EVERY = 60.0
+DRIVER_LOOKS = 3.0
+"""What a driver waits for may be in the hands of a process that dies, which rings no bell."""
 
 recovered = CrashPoint("serve.recovered", "boot has swept children and folders; nothing is started yet")
 locked = CrashPoint("serve.locked", "the engine lock is held; the worker has not joined")
@@ -140,6 +142,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         engine=Account(app.engine, app.store), store=app.store,
         worker=app.worker(part.role, await app.store.now()), chores=chores, residents=residents,
         recover=partial(_recover, app, ready), alone=False, own=None if part.own is None else part.own.ids,
+        idle=IDLE if part.own is None else DRIVER_LOOKS,
     )  # fmt: skip
     dispatcher = Embedded(staff, part.bell)
     app.kick = dispatcher.kick

@@ -229,6 +229,12 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
     )
 
 
+def names_database(state: State) -> bool:
+    """Is the journal somewhere else, or may it be? What cannot be read may name one."""
+    settings, trouble = _settings(state)
+    return bool(trouble) or isinstance(settings.get("database"), str)
+
+
 def _settings(state: State) -> tuple[Mapping[str, Any], str]:
     """becket.yaml without its checks: doctor is for those."""
     try:

@@ -18,4 +18,6 @@ def main() -> None:
 
     from becket.cli.front import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # nor is it looked through once more before it is taken apart
+    sys.exit(code)

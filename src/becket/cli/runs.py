@@ -33,6 +33,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
+    from becket.app.run_list import read_list
+    from becket.app.state import find_state
     from becket.contract.run import Status
     from becket.contract.store import RunFilter
 
@@ -43,7 +45,7 @@ def list_(
     async def read(app: App) -> tuple[tuple[Run, ...], float]:
         return await app.store.list_runs(where), await app.store.now()
 
-    found, now = in_app(read, tolerant=True)
+    found, now = read_list(find_state(), where) or in_app(read, tolerant=True)
     if as_json:
         emit([run.model_dump(mode="json") for run in found])
     elif not found:

@@ -39,7 +39,7 @@ class LoopBook:
         """`config` is becket.yaml as it stands now: a loop that needs a section it lacks is left out."""
         self._folder = folder
         self._config = config
-        self._built_in = {name: _loop(text.encode(), BUILT_IN) for name, text in built_in.items()}
+        self._built_in = {name: _built_in_loop(text) for name, text in built_in.items()}
         self._registry = registry
         self._read: dict[Path, tuple[tuple[int, int], Found]] = {}
         self._proofs: dict[tuple[str, ...], tuple[Finding, ...]] = {}
@@ -173,6 +173,11 @@ def _misplaced(loop: Loop) -> Finding:
 def _loop(content: bytes, source: str) -> Loop:
     spec = load_spec(content, source)
     return Loop(spec=spec, text=content.decode(), digest=hashlib.sha256(content).hexdigest(), source=source)
+
+
+@lru_cache(maxsize=64)
+def _built_in_loop(text: str) -> Loop:
+    return _loop(text.encode(), BUILT_IN)
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
@@ -236,7 +237,12 @@ def kinds_at(model: type[BaseModel], path: Path) -> tuple[Any, ...]:
     return tuple(kinds)
 
 
-def _below(kind: Any, step: str | int) -> Iterator[Any]:
+@lru_cache(maxsize=4096)
+def _below(kind: Any, step: str | int) -> tuple[Any, ...]:
+    return tuple(_kinds_below(kind, step))
+
+
+def _kinds_below(kind: Any, step: str | int) -> Iterator[Any]:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         for name, field in kind.model_fields.items():
             if step == (field.alias or name) and not _has_grammar(field.metadata):

@@ -59,6 +59,7 @@ class Staff:
     recover: Chore | None = None  # once, at boot, before anything starts
     at_once: int = 64  # runs at work at the same time
     ttl: float = 30.0
+    idle: float = IDLE
 
 
 class Embedded:
@@ -172,7 +173,7 @@ class Embedded:
         looked at in vain (nobody here serves it) is not looked at again at once.
         """
         store, slept = self._staff.store, 0.0
-        while not self._look.is_set() and slept < IDLE:
+        while not self._look.is_set() and slept < self._staff.idle:
             due = await store.next_due()
             left = math.inf if due is None else due - await store.now()
             self._vain = min(max(self._vain * 2, SHORTEST_NAP), NET) if left <= 0 else 0.0
