@@ -145,6 +145,53 @@ def test_a_quota_is_waited_for_and_the_repair_then_made_by_the_real_codex(
     wait_and_heal_by(tmp_path / "world", "codex", "bwrap", model)
 
 
+def outlast_an_outage(
+    folder: Path, program: str, sandbox: str, model: ScriptedModel, answer: Answer, each: int
+) -> None:
+    """The run is a row meanwhile. A call makes `each` requests; six calls are made in two hours (test_heal_agents)."""
+    place = AgentsHeal(folder, program, sandbox, model)
+    world = place.world
+
+    async def story() -> None:
+        bad = await place.broken()
+        model.script(*([answer] * (2 * each)), *REPAIR)
+        run = await place.stage.heal()
+        for asked in (1, 2):
+            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.model_error",)), (run.reason, run.detail)
+            calls = await world.store.calls(run.run_id)
+            assert [call.end and call.end.outcome for call in calls] == [AgentOutcome.model_error] * asked
+            assert len(model.requests) == each * asked
+            await world.pass_time(31 if asked == 1 else 100)
+            run = await world.store.get_run(run.run_id)
+        await place.repaired(await world.store.get_run(run.run_id), bad)
+
+    asyncio.run(story())
+
+
+OUTAGES = [
+    pytest.param("codex", Answer(500), 3, id="codex-500"),
+    pytest.param("codex", Answer(503), 1, id="codex-503", marks=pytest.mark.slow),
+    pytest.param("claude", Answer(529), 3, id="claude-529", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("program", "answer", "each"), OUTAGES)
+def test_an_outage_costs_few_requests_and_the_repair_is_made_when_it_is_over(
+    program: str, answer: Answer, each: int, tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_as_a_daemon(monkeypatch, tmp_path / "home", fakes(tmp_path / "bin"))
+    outlast_an_outage(tmp_path / "world", program, QUICKLY, model, answer, each)
+
+
+@pytest.mark.agents
+@pytest.mark.parametrize("program", ["codex", "claude"])
+def test_an_outage_of_a_real_programs_model_costs_few_requests(
+    program: str, tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_as_a_daemon(monkeypatch, tmp_path / "home", real(program))
+    outlast_an_outage(tmp_path / "world", program, "bwrap", model, Answer(500), 3)
+
+
 @pytest.mark.agents
 def test_a_second_try_goes_on_with_the_first_ones_session(
     tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch

@@ -172,12 +172,18 @@ def call_words(call: AgentCall) -> str:
 def outcome_words(called: Called) -> str:
     paint = Paint()
     name = paint.green(_name(called)) if called.changed else paint.yellow(_name(called))
-    until = next((call.end.until for call in reversed(called.calls) if call.end is not None and call.end.until), None)
-    more = f" ({words.AGENT_WAITS.format(at=clock(until))})" if until is not None and not called.changed else ""
-    said = words.AGENT_OUTCOME.format(outcome=name, reason=line(called.reason, 400)) + more
+    said = words.AGENT_OUTCOME.format(outcome=name, reason=line(called.reason, 400)) + _back(called)
     if not called.over:
         said += "\n" + words.AGENT_RESTS.format(run_id=called.run.run_id)
     return said
+
+
+def _back(called: Called) -> str:
+    """When its quota is back, where somebody told, or that nobody did."""
+    until = next((call.end.until for call in reversed(called.calls) if call.end is not None and call.end.until), None)
+    if until is not None and not called.changed:
+        return f" ({words.AGENT_WAITS.format(at=clock(until))})"
+    return f" ({words.AGENT_WAITS_UNTOLD})" if called.outcome is AgentOutcome.quota_wait else ""
 
 
 def _name(called: Called) -> str:

@@ -175,7 +175,7 @@ def _waiting(run: RunNow, now: float, engine: int | None) -> str:
     again = f", looks again {clock(run.looks_at, now)}" if run.looks_at else ""
     until = f", until {clock(run.until, now)}" if run.until else ""
     if run.quota is not None:
-        again = again or quota_back(run.quota, now)
+        again = quota_back(run.quota, now) if run.quota.back is not None else again or words.QUOTA_UNTOLD
         until = until.replace(", until", ", gives up")
     waits = " and ".join(waits_words(name, run.quota) for name in run.waits_for)
     return f"for {waits}{wakes}{again}, since {clock(run.since, now)}{until}"
@@ -183,11 +183,13 @@ def _waiting(run: RunNow, now: float, engine: int | None) -> str:
 
 def waits_words(name: str, quota: QuotaNow | None) -> str:
     """`the quota of the agent fixer`, or the condition's name."""
-    return words.QUOTA_OF.format(agent=line(quota.agent, 60)) if quota and name == words.QUOTA_WAIT else name
+    if quota and name == words.QUOTA_WAIT:
+        return words.QUOTA_OF.format(agent=line(quota.agent, 60))
+    return words.WAITS_FOR.get(name, name)
 
 
 def quota_back(quota: QuotaNow, now: float) -> str:
-    return f", back {clock(quota.back, now)}" if quota.back is not None else ""
+    return f", back {clock(quota.back, now)}" if quota.back is not None else words.QUOTA_UNTOLD
 
 
 def _approvals(now: Snapshot, paint: Paint) -> Iterator[str]:

@@ -191,6 +191,8 @@ REASONS = {
     "agent.limit_reached": "the agent hit a limit of its own; its work is saved: `becket rescue list`",
     "agent.refused": "the agent refused",
     "agent.model_error": "the agent's model failed",
+    "model_unavailable": "the agent's model does not work, however often it was asked; when it does, retry, or name "
+    "another agent as `fallback`",
     "agent.crashed": "the agent ended without a result",
     "agent.cancelled": "the agent was stopped",
 }
@@ -217,7 +219,10 @@ AGENT_OUTCOME = "{outcome}: {reason}"
 AGENT_USED = "{agent}: {outcome} in {took}, {used}"
 QUOTA_WAIT = "agent.quota_wait"
 QUOTA_OF = "the quota of the agent {agent}"
+QUOTA_UNTOLD = ", nobody says when it is back"
+WAITS_FOR = {"agent.model_error": "the agent's model to work again"}
 AGENT_WAITS = "its quota is back at {at}"
+AGENT_WAITS_UNTOLD = "nobody says when its quota is back: Becket looks again in minutes"
 AGENT_NO_OUTCOME = "no outcome"
 AGENT_NOT_CALLED = "no call was made"
 AGENT_UNFINISHED = (

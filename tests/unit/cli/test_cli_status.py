@@ -129,10 +129,24 @@ def test_a_run_without_quota_says_whose_and_when_it_looks_again(tmp_path: Path) 
     assert waiting.looks_at == sooner.until
     assert waiting.until is not None
     shown, gives_up = clock(sooner.until or 0.0, full.now), clock(waiting.until, full.now)
-    assert f"for the quota of the agent b, looks again {shown}, since" in lines(quick)
+    assert f"for the quota of the agent b, back {shown}, since" in lines(quick)
     assert f", gives up {gives_up}" in lines(quick)
     assert f"for the quota of the agent b, back {shown}, since" in lines(full)
     assert f"for the quota of the agent b, back {shown}, at most" in text_of(story_told(story), 120)
+
+
+def test_a_quota_of_which_nobody_said_when_it_is_back_is_looked_at_again(tmp_path: Path) -> None:
+    """Our guess is not told as the vendor's word."""
+    untold = Act(hint=AgentOutcome.quota_wait, error="429")
+    world = World(tmp_path, store="sqlite", agents={"a": ScriptedAgent([untold])})
+    world.write("becket.yaml", "version: 1\nsandbox: none\nagents: {a: {driver: command, run: 'true'}}\n")
+    sha = world.commit()
+    asyncio.run(world.run("once", inputs={"agent": "a", "brief": "say hi", "base": sha}))
+    quick = take(world.state, world.clock())
+    (waiting,) = quick.waiting
+    assert waiting.quota == QuotaNow("a", None)
+    assert waiting.looks_at == pytest.approx(world.clock() + 300, abs=5)
+    assert f"for the quota of the agent a, looks again {clock(waiting.looks_at, quick.now)}, since" in lines(quick)
 
 
 ASKING = """\
