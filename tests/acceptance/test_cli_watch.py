@@ -79,7 +79,7 @@ def test_an_ended_run_leaves_reports_and_show_says_where(stage: Stage) -> None:
     folder = stage.state / "reports"
     names = {f"{name}.{ending}" for name in (run["run_id"], "latest") for ending in ("html", "json", "md")}
     assert {path.name for path in folder.iterdir()} == names
-    shown = stage.becket("runs", "show", run["run_id"])
+    shown = stage.becket("runs", "show", run["run_id"], "--all")
     assert f"Its report: {folder / run['run_id']}.html" in shown.err
     assert "base fast red" in shown.out
     assert "step word: " in shown.out

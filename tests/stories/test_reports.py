@@ -192,7 +192,7 @@ def test_runs_report_writes_files_and_prints_markdown_otherwise(mended: Told, tm
 
 
 def test_runs_show_tells_gates_summary_crossing_culprit_and_diff(mended: Told) -> None:
-    text = mended.becket("runs", "show", mended.run.run_id)
+    text = mended.becket("runs", "show", mended.run.run_id, "--all")
     for said in (
         "base fast red", "3 tests, 1 failing", "FAIL tests/test_calc.py::test_add", "crossing  crossed",
         "failed on parent", "passed on child", "make add faster", "+    return left + right", "receipts",
@@ -202,13 +202,13 @@ def test_runs_show_tells_gates_summary_crossing_culprit_and_diff(mended: Told) -
 
 
 def test_runs_show_tells_why_the_guard_refused(cheated: Told) -> None:
-    text = cheated.becket("runs", "show", cheated.run.run_id)
+    text = cheated.becket("runs", "show", cheated.run.run_id, "--all")
     assert "guard  candidate." in text
     assert "tests/test_calc.py:" in text
 
 
 def test_runs_show_and_the_proposal_tell_the_class(mended: Told) -> None:
-    text = mended.becket("runs", "show", mended.run.run_id)
+    text = mended.becket("runs", "show", mended.run.run_id, "--all")
     assert "guard  candidate.guard_ok, candidate.plain" in text
     assert "plain: nothing but logic" in text
     assert mended.run.detail["class"] == "plain"

@@ -30,11 +30,17 @@ def print_ending(console: Console, report: Report) -> None:
     end = report.end
     if end is None:
         return
-    console.print(Text(safe(end.headline), STATUS_STYLES[Status(report.run.status)]))
-    room = max(console.height - AROUND - len(end.headline) // console.width, 3) if console.is_terminal else MOST_PIPED
-    for text in _fitting(list(_evidence(report, end)), room, console.width - INDENT, report.run.run_id):
-        console.print(Padding(text, (0, 0, 0, INDENT)), no_wrap=text.no_wrap, overflow=text.overflow)
+    console.print(Text(safe(end.headline), STATUS_STYLES[Status(report.run.status)]), soft_wrap=not console.is_terminal)
+    for text in _fitting(list(_evidence(report, end)), _room(console, end), console.width - INDENT, report.run.run_id):
+        if console.is_terminal:
+            console.print(Padding.indent(text, INDENT), no_wrap=text.no_wrap, overflow=text.overflow)
+        else:
+            print(f"{'':{INDENT}}{text.plain}".rstrip(), flush=True)
     console.print(Text.assemble(words.NEXT, (safe(end.next), "bold")), soft_wrap=True)
+
+
+def _room(console: Console, end: EndFacts) -> int:
+    return max(console.height - AROUND - len(end.headline) // console.width, 3) if console.is_terminal else MOST_PIPED
 
 
 def _evidence(report: Report, end: EndFacts) -> Iterator[Text]:

@@ -43,8 +43,11 @@ def _done(story: Story) -> Iterator[Row]:
     if story.run.iteration > 1:
         yield Row(1, Mark.decision, f"iteration {story.run.iteration}")
     for step in story.steps:
-        if step.iteration == story.run.iteration and step.id != DECISION and step.state is not StepState.skipped:
-            yield Row(1, mark_of(step), step.id, step_words(step), took(step.ended_at - step.started_at))
+        if step.iteration != story.run.iteration or step.id == DECISION or step.state is StepState.skipped:
+            continue
+        said, seconds = step_words(step), step.ended_at - step.started_at
+        if said or seconds >= 1.0:  # what is over at once and says nothing is no news
+            yield Row(1, mark_of(step), step.id, said, took(seconds))
 
 
 def step_words(step: Step) -> str:

@@ -60,9 +60,19 @@ def run(
     )  # fmt: skip
 
     async def begin(app: App) -> Started:
-        return await start(app, wish)
+        started = await start(app, wish)
+        if started.run is not None:
+            _say_which_branch(started.run, (await app.git.refs()).get("HEAD", ""))
+        return started
 
     see(in_app(begin), follow, as_json, everything)
+
+
+def _say_which_branch(run: Run, head: str) -> None:
+    """A loop judges the branch of becket.yaml, whatever is checked out."""
+    branch, here = run.subject.fields.get("branch"), head.partition("refs/heads/")[2]
+    if branch and here and here != branch:
+        note(words.OTHER_BRANCH.format(branch=branch, here=here))
 
 
 def see(started: Started, follow: bool | None, as_json: bool, everything: bool = False) -> None:

@@ -123,6 +123,7 @@ interrupted; nothing is lost. {run_id} goes on where it stopped:
   becket runs show {run_id} --follow
   becket up"""
 LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
+OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here."
 ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
 DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."

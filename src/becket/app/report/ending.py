@@ -15,7 +15,7 @@ from becket.contract.receipt import SETUP
 _COMMIT = re.compile("(?P<branch>.+)@(?P<sha>[0-9a-f]{40,64})")
 SHORT = 7
 MOST_FAILING, MOST_SAID, MOST_AGAINST, LOG_LINES = 12, 3, 5, 6
-STATUS = {"ready_for_handoff": "handed off", "completed_dry_run": "dry run"}
+STATUS = {"ready_for_handoff": "handed off"}
 ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
 WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
 """Ends at which a person has to judge a change."""
@@ -54,12 +54,15 @@ def _headline(report: told.Report) -> str:
     subject = _COMMIT.fullmatch(run.subject)
     known = {
         "loop": run.loop_id, "goal": run.goal.rstrip("."), "status": STATUS.get(run.status, run.status),
-        "reason": RUNTIME_HANDOFFS.get(run.reason, spaced(run.reason)), "agent": _agent(report), "by": run.by,
+        "reason": _reason(run.reason), "agent": _agent(report), "by": run.by,
         "why": run.detail.get("why", ""), "what": _commit_words(subject) or run.loop_id,
         "branch": subject["branch"] if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
     }  # fmt: skip
     if run.status == "cancelled":
         return words.CANCELLED.format(**known | {"by": _canceller(report)})
+    if run.status == "completed_dry_run":
+        would = run.detail.get("would", {})
+        return words.DRY.format(**known | {"outcome": spaced(would.get("outcome", "")), "why": would.get("reason", "")})
     if proven := _proven(report):
         return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
     if subject and run.reason in words.UNJUDGED:
@@ -67,8 +70,15 @@ def _headline(report: told.Report) -> str:
     if subject and run.reason in words.HEADLINES and any(gate.color != "green" for gate in report.gates):
         more = words.REVERT_READY if _is_revert(report) else words.HEADLINES[run.reason]
         return f"{words.RED}; {more}".format(**known)
-    done = run.status in ("completed", "completed_dry_run")
-    return (words.GOAL if done else words.STOPPED).format(**known)
+    return (words.GOAL if run.status == "completed" else words.STOPPED).format(**known)
+
+
+def _reason(code: str) -> str:
+    """A verifier's verdict, or a condition's name, as a sentence has it."""
+    what, dot, says = code.rpartition(".")
+    if dot and says in words.VERDICTS:
+        return words.VERDICTS[says].format(what=what)
+    return RUNTIME_HANDOFFS.get(code, spaced(code).replace(".", " "))
 
 
 def _commit_words(subject: re.Match[str] | None) -> str:
@@ -110,6 +120,8 @@ def _lines(report: told.Report) -> Iterator[str]:
         yield from _failing(report)
     if run.reason == "no_agent":
         yield from ("", *words.ADD_AGENT)
+    if run.reason.rpartition(".")[2] in words.VERDICTS:  # what the verifier printed
+        yield from str(run.detail.get("said", "")).split("\n")[:MOST_FAILING]
     if run.status in ("ready_for_handoff", "failed"):
         yield from _about_tries(report)
         yield from _reasons(report)
@@ -179,8 +191,8 @@ def _next(report: told.Report) -> str:
 
 
 def _broken_step(report: told.Report) -> str:
-    """Whose log shows what is wrong: the set-up's, or that of a command that failed."""
-    if report.run.reason not in ("environment_broken", "action_failed", "dry_run_failed"):
+    """Whose log shows what is wrong: the set-up's, or that of a command that failed. Tests that fail are shown."""
+    if report.run.status == "completed" or (report.gates and report.run.reason != "environment_broken"):
         return ""
     logs = [item for item in report.receipts if item.log and item.exit_code != 0]
     return SETUP if any(item.kind == SETUP for item in logs) else logs[-1].action if logs else ""

@@ -8,6 +8,7 @@ UNDONE = "{branch} is green at {sha}: what broke it is undone"
 RED = "{branch} is red at {sha}"
 CANCELLED = "{what}: cancelled by {by}"
 GOAL = "{loop}: {goal} ({status})"
+DRY = "{loop}: in earnest it would end as {outcome} ({why}); nothing left this machine"
 STOPPED = "{loop}: {reason} ({status})"
 
 HEADLINES = {
@@ -34,6 +35,8 @@ UNJUDGED = {
     "undecided": "{branch} at {sha} is neither green nor red: the same tests pass and fail",
 }
 """Ends in which nobody can say that the branch is red."""
+
+VERDICTS = {"fail": "{what} failed", "undecided": "{what} could not tell", "pass": "{what} passed"}
 
 REVERT_READY = "a proven commit that undoes what broke it waits for you"
 
