@@ -8,6 +8,7 @@ BENCH := .cache/bench
 DOCS := .cache/docs
 AGENTS := .cache/agents
 INSTALLERS := .cache/installers
+SHAPES := .cache/shapes
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -29,7 +30,7 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 test: $(STAMP) ## everything that needs only Python, git and make
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not agents and not dist" tests
 
-test-slow: $(STAMP) bubblewrap openssl languages ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
+test-slow: $(STAMP) bubblewrap openssl languages $(SHAPES)/.installed ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
 	$(BIN)/python -m pytest -q -n $(SLOW_WORKERS) --dist worksteal -m "slow and not agents" tests
 
 test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
@@ -91,6 +92,14 @@ openssl:
 languages:
 	@want=""; for need in node:nodejs go:golang-go cargo:cargo; do [ -x /usr/bin/$${need%%:*} ] || want="$$want $${need##*:}"; done; \
 	[ -z "$$want" ] || { echo "installing$$want"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq $$want >/dev/null; }
+
+# The tools of other people's projects, to try what `becket init` proposes.
+$(SHAPES)/.installed: | languages
+	@command -v npm >/dev/null || { echo "installing npm"; $(SUDO) apt-get install -y -qq npm >/dev/null; }
+	$(PYTHON) -m venv $(SHAPES)
+	$(SHAPES)/bin/python $(PIP_INSTALL) uv poetry
+	npm install --silent --no-save --prefix $(SHAPES) pnpm@9 yarn@1
+	@touch $@
 
 $(STAMP): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -39,7 +39,7 @@ def test_init_finds_the_tests_writes_the_file_and_says_what_comes_next(stage: St
     (stage.root / "becket.yaml").unlink()
     stage.write("pyproject.toml", '[project]\nname = "x"\nversion = "1"\n')
     stage.write("tests/test_x.py", "def test_x():\n    assert True\n")
-    told = stage.becket("init").out
+    told = stage.becket("init", "--no-try").out
     assert "Found python" in told
     assert "Wrote becket.yaml" in told
     assert "git add becket.yaml .becket" in told
@@ -53,7 +53,7 @@ def test_init_never_overwrites_and_force_keeps_the_old_file(stage: Stage) -> Non
     before = (stage.root / "becket.yaml").read_text()
     assert "exists already" in stage.becket("init", code=2).err
     assert (stage.root / "becket.yaml").read_text() == before
-    begun = stage.json("init", "--force", "--no-example")
+    begun = stage.json("init", "--force", "--no-example", "--no-try")
     assert Path(begun["written"]["backup"]).read_text() == before
     assert begun["written"]["example"] is None
 

@@ -18,7 +18,7 @@ _NETWORK = re.compile(
 )
 _CERTIFICATE = re.compile(r"certificate|SSLError|x509|CERT_|self.signed", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"\b(401|403)\b|[Uu]nauthori[sz]ed|authentication failed|[Ff]orbidden")
-_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) (?:is not set|must be set)")
+_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) must be set")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
 
 

@@ -23,7 +23,6 @@ TEST = {"tests/test_a.py": "def test_a(): pass\n"}
     ("files", "evidence"),
     [
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, "pyproject.toml"),
-        ({"pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']\n"}, "pyproject.toml"),
         ({"pytest.ini": "[pytest]\n"}, "pytest.ini"),
         ({"tox.ini": "[testenv]\ncommands = pytest\n"}, "tox.ini"),
         ({"setup.cfg": "[tool:pytest]\n", **TEST}, "setup.cfg"),
@@ -158,10 +157,62 @@ def test_pytest_is_not_mixed_into_requirements_with_hashes(look: Look) -> None:
     assert "add it there" in found.notes[0]
 
 
-def test_dependencies_without_a_lock_are_said(look: Look) -> None:
-    (found,) = look({"pyproject.toml": "[project]\nname = 'x'\ndependencies = ['requests']\n", **TEST}).ecosystems
-    assert found.setup is None
+@pytest.mark.parametrize(
+    ("files", "installed"),
+    [
+        ({"pyproject.toml": "[project]\nname = 'x'\ndependencies = ['requests']\n"}, "requests pytest"),
+        (
+            {"pyproject.toml": "[dependency-groups]\nt = ['pytest>=8']\ndev = [{include-group='t'}]\n"},
+            "'pytest>=8'",
+        ),
+        ({"pyproject.toml": "[project.optional-dependencies]\ntests = ['pytest', 'freezegun']\n"}, "pytest freezegun"),
+        ({"setup.cfg": "[options]\ninstall_requires =\n  six\n[options.extras_require]\nt = pytest\n"}, "six pytest"),
+        ({"tox.ini": "[testenv]\ndeps =\n  pytest  # runs\n  -r other.txt\n  py38: x\n  pytz\n"}, "pytest pytz"),
+    ],
+)
+def test_without_a_lock_the_set_up_lists_what_the_files_ask_for(
+    look: Look, files: Mapping[str, str], installed: str
+) -> None:
+    (found,) = look({**files, **TEST}).ecosystems
+    assert found.setup is not None
+    assert found.setup.run == f"python3 -m venv .venv && .venv/bin/python -m pip install {installed}"
+    assert found.setup.key == tuple(files)
     assert "uv lock" in found.notes[0]
+
+
+def test_a_pytest_that_is_not_on_the_machine_is_installed_by_the_set_up(
+    tree: Callable[..., Path], tools: Callable[..., Tools]
+) -> None:
+    root = tree({"pyproject.toml": "[tool.pytest.ini_options]\n", **TEST})
+    found = detect(root, tools("python3", failing=("python3",))).ecosystems[0]
+    assert found.setup is not None
+    assert found.setup.run.endswith("pip install pytest")
+    assert found.missing == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"src/x/__init__.py": "from importlib.metadata import version\n"},
+        {"pyproject.toml": "[build-system]\nrequires = ['hatchling', 'hatch-vcs']\n[project]\nname = 'x'\n"},
+    ],
+)
+def test_what_only_a_build_makes_is_built_by_the_step_from_its_own_tree(look: Look, more: Mapping[str, str]) -> None:
+    """L6: the set-up holds the build's tools, never the project."""
+    pyproject = "[build-system]\nrequires = ['hatchling']\n[project]\nname = 'x'\n"
+    (found,) = look({"src/x/__init__.py": "", "pyproject.toml": pyproject, **more, **TEST}).ecosystems
+    assert found.setup is not None
+    assert "hatchling" in found.setup.run
+    assert "--no-deps --no-build-isolation --target .becket-built . && " in found.fast[0].run
+    assert found.fast[0].rerun is not None
+    assert found.fast[0].rerun.startswith("PYTHONPATH=src:.becket-built .venv/bin/python -m pytest")
+
+
+def test_of_many_requirements_files_those_for_tests_and_for_running_are_taken(look: Look) -> None:
+    files = {"tests.txt": "pytest==8\n", "typing.txt": "mypy\npytest==7\n", "base.txt": "six\n"}
+    (found,) = look({**{f"requirements/{name}": text for name, text in files.items()}, **TEST}).ecosystems
+    assert found.setup is not None
+    assert found.setup.key == ("requirements/base.txt", "requirements/tests.txt")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +240,7 @@ def test_a_src_layout_is_importable_from_a_clean_tree(look: Look, files: Mapping
         ({"setup.cfg": "[metadata]\nname = mypy-stuff\n"}, []),
         (
             {"pyproject.toml": "[dependency-groups]\ndev = ['ruff']\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""},
-            [".venv/bin/python -m ruff check .", "mypy ."],
+            [".venv/bin/python -m ruff check ."],
         ),
     ],
 )
@@ -247,7 +298,7 @@ def test_a_missing_pytest_is_named_with_its_cure(tree: Callable[..., Path], tool
         (TEST, (), ["python3"]),
         ({"uv.lock": "", "pyproject.toml": "", **TEST}, ("python3",), ["uv"]),
         ({"poetry.lock": "", "pyproject.toml": "", **TEST}, ("python3",), ["poetry"]),
-        ({"ruff.toml": "", **TEST}, ("python3",), ["ruff"]),
+        ({"ruff.toml": "", **TEST}, ("python3",), []),
     ],
 )
 def test_missing_tools(

@@ -16,20 +16,26 @@ from becket.contract.config import GateStep, SetupConfig
 from becket.contract.process import Network
 from becket.setup import words
 from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Missing, Tools, Unreadable, missing_tools
+from becket.setup.ecosystems.python_needs import BUILT, Needs, arguments, flat, holding_pytest, named, needs_of
 
 _MARKERS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "setup.py")
 _REQUIREMENTS = (
     "requirements*.lock",
     "requirements*.txt",
     "*-requirements.txt",
+    "*.requirements.txt",
+    "*_requirements.txt",
     "requirements/*.lock",
     "requirements/*.txt",
     "tests/requirements*.txt",
 )
 _PARTS = frozenset({"tests", "test", "docs", "doc"})  # with requirements of their own, yet part of the project
 _TEST_FILES = ("test_*.py", "*_test.py")
+_FOR_TESTS = re.compile(r"test|dev|ci\b", re.IGNORECASE)
+_RUNTIME = re.compile(r"(^|/)(requirements|base|main|prod|production|runtime|install|common)\.(txt|lock)$")
 _ITSELF = re.compile(r"^\s*(-e|--editable)[\s=]|^\s*\.(\[|/|\s|$)", re.MULTILINE)
 _VENV = ".venv/bin/python"
+_MAKE_VENV = f"python3 -m venv .venv && {_VENV} -m pip install"
 
 
 @dataclass(frozen=True)
@@ -45,13 +51,21 @@ class _Project:
         return _dig(self.pyproject, "tool", *path)
 
     def ini(self, file: str, section: str) -> dict[str, str] | None:
+        parser = self._parsed(file)
+        return dict(parser[section]) if parser.has_section(section) else None
+
+    def _parsed(self, file: str) -> configparser.ConfigParser:
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:
             parser.read_string(self.folder.text(file))
         except configparser.Error as error:
             why = str(error).splitlines()[0]
             raise Unreadable(words.CANNOT_READ.format(file=self.folder.below(file), why=why)) from error
-        return dict(parser[section]) if parser.has_section(section) else None
+        return parser
+
+    @cached_property
+    def needs(self) -> Needs:
+        return needs_of(self.folder, self.pyproject, {name: self._parsed(name) for name in ("setup.cfg", "tox.ini")})
 
     @cached_property
     def pytest_options(self) -> dict[str, Any] | None:
@@ -97,12 +111,13 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     if evidence is None:
         return None
     runner = project.runner
-    setup, notes = _setup(project) if runner else (None, ())
+    without = runner == "pytest" and tools.has("python3") and not tools.python_has("pytest")
+    setup, notes = _setup(project, without) if runner else (None, ())
     python = _VENV if setup else "python3"
-    fast = (_test_step(project, python),) if runner else ()
-    slow, needed = _slow_steps(project, python)
-    missing = list(missing_tools(tools, "python3", *needed, *_setup_tools(setup)))
-    if runner == "pytest" and setup is None and tools.has("python3") and not tools.python_has("pytest"):
+    fast = (_test_step(project, python, setup),) if runner else ()
+    slow = _slow_steps(project, python, setup, tools)
+    missing = list(missing_tools(tools, "python3", *_setup_tools(setup)))
+    if without and setup is None:
         missing.append(Missing(tool="pytest", mend=words.install("pytest")))
     if not project.has_tests:
         notes = (*notes, words.NO_TESTS_YET if fast else words.NO_TESTS.format(kind="Python"))
@@ -158,15 +173,17 @@ def _evidence(project: _Project) -> str | None:
     return None
 
 
-def _test_step(project: _Project, python: str) -> GateStep:
+def _test_step(project: _Project, python: str, setup: SetupConfig | None) -> GateStep:
     folder = project.folder
     if project.runner == "django":
         run = folder.command(f"{python} manage.py test")
         return GateStep(name=folder.step_name("django_test"), run=run, timeout=TEST_TIMEOUT)
-    call = f"{_python_path(project)}{python} -m pytest -q --junitxml=report.xml"
+    built = setup is not None and bool(project.needs.build)
+    call = f"{_python_path(project, built)}{python} -m pytest -q --junitxml=report.xml"
+    before = f"{_build(setup, python)} && " if setup is not None and built else ""
     return GateStep(
         name=folder.step_name("pytest"),
-        run=folder.command(call),
+        run=folder.command(before + call),
         report=f"junit:{folder.below('report.xml')}",
         rerun=folder.command(f"{call} {{tests}}"),
         timeout=TEST_TIMEOUT,
@@ -174,26 +191,54 @@ def _test_step(project: _Project, python: str) -> GateStep:
     )
 
 
-def _python_path(project: _Project) -> str:
-    """A src layout is not importable from a clean tree: the project itself is never installed into the set-up."""
+def _python_path(project: _Project, built: bool) -> str:
+    """A src layout is not importable from a clean tree: the project itself is never installed into the set-up.
+
+    The sources come before what was built of them: a traceback names the file that a person edits.
+    """
     configured = "pythonpath" in (project.pytest_options or {})
     in_src = project.folder.has_folder("src") and project.folder.names("src/*/__init__.py")
-    return "PYTHONPATH=src " if in_src and not configured else ""
+    places = [*(["src"] if in_src and not configured else []), *([BUILT] if built else [])]
+    return f"PYTHONPATH={':'.join(places)} " if places else ""
 
 
-def _slow_steps(project: _Project, python: str) -> tuple[tuple[GateStep, ...], tuple[str, ...]]:
-    """Steps, and the programs they need on PATH."""
-    folder, steps, programs = project.folder, [], []
+def _build(setup: SetupConfig, python: str) -> str:
+    """The project itself, from this very tree and without a network, beside the set-up that holds its build tools."""
+    installer = (
+        f"uv pip install --python {python}" if re.search(r"(^|\s)uv ", setup.run) else f"{python} -m pip install"
+    )
+    offline = "--offline" if installer.startswith("uv") else "--no-index --disable-pip-version-check"
+    version = "SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 "  # a checkout need not have the tags
+    return f"{version}{installer} -q {offline} --no-deps --no-build-isolation --target {BUILT} ."
+
+
+def _slow_steps(project: _Project, python: str, setup: SetupConfig | None, tools: Tools) -> tuple[GateStep, ...]:
+    """Checks that the project configures and that can run: by its set-up, or where there is none, on PATH."""
+    folder, steps = project.folder, []
     ruff = folder.has("ruff.toml") or folder.has(".ruff.toml") or project.tool("ruff") is not None
-    for name, configured, arguments in (("ruff", ruff, "check ."), ("mypy", *_mypy(project))):
+    for name, configured, told in (("ruff", ruff, "check ."), ("mypy", *_mypy(project))):
         if not configured:
             continue
-        in_setup = python == _VENV and name in project.mentions
-        run = f"{python} -m {name} {arguments}" if in_setup else f"{name} {arguments}"
+        if setup is not None and not _installs(project, setup, name):
+            continue
+        if setup is None and not tools.has(name):
+            continue
+        run = f"{python} -m {name} {told}" if setup is not None else f"{name} {told}"
         steps.append(GateStep(name=folder.step_name(name), run=folder.command(run.strip()), timeout=TEST_TIMEOUT))
-        if not in_setup:
-            programs.append(name)
-    return tuple(steps), tuple(programs)
+    return tuple(steps)
+
+
+def _installs(project: _Project, setup: SetupConfig, name: str) -> bool:
+    """Does the set-up bring this program? By what it installs, not by what the project's files mention somewhere."""
+    files = [
+        line for file in project.requirements if file in setup.run for line in project.folder.text(file).split("\n")
+    ]
+    groups = _dig(project.pyproject, "dependency-groups") or {}
+    chosen = re.findall(r"--group (\S+)", setup.run) + (["dev"] if "uv sync" in setup.run else [])
+    listed = [item for group in chosen for item in flat(groups, group)]
+    poetry = project.tool("poetry", "group", "dev", "dependencies") or project.tool("poetry", "dev-dependencies") or {}
+    plain = shlex.split(setup.run) if "pip install" in setup.run else []
+    return named([*files, *listed, *plain], name) or ("poetry install" in setup.run and name in poetry)
 
 
 def _mypy(project: _Project) -> tuple[bool, str]:
@@ -207,41 +252,75 @@ def _mypy(project: _Project) -> tuple[bool, str]:
     return True, "" if options.keys() & {"files", "packages", "modules"} else "."
 
 
-def _setup(project: _Project) -> tuple[SetupConfig | None, tuple[str, ...]]:
-    """Set-up from the best lock there is. It never installs the project itself: that would prove another tree."""
-    folder = project.folder
+def _setup(project: _Project, without_pytest: bool) -> tuple[SetupConfig | None, tuple[str, ...]]:
+    """Set-up from the best lock there is, else from what the project's files list.
+
+    It never installs the project itself: that would prove another tree.
+    """
+    folder, build = project.folder, arguments(project.needs.build)
     if folder.has("uv.lock"):
         # A Python that uv fetched would lie in a home that is gone afterwards.
         run = "UV_PYTHON_DOWNLOADS=never uv sync --frozen --no-install-workspace" + _uv_extras(project)
+        run += f" && uv pip install{build}" if build else ""
         return _set_up(folder, run, ("uv.lock", "pyproject.toml", *_uv_members(project))), ()
     if folder.has("poetry.lock"):
         run = "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-root --no-interaction" + _poetry_extras(project)
+        run += f" && {_VENV} -m ensurepip -q && {_VENV} -m pip install{build}" if build else ""
         return _set_up(folder, run, ("poetry.lock", "pyproject.toml")), ()
     if project.requirements:
         return _from_requirements(project)
-    if _dig(project.pyproject, "project", "dependencies"):
-        return None, (words.NO_LOCK.format(file=folder.below("pyproject.toml"), command="uv lock"),)
-    return None, ()
+    return _from_lists(project, without_pytest)
+
+
+def _from_lists(project: _Project, without_pytest: bool) -> tuple[SetupConfig | None, tuple[str, ...]]:
+    """What the project's files list, copied into the command: there is no lock that a tool could read."""
+    folder, needs = project.folder, project.needs
+    if project.tool("poetry", "dependencies") and not needs.runtime:
+        return None, (words.NO_LOCK.format(file=folder.below("pyproject.toml"), command="poetry lock"),)
+    if not needs.files or not (needs.all or without_pytest):
+        return None, ()
+    wanted = needs.all if named(needs.all, "pytest") or project.runner != "pytest" else (*needs.all, "pytest")
+    notes = (words.COPIED.format(file=folder.below(needs.files[0])),) if needs.all else ()
+    return _set_up(folder, f"{_MAKE_VENV}{arguments(wanted)}", needs.files), notes
+
+
+def _chosen(project: _Project) -> tuple[str, ...]:
+    """Locks before lists; where some files are for tests, those and what is needed at run time, if that has pytest."""
+    wanted = tuple(name for name in project.requirements if "doc" not in name)
+    wanted = tuple(name for name in wanted if name.endswith(".lock")) or wanted
+    for pattern in ("test", _FOR_TESTS):
+        narrow = tuple(name for name in wanted if re.search(pattern, name) or _RUNTIME.search(name))
+        text = "\n".join(map(project.folder.text, narrow))
+        if re.search(r"^pytest\b(?!-)", text, re.MULTILINE):
+            return narrow
+    return wanted
 
 
 def _from_requirements(project: _Project) -> tuple[SetupConfig | None, tuple[str, ...]]:
     folder = project.folder
-    wanted = tuple(name for name in project.requirements if "doc" not in name)
-    chosen = tuple(name for name in wanted if name.endswith(".lock")) or wanted
+    chosen = _chosen(project)
     itself = tuple(name for name in chosen if _ITSELF.search(folder.text(name)))
     usable = tuple(name for name in chosen if name not in itself)
     notes = tuple(words.INSTALLS_ITSELF.format(file=folder.below(name)) for name in itself)
     if not usable:
         return None, notes
     text = "\n".join(map(folder.text, usable))
-    arguments = "".join(f" -r {shlex.quote(name)}" for name in usable)
+    given = "".join(f" -r {shlex.quote(name)}" for name in usable)
     if project.runner == "pytest" and not re.search(r"^pytest\b(?!-)", text, re.MULTILINE):
         # pip refuses to mix requirements with and without hashes.
         hashed = "--hash=" in text
         notes = (*notes, words.PYTEST_ABSENT if hashed else words.PYTEST_UNPINNED.format(file=folder.below(usable[0])))
-        arguments += "" if hashed else " pytest"
+        given += "" if hashed else " pytest"
+    more = [] if "--hash=" in text else [*project.needs.runtime, *project.needs.build]
+    given += arguments(item for item in more if not named(text.split("\n"), _package(item)))
+    usable += tuple(project.needs.files) if more else ()
     key = dict.fromkeys((*usable, *(name for file in usable for name in _included(folder, file))))
-    return _set_up(folder, f"python3 -m venv .venv && {_VENV} -m pip install{arguments}", tuple(key)), notes
+    return _set_up(folder, f"{_MAKE_VENV}{given}", tuple(key)), notes
+
+
+def _package(requirement: str) -> str:
+    found = re.match(r"[\w.-]+", requirement)
+    return found[0].lower() if found else ""
 
 
 def _included(folder: Folder, file: str) -> list[str]:
@@ -263,8 +342,8 @@ def _setup_tools(setup: SetupConfig | None) -> tuple[str, ...]:
 
 
 def _uv_extras(project: _Project) -> str:
-    groups = _holding_pytest(_dig(project.pyproject, "dependency-groups"))
-    extras = _holding_pytest(_dig(project.pyproject, "project", "optional-dependencies"))
+    groups = holding_pytest(_dig(project.pyproject, "dependency-groups"))
+    extras = holding_pytest(_dig(project.pyproject, "project", "optional-dependencies"))
     if "dev" in groups or (not groups and not extras):
         return ""
     return f" --group {groups[0]}" if groups else f" --extra {extras[0]}"
@@ -281,19 +360,8 @@ def _poetry_extras(project: _Project) -> str:
     for name, group in groups.items() if isinstance(groups, dict) else ():
         if isinstance(group, dict) and group.get("optional") and "pytest" in (group.get("dependencies") or {}):
             return f" --with {name}"
-    extras = _holding_pytest(_dig(project.pyproject, "project", "optional-dependencies"))
+    extras = holding_pytest(_dig(project.pyproject, "project", "optional-dependencies"))
     return f" --extras {extras[0]}" if extras else ""
-
-
-def _holding_pytest(groups: Any) -> list[str]:
-    if not isinstance(groups, dict):
-        return []
-    return [
-        name
-        for name, wanted in groups.items()
-        if re.fullmatch(r"[\w.-]+", name)
-        and any(isinstance(item, str) and re.match(r"pytest\b", item) for item in (wanted or ()))
-    ]
 
 
 def _test_side(project: _Project) -> tuple[str, ...]:

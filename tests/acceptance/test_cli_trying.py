@@ -1,0 +1,78 @@
+"""Green in five minutes: init tries what it proposes, `gates try` tries it again, `shell` looks around."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_stage import PROGRAM, Stage, environment
+
+from becket.setup.scaffold import CONFIG_FILE
+
+MAKEFILE = "test:\n\tgrep -q good state.txt\n"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path / "repo")
+    (stage.root / CONFIG_FILE).unlink()
+    stage.write("Makefile", MAKEFILE)
+    stage.write("state.txt", "good\n")
+    stage.commit("a project")
+    return stage
+
+
+def test_init_tries_its_proposal_at_head_and_says_what_comes_next(stage: Stage) -> None:
+    """What is not committed is not tried: HEAD is the tree, the new becket.yaml the definition."""
+    stage.write("state.txt", "not committed\n")
+    told = stage.becket("init").out
+    head = stage.git("rev-parse", "HEAD")[:8]
+    assert f"green at {head}: fast/make_test" in told
+    assert told.rstrip().splitlines()[-2:][0].strip().startswith("git add becket.yaml .becket && git commit")
+    assert "becket run heal" in told
+    assert not list(stage.state.glob("runs/*"))
+    assert stage.json("handoffs", "list") == []
+
+
+def test_what_is_red_comes_with_its_log_and_the_key_to_change_and_is_tried_again_by_hand(stage: Stage) -> None:
+    stage.write("Makefile", "test:\n\tno-such-program --fast\n")
+    stage.commit("needs a program")
+    told = stage.becket("init", code=1).out
+    assert "red    fast/make_test" in told
+    assert "no-such-program" in told
+    written = (stage.root / CONFIG_FILE).read_text().splitlines()
+    line = next(number for number, text in enumerate(written, 1) if text.strip().startswith('run: "make test"'))
+    assert f"look at `gates.fast[0].run` in becket.yaml (line {line})" in told
+    assert told.rstrip().endswith("becket gates try")
+    (stage.root / CONFIG_FILE).write_text("\n".join(written).replace("make test", "grep -q good state.txt"))
+    assert "green at" in stage.becket("gates", "try", "make_test").out
+    tried = stage.json("gates", "try", "fast/make_test", "--at", "HEAD~1")
+    assert (tried["green"], tried["sha"]) == (True, stage.git("rev-parse", "HEAD~1").strip())
+    assert "the steps are fast/make_test" in stage.becket("gates", "try", "nope", code=2).err
+    assert stage.json("gates", "list")["steps"][0]["name"] == "make_test"
+
+
+def test_init_without_a_commit_or_a_wish_to_try_only_writes(stage: Stage, tmp_path: Path) -> None:
+    told = stage.json("init", "--no-try")
+    assert told["tried"] is None
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    subprocess.run(["git", "init", "--quiet", str(empty)], check=True, env=environment())
+    (empty / "Makefile").write_text(MAKEFILE)
+    assert "there is no commit yet" in stage.becket("-C", str(empty), "init").out
+    assert "there is no commit yet" in stage.becket("-C", str(empty), "gates", "try", code=2).err
+
+
+def test_a_shell_sees_what_a_step_sees_and_leaves_nothing(stage: Stage) -> None:
+    stage.becket("init", "--no-try")
+    stage.write("state.txt", "not committed\n")
+    told = stage.becket("shell", "--", "cat state.txt; echo $CI; git rev-parse HEAD; exit 3", code=3).out
+    assert told.split() == ["good", "true", stage.git("rev-parse", "HEAD").strip()]
+    piped = subprocess.run(
+        [*PROGRAM, "shell", "--at", "HEAD~1"], cwd=stage.root, env=environment(), input=b"ls -A; exit 4\n",
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (piped.returncode, b"becket.yaml" in piped.stdout) == (4, True)
+    assert not list(stage.state.glob("shell-*"))
+    assert "there is no commit" in stage.becket("shell", "--at", "nowhere", code=2).err
