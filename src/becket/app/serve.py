@@ -317,7 +317,12 @@ async def watch_branches(app: App) -> None:
 
 
 async def _told(app: App, moved: RefMoved) -> None:
-    log.info("%s is at %s, after %s", moved.branch, (moved.new or "nothing")[:12], (moved.old or "nothing")[:12])
+    log.info(
+        "%s is at %s%s",
+        moved.branch,
+        (moved.new or "")[:12] or "nothing",
+        f", after {moved.old[:12]}" if moved.old else "",
+    )
     await app.triggers.branch_moved(moved)
     await branch_moved(app, moved)
     app.kick()

@@ -68,7 +68,9 @@ async def close_if_merged(app: App, handoff: Handoff, head: str) -> bool:
     sha = str(handoff.evidence.get("candidate", ""))
     if not await _contains(app, head, sha) and not await _same_change(app, head, sha):
         return False
-    await close(app, handoff, f"merged by hand at {head[:12]}")
+    accepted = handoff.state is HandoffState.accepted  # by whom it was moved, the run that took it tells
+    how = f"accepted by {handoff.taken_by}, and there" if accepted else "merged by hand"
+    await close(app, handoff, f"{how} at {head[:12]}")
     return True
 
 

@@ -36,10 +36,13 @@ def alert_call(app: App, alert: Alert) -> EffectCall:
 
 def handoff_alert(item: Handoff) -> Alert:
     """A handoff in the shape of an alarm, so that it is told by the same rules."""
-    ready = item.reason in REASONS
-    title = "a proven repair is ready" if ready else f"{item.loop_id} needs {item.owner}"
-    verb = f"becket proposals show {item.run_id}" if ready else f"becket handoffs show {item.handoff_id}"
-    text = f"{item.loop_id} about {item.subject}: {item.reason.replace('_', ' ')}.\n{item.next_step}\n{verb}"
+    if item.reason in REASONS:
+        title, said = "a proven repair is ready", str(item.evidence.get("why") or "it is yours to take")
+        verb = f"becket proposals show {item.run_id}"
+    else:
+        title, said = f"{item.loop_id} needs {item.owner}", f"{item.reason.replace('_', ' ')}\n{item.next_step}"
+        verb = f"becket handoffs show {item.handoff_id}"
+    text = f"{item.loop_id} about {item.subject}: {said}\n{verb}"
     return _alert(f"handoff:{item.handoff_id}", title, text, item.created_at)
 
 
