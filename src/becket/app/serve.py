@@ -20,7 +20,7 @@ from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
-from becket.app.settling import Settlements, branch_moved
+from becket.app.settling import Settlements, branch_moved, settle
 from becket.app.signs import engine_trouble
 from becket.app.state import Lock
 from becket.app.unrecorded import restored_lately, tell_unrecorded
@@ -105,7 +105,7 @@ async def _serve(
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
-        engine=Account(app.engine, app.store), store=app.store,
+        engine=Account(app.engine, app.store, partial(settle, app)), store=app.store,
         worker=app.worker(role, await app.store.now()), chores=chores, residents=residents,
         recover=partial(_recover, app, ready), alone=app.config.database is None,
     )  # fmt: skip
