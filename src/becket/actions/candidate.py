@@ -159,7 +159,7 @@ async def take(context: ActionContext, params: TakeParams) -> Result:
     itself = exists(Candidate(**word.model_dump(exclude={"proof", "by"}), accepted_by=word.by))
     known = context.conditions.has("candidate.exists") and not stands  # as it was carried over before
     outputs: dict[str, Json] = {"sha": word.sha, "by": word.by, "proof": word.proof if stands else ""}
-    note = f"accepted by {word.by}" + (
+    note = f"accepted by {word.by}, proven by {params.run}" + (
         "" if stands else f"; {params.onto[:12]} is new since then, so it is proven again"
     )
     return Result(outputs=outputs, conditions=(said,) if known else (itself, said), note=note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from becket.contract.errors import BecketError
 from becket.contract.run import ENDED, Run, Status
@@ -15,11 +15,12 @@ log = logging.getLogger("becket.account")
 
 
 class Account:
-    """The engine, with a word about each run that it takes up and puts down."""
+    """The engine, with a word about each run that it takes up and puts down; `ended` is called for those that ended."""
 
-    def __init__(self, engine: Engine, store: Store) -> None:
+    def __init__(self, engine: Engine, store: Store, ended: Callable[[Run], Awaitable[None]]) -> None:
         self._engine = engine
         self._store = store
+        self._ended = ended
 
     @property
     def at_work(self) -> Mapping[str, int]:
@@ -40,6 +41,8 @@ class Account:
             run = await self._store.get_run(run_id)
             if said := _beginning(run) if began else _end(run):
                 log.info("%s %s about %s %s", run.run_id, run.loop_id, run.subject.name, said)
+            if run.status in ENDED:
+                await self._ended(run)
 
 
 def _beginning(run: Run) -> str:

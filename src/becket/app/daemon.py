@@ -171,15 +171,13 @@ def end_if_deaf(state: State, part: Part, say: Say = lambda _: None) -> Ended | 
     pid, silent = holder(part.lock), silent_for(part.lock)
     if pid is None or silent is None or silent <= TELL_AFTER:
         return None
-    name = "daemon" if part.verb == "up" else part.verb
-    say(
-        f"The {name} (pid {pid}) has given no sign of life for {silent:.0f} s; it is replaced if it does not come back."
-    )
+    silence = f"The {part.name} (pid {pid}) has given no sign of life for {silent:.0f} s"
+    say(f"{silence}; it is replaced if it does not come back.")
     if not watched(part, Writer(state.database), DEAF_AFTER):
         return None
     ended = end_holder(part.lock, pid)
     if ended is not None and not ended.gone:
-        raise BecketError(_does_not_end(name, pid))
+        raise BecketError(_does_not_end(part.name, pid))
     return ended
 
 
@@ -219,5 +217,5 @@ def _end(state: State, part: Part) -> Ended | None:
     ended = end_holder(part.lock) or start
     forget_restarts(part)
     if ended is not None and not ended.gone:
-        raise BecketError(_does_not_end("daemon" if part.verb == "up" else part.verb, ended.pid))
+        raise BecketError(_does_not_end(part.name, ended.pid))
     return ended

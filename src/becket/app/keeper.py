@@ -165,7 +165,7 @@ class Keeper:
         pid, lock = (sight.pid, self.part.lock) if sight.pid is not None else (sight.starting, self.part.start)
         what = "gave no sign of life" if sight.sign is not None else "did not come up"
         self.trouble.ended = f"pid {pid} {what} for {silent:.0f} s and was ended"
-        log.error("%s: %s", self.part.verb, self.trouble.ended)
+        log.error("%s: %s", self.part.name, self.trouble.ended)
         ended = end_holder(lock, pid)
         self.trouble.stuck = ended.pid if ended is not None and not ended.gone else None
 
@@ -177,7 +177,7 @@ class Keeper:
             self._start_again(restarts, now)
         elif turn is Turn.never and not restarts.given_up:
             self._note(replace(restarts, given_up=True, why=self._why()))
-            log.error("%s: given up after %d restarts", self.part.verb, RESTARTS)
+            log.error("%s: given up after %d restarts", self.part.name, RESTARTS)
 
     def _start_again(self, restarts: Restarts, now: float) -> None:
         """Counted before it is done: a kill in between costs one restart and starts no storm."""
@@ -186,7 +186,7 @@ class Keeper:
         if (pid := launch(self.state, self.part)) is None:
             self._note(restarts)  # somebody else is starting it
         else:
-            log.warning("%s is gone; started again as pid %d", self.part.verb, pid)
+            log.warning("%s is gone; started again as pid %d", self.part.name, pid)
 
     def _why(self) -> str:
         return " ".join(part for part in (self.trouble.ended, last_words(self.state, self.part.verb)) if part)

@@ -19,7 +19,7 @@ from becket.app.ground import check_journal, keep_ground
 from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.report.write import Reports
-from becket.app.settling import Settlements, branch_moved
+from becket.app.settling import Settlements, branch_moved, settle
 from becket.app.state import Lock, holder
 from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.contract.base import local_time
@@ -139,7 +139,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
-        engine=Account(app.engine, app.store), store=app.store,
+        engine=Account(app.engine, app.store, partial(settle, app)), store=app.store,
         worker=app.worker(part.role, await app.store.now()), chores=chores, residents=residents,
         recover=partial(_recover, app, ready), alone=False, own=None if part.own is None else part.own.ids,
         idle=IDLE if part.own is None else DRIVER_LOOKS,
@@ -327,7 +327,12 @@ async def watch_branches(app: App) -> None:
 
 
 async def _told(app: App, moved: RefMoved) -> None:
-    log.info("%s is at %s, after %s", moved.branch, (moved.new or "nothing")[:12], (moved.old or "nothing")[:12])
+    log.info(
+        "%s is at %s%s",
+        moved.branch,
+        (moved.new or "")[:12] or "nothing",
+        f", after {moved.old[:12]}" if moved.old else "",
+    )
     await app.triggers.branch_moved(moved)
     await branch_moved(app, moved)
     app.kick()

@@ -31,7 +31,7 @@ def proven_by(run: Run) -> dict[str, Json]:
 
 
 class Settlements:
-    """A chore that is done for every run that ended: after a crash it sees the same runs again."""
+    """A chore for runs whose end nobody here saw: after a crash they are still to be followed."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -40,18 +40,21 @@ class Settlements:
     async def look(self) -> None:
         ended = await self._app.store.unfollowed()
         for run in ended:
-            if run.run_id not in self._seen and (sha := proven_by(run).get("sha")):
-                await self._settle(run, str(sha))
+            if run.run_id not in self._seen:
+                await settle(self._app, run)
         self._seen = frozenset(run.run_id for run in ended)
 
-    async def _settle(self, run: Run, sha: str) -> None:
-        for handoff in await self._app.store.handoffs(UNSETTLED):
-            if handoff.loop_id != run.loop_id or handoff.run_id == run.run_id:
-                continue
-            fields = await _fields(self._app, handoff)
-            same = fields.get("branch") == run.subject.fields.get("branch")
-            if same and await _contains(self._app, sha, str(fields.get("sha", ""))):
-                await close(self._app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
+
+async def settle(app: App, run: Run) -> None:
+    """Close what the end of this run settles: earlier handoffs of its loop about commits that its proven one holds."""
+    sha = str(proven_by(run).get("sha", ""))
+    for handoff in await app.store.handoffs(UNSETTLED) if sha else ():
+        if handoff.loop_id != run.loop_id or handoff.run_id == run.run_id:
+            continue
+        fields = await _fields(app, handoff)
+        same = fields.get("branch") == run.subject.fields.get("branch")
+        if same and await _contains(app, sha, str(fields.get("sha", ""))):
+            await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
 
 
 async def branch_moved(app: App, moved: RefMoved) -> None:
@@ -68,7 +71,9 @@ async def close_if_merged(app: App, handoff: Handoff, head: str) -> bool:
     sha = str(handoff.evidence.get("candidate", ""))
     if not await _contains(app, head, sha) and not await _same_change(app, head, sha):
         return False
-    await close(app, handoff, f"merged by hand at {head[:12]}")
+    accepted = handoff.state is HandoffState.accepted  # by whom it was moved, the run that took it tells
+    how = f"accepted by {handoff.taken_by}, and there" if accepted else "merged by hand"
+    await close(app, handoff, f"{how} at {head[:12]}")
     return True
 
 

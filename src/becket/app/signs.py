@@ -33,6 +33,11 @@ class Part:
     start: Path
     restarts: Path
 
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return "daemon" if self.verb == "up" else self.verb
+
 
 def daemon_of(state: State) -> Part:
     return Part("up", state.daemon_lock, state.daemon_start, state.daemon_restarts)

@@ -12,6 +12,7 @@ from becket.contract.handoff import Approval, Handoff
 from becket.contract.ready import REASONS
 from becket.contract.spec import Autonomy
 from becket.contract.store import Alert, AlertState
+from becket.engine.door import Door, Patience
 
 TOLD_FOR = 86_400.0
 """Seconds: what could not be delivered within a day is left to `becket status`."""
@@ -36,10 +37,13 @@ def alert_call(app: App, alert: Alert) -> EffectCall:
 
 def handoff_alert(item: Handoff) -> Alert:
     """A handoff in the shape of an alarm, so that it is told by the same rules."""
-    ready = item.reason in REASONS
-    title = "a proven repair is ready" if ready else f"{item.loop_id} needs {item.owner}"
-    verb = f"becket proposals show {item.run_id}" if ready else f"becket handoffs show {item.handoff_id}"
-    text = f"{item.loop_id} about {item.subject}: {item.reason.replace('_', ' ')}.\n{item.next_step}\n{verb}"
+    if item.reason in REASONS:
+        title, said = "a proven repair is ready", str(item.evidence.get("why") or "it is yours to take")
+        verb = f"becket proposals show {item.run_id}"
+    else:
+        title, said = f"{item.loop_id} needs {item.owner}", f"{item.reason.replace('_', ' ')}\n{item.next_step}"
+        verb = f"becket handoffs show {item.handoff_id}"
+    text = f"{item.loop_id} about {item.subject}: {said}\n{verb}"
     return _alert(f"handoff:{item.handoff_id}", title, text, item.created_at)
 
 
@@ -63,5 +67,6 @@ async def send_test(app: App, text: str) -> tuple[str, dict[str, Json]]:
         )
     origin = Origin(run_id=new_id("notify"), action_id="test")
     call = call_of(app, "a test", text)
-    report = await app.door.perform(call, origin, None, Autonomy.release, dry_run=False, adapter=notice)
+    door = Door(app.store, {notice.name: notice}, app.redactor, {}, patience=Patience(delays=()))  # a person waits
+    report = await door.perform(call, origin, None, Autonomy.release, dry_run=False)
     return command.command, report.result

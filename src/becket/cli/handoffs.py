@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +41,8 @@ def list_(
         note(words.NO_HANDOFFS)
     else:
         head = ("handoff", "state", "owner", "since", "run", "reason", "subject")
-        columns(head, [_listed(item, now) for item in found])
+        rows = [_listed(item, now) for item in found]
+        columns((*head, "note") if everything else head, rows if not everything else _noted(rows, found))
 
 
 def _listed(item: Handoff, now: float) -> tuple[str, ...]:
@@ -49,6 +51,10 @@ def _listed(item: Handoff, now: float) -> tuple[str, ...]:
         item.handoff_id, state, item.owner, clock(item.created_at, now), item.run_id, item.reason,
         digests_shortened(item.subject),
     )  # fmt: skip
+
+
+def _noted(rows: list[tuple[str, ...]], found: Sequence[Handoff]) -> list[tuple[str, ...]]:
+    return [(*row, line(item.note, 100)) for row, item in zip(rows, found, strict=True)]
 
 
 @handoffs.command("show")

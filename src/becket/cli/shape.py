@@ -44,10 +44,12 @@ def group(help: str, bare: str = "") -> typer.Typer:  # noqa: A002  # Typer's ow
     if bare:
 
         @made.callback()
-        def _meant(context: typer.Context) -> None:
+        def _meant(context: typer.Context, as_json: AsJson = False) -> None:
             if context.invoked_subcommand is None:
                 group_of: Any = context.command
-                context.invoke(group_of.commands[bare].callback)
+                context.invoke(group_of.commands[bare].callback, as_json=as_json)
+            elif as_json:
+                raise UsageError(words.JSON_BEFORE.format(verb=context.invoked_subcommand))
 
     return made
 

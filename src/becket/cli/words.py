@@ -497,3 +497,4 @@ ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
 REPAIRED, WAS_GREEN = "repaired", "was green"
 WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."
+JSON_BEFORE = "write --json behind `{verb}`"

@@ -89,14 +89,13 @@ def becket(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_slip_in_the_file_takes_neither_brakes_nor_reading_and_status_names_it(tmp_path: Path) -> None:
     world = World(tmp_path, store="sqlite")
     world.commit({"becket.yaml": CONFIG + "autonomie: merge\n", "word.txt": "good\n"})
-    good = becket(world.root, "status").stdout
-    assert "becket.yaml does not load" in good
-    assert "autonomie" in good
-    for arguments in (("pause", "--note", "lunch"), ("runs", "list"), ("handoffs",), ("pause", "heal", "--off")):
+    for arguments in (("pause", "--note", "lunch"), ("runs", "list"), ("handoffs",)):
         done = becket(world.root, *arguments)
         assert done.returncode == 0, done.stderr
         assert "only reading and the brakes work" in done.stderr
-    assert "lunch" in becket(world.root, "status").stdout
+    status = becket(world.root, "status").stdout
+    for part in ("lunch", "becket.yaml does not load", "autonomie"):
+        assert part in status
     refused = becket(world.root, "run", "heal")
     assert refused.returncode == 2
     assert "autonomie" in refused.stderr
