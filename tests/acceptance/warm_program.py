@@ -108,8 +108,10 @@ def _serve(channel: socket.socket) -> None:
         for fd in fds:
             os.close(fd)
         code = _ended(pid, channel)
-        with contextlib.suppress(BrokenPipeError):  # whoever asked has gone
+        try:
             channel.sendall(code.to_bytes(4, "big", signed=True))
+        except BrokenPipeError:  # whoever asked has gone
+            return
 
 
 def _whole(channel: socket.socket, size: int) -> bytes:
