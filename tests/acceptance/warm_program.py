@@ -36,44 +36,54 @@ class Warm:
     """One call at a time. It ends, and with it the call under way, when this process does."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._at_start = _significant(environment)
-        self._channel, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())], env=environment, pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        theirs.close()
+        self._environment = environment
         self._free = threading.Lock()
-        atexit.register(self.close)
+        self._begin()
+        atexit.register(self._end)
 
-    def close(self) -> None:
+    def _begin(self) -> None:
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())], env=self._environment, pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def _end(self) -> str:
+        """What it had to say for itself: nothing, unless it failed."""
         self._channel.close()
-        self._process.communicate(timeout=10)
+        return self._process.communicate(timeout=10)[0].decode()
 
     def fits(self, environment: dict[str, str]) -> bool:
-        return _significant(environment) == self._at_start
+        return _significant(environment) == _significant(self._environment)
 
     def call(self, arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> tuple[int, bytes, bytes]:
         """The exit code and what it said, as `subprocess.run` gives them."""
-        with self._free, contextlib.ExitStack() as files:
+        with self._free:
+            try:
+                return self._call({"arguments": arguments, "folder": str(folder), "environment": environment})
+            except BaseException as error:  # also a test's time limit: what comes of this call is nobody's answer
+                error.add_note(f"the warm program was ended: {self._end()}")
+                self._begin()
+                raise
+
+    def _call(self, wish: dict[str, object]) -> tuple[int, bytes, bytes]:
+        with contextlib.ExitStack() as files:
             pipes = [os.pipe(), os.pipe()]
             out, err = (files.enter_context(os.fdopen(read, "rb")) for read, _ in pipes)
-            ends = [write for _, write in pipes]
-            wish = {"arguments": arguments, "folder": str(folder), "environment": environment}
-            try:
+            with contextlib.ExitStack() as ends:
+                for _, end in pipes:
+                    ends.callback(os.close, end)
                 text = json.dumps(wish).encode()
-                socket.send_fds(self._channel, [len(text).to_bytes(8, "big")], [0, *ends])
+                socket.send_fds(self._channel, [len(text).to_bytes(8, "big")], [0, *(end for _, end in pipes)])
                 self._channel.sendall(text)
-            finally:
-                for end in ends:
-                    os.close(end)
             heard: list[bytes] = []
-            other = threading.Thread(target=lambda: heard.append(err.read()))
+            other = threading.Thread(target=lambda: heard.append(err.read()), daemon=True)
             other.start()
             said = out.read()
             other.join()
             code = self._channel.recv(4)
-            assert code, f"the warm program has ended: {self._process.communicate(timeout=10)[0].decode()}"
+            assert code, "no exit code came"
             return int.from_bytes(code, "big", signed=True), said, heard[0]
 
 
@@ -97,7 +107,11 @@ def _serve(channel: socket.socket) -> None:
             _become(wish, fds)
         for fd in fds:
             os.close(fd)
-        channel.sendall(_ended(pid, channel).to_bytes(4, "big", signed=True))
+        code = _ended(pid, channel)
+        try:
+            channel.sendall(code.to_bytes(4, "big", signed=True))
+        except BrokenPipeError:  # whoever asked has gone
+            return
 
 
 def _whole(channel: socket.socket, size: int) -> bytes:
