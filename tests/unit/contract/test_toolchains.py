@@ -8,7 +8,7 @@ import pytest
 
 from becket.contract.toolchains import find
 
-CERTIFICATE = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+CERTIFICATE = "# An Authority\n-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
 
 
 def write(file: Path, text: str = "") -> Path:
@@ -56,6 +56,16 @@ def test_certificates_are_shown_and_keys_are_not(tmp_path: Path, text: str, show
     found = find({"HOME": str(tmp_path), "SSL_CERT_FILE": str(bundle), "NODE_EXTRA_CA_CERTS": "company.pem"})
     assert found.variables == ({"SSL_CERT_FILE": str(bundle)} if shown else {})
     assert found.places == ((bundle,) if shown else ())
+
+
+def test_settings_without_a_login_are_shown(tmp_path: Path) -> None:
+    """L25"""
+    settings = write(tmp_path / ".config/pip/pip.conf", "[global]\nindex-url = https://pypi.example.org/simple\n")
+    npm = write(tmp_path / ".npmrc", "//npm.example.org/:_authToken=x\n")
+    assert find({"HOME": str(tmp_path)}).variables == {"PIP_CONFIG_FILE": str(settings)}
+    settings.write_text("[global]\nindex-url = https://me:word@pypi.example.org/simple\n")
+    npm.write_text("registry=https://npm.example.org/\n")
+    assert find({"HOME": str(tmp_path)}).variables == {"NPM_CONFIG_USERCONFIG": str(npm)}
 
 
 def test_the_whole_of_home_is_never_shown(tmp_path: Path) -> None:
