@@ -33,7 +33,7 @@ from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.git import TreeHealth
-from becket.contract.process import Holds, SandboxKind
+from becket.contract.process import Holds
 from becket.contract.spec import Autonomy, LoopSpec
 from becket.setup import doctor
 from becket.setup.facts import (
@@ -107,7 +107,7 @@ def facts(folder: Path) -> DoctorFacts:
 
 def _unseen(state: State | None, config: Config, word: str) -> Path | None:
     found = shutil.which(word)
-    if found is None or state is None or config.sandbox.use == SandboxKind.none:
+    if found is None or state is None:
         return None
     return unseen(Path(found), os.environ.get("PATH", ""), config.sandbox.places(state.common))
 

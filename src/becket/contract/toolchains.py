@@ -58,7 +58,9 @@ _SETTINGS = {
 }
 """Where people name their registries. Shown unless there is a login in it."""
 
+_SHARED_SETTINGS = (Path("/etc/pip.conf"), Path("/etc/npmrc"))
 _CERTIFICATE, _KEY = re.compile(rb"-----BEGIN CERTIFICATE-----"), re.compile(rb"PRIVATE KEY-----")
+_ANYTHING = re.compile(rb"\S")
 _LOGIN = re.compile(rb"://[^/\s]*@|(?i:auth|passw|token|secret|credential)")
 _LARGEST = 4_000_000
 
@@ -94,6 +96,7 @@ def find(environ: Mapping[str, str]) -> Toolchains:
         names.append(name)
         places.append(path)
         variables[name] = str(path)
+    places += [path for path in _SHARED_SETTINGS if _holds(path, _ANYTHING, _LOGIN)]
     return Toolchains(tuple(names), tuple(places), variables, chosen)
 
 
@@ -105,27 +108,28 @@ def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]
             yield name, path
     for name in _CERTIFICATES:
         path = Path(environ.get(name, ""))
-        if _may_be_shown(path, home) and _CERTIFICATE.search(text := _content(path)) and not _KEY.search(text):
+        if _may_be_shown(path, home) and _holds(path, _CERTIFICATE, _KEY):
             yield name, path
     for name, places in _SETTINGS.items():
         paths = [Path(environ[name])] if name in environ else [home / place for place in places]
         path = next((path for path in paths if path.exists()), home)
-        if _may_be_shown(path, home) and (text := _content(path)) and not _LOGIN.search(text):
+        if _may_be_shown(path, home) and _holds(path, _ANYTHING, _LOGIN):
             yield name, path
 
 
-def _content(path: Path) -> bytes:
-    """Nothing where it is no plain file, or a large one."""
+def _holds(path: Path, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
+    """The one and not the other; never where it is no plain file, or a large one."""
     try:
         seen = path.stat()
-        return _read(path, seen.st_mtime_ns) if S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST else b""
+        return S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST and _read(path, seen.st_mtime_ns, wanted, unwanted)
     except OSError:
-        return b""
+        return False
 
 
 @lru_cache(maxsize=64)  # asked for every program that is started
-def _read(path: Path, _changed: int) -> bytes:
-    return path.read_bytes()
+def _read(path: Path, _changed: int, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
+    text = path.read_bytes()
+    return wanted.search(text) is not None and unwanted.search(text) is None
 
 
 def _may_be_shown(path: Path, home: Path) -> bool:
@@ -133,7 +137,10 @@ def _may_be_shown(path: Path, home: Path) -> bool:
 
 
 def _fingerprint(path: Path) -> Json:
-    return [str(path), hashlib.blake2b(_content(path), digest_size=16).hexdigest()]
+    try:
+        return [str(path), hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()]
+    except OSError:
+        return [str(path), None]
 
 
 def _files(path: Path) -> list[Path]:
