@@ -27,6 +27,7 @@ from becket.adapters.store.damage import damaged
 from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
+from becket.app.tools_doctor import trouble
 from becket.app.writing import unwritable
 from becket.contract.base import Json
 from becket.contract.candidate import BrokenRef
@@ -93,6 +94,7 @@ def facts(folder: Path) -> DoctorFacts:
         write_problem=write_problem,
         which=shutil.which,
         unseen=partial(_unseen, state),
+        trouble=partial(trouble, state),
         contents=partial(_contents, state),
         env=os.environ,
         inotify=partial(_inotify, state),

@@ -32,6 +32,9 @@ def unseen(exam: Exam, config: Config, user: str, word: str) -> Iterator[Diagnos
     used = used_for(exam, config.sandbox.use)
     hidden = exam.facts.unseen(config, word) if used is not None and used.holds.files else None
     if hidden is None:
+        if said := exam.facts.trouble(config, word):
+            what = words.TOOL_TROUBLE.format(tool=word, user=user, said=said)
+            yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.TOOL_TROUBLE_MEND)
         return
     whole = hidden.parent.parent if hidden.parent.name == "bin" else hidden.parent
     place = hidden if place_problem(str(whole), Path.home()) else whole
