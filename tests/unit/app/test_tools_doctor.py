@@ -10,7 +10,12 @@ from becket.app.state import State
 from becket.app.tools_doctor import trouble
 from becket.contract.config import Config, SandboxConfig
 
-SHIM = '#!/bin/sh\ntest "$(cat .python-version)" = 3.11 && exit 0\necho "pyenv: version \\`3.9\' is not installed"\nexit 1\n'
+SHIM = """\
+#!/bin/sh
+test "$(cat .python-version)" = 3.11 && exit 0
+echo "pyenv: version '3.9' is not installed"
+exit 1
+"""
 
 
 def test_a_shim_that_leads_nowhere_is_told_by_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +31,7 @@ def test_a_shim_that_leads_nowhere_is_told_by_its_own_words(tmp_path: Path, monk
     choice = state.root / ".python-version"
     choice.write_text("3.9\n")
     config = Config(version=1, sandbox=SandboxConfig(use="none"))
-    assert trouble(state, config, "python9") == "pyenv: version `3.9' is not installed"
+    assert trouble(state, config, "python9") == "pyenv: version '3.9' is not installed"
     choice.write_text("3.11\n")
     assert trouble(state, config, "python9") == ""
     assert trouble(state, config, "sh") == ""
