@@ -27,13 +27,14 @@ from becket.adapters.store.damage import damaged
 from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
+from becket.app.tools_doctor import trouble
 from becket.app.writing import unwritable
 from becket.contract.base import Json
 from becket.contract.candidate import BrokenRef
 from becket.contract.config import Config
 from becket.contract.errors import Finding, UsageError
 from becket.contract.git import TreeHealth
-from becket.contract.process import Holds, SandboxKind
+from becket.contract.process import Holds
 from becket.contract.spec import Autonomy, LoopSpec
 from becket.setup import doctor
 from becket.setup.facts import (
@@ -93,6 +94,7 @@ def facts(folder: Path) -> DoctorFacts:
         write_problem=write_problem,
         which=shutil.which,
         unseen=partial(_unseen, state),
+        trouble=partial(trouble, state),
         contents=partial(_contents, state),
         env=os.environ,
         inotify=partial(_inotify, state),
@@ -107,7 +109,7 @@ def facts(folder: Path) -> DoctorFacts:
 
 def _unseen(state: State | None, config: Config, word: str) -> Path | None:
     found = shutil.which(word)
-    if found is None or state is None or config.sandbox.use == SandboxKind.none:
+    if found is None or state is None:
         return None
     return unseen(Path(found), os.environ.get("PATH", ""), config.sandbox.places(state.common))
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 
 from becket.contract.base import Json
 
@@ -47,6 +51,17 @@ _HOMES = ("JAVA_HOME", "GOROOT")
 _CERTIFICATES = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "CARGO_HTTP_CAINFO"
 )  # fmt: skip
+_SETTINGS = {
+    "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
+    "NPM_CONFIG_USERCONFIG": (".npmrc",),
+    "GOENV": (".config/go/env",),
+}
+"""Where people name their registries. Shown unless there is a login in it."""
+
+_SHARED_SETTINGS = (Path("/etc/pip.conf"), Path("/etc/npmrc"))
+_CERTIFICATE, _KEY = re.compile(rb"-----BEGIN CERTIFICATE-----"), re.compile(rb"PRIVATE KEY-----")
+_ANYTHING = re.compile(rb"\S")
+_LOGIN = re.compile(rb"://[^/\s]*@|(?i:auth|passw|token|secret|credential)")
 _LARGEST = 4_000_000
 
 
@@ -76,42 +91,57 @@ def find(environ: Mapping[str, str]) -> Toolchains:
             names.append(manager.name)
             places += there
             variables[manager.variable] = str(folder)
-            chosen += [[str(path), _content(path)] for name in manager.chosen for path in _files(folder / name)]
+            chosen += [_fingerprint(path) for name in manager.chosen for path in _files(folder / name)]
     for name, path in _named(environ, home):
         names.append(name)
         places.append(path)
         variables[name] = str(path)
+    places += [path for path in _SHARED_SETTINGS if _holds(path, _ANYTHING, _LOGIN)]
     return Toolchains(tuple(names), tuple(places), variables, chosen)
 
 
-def is_certificates(file: Path) -> bool:
-    """Certificates are public; a bundle with a private key in it is not."""
+def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]:
+    """By the variable that leads programs there; what may hold a secret is left out (L25)."""
+    for name in _HOMES:
+        path = Path(environ.get(name, ""))
+        if (path / "bin").is_dir() and _may_be_shown(path, home):
+            yield name, path
+    for name in _CERTIFICATES:
+        path = Path(environ.get(name, ""))
+        if _may_be_shown(path, home) and _holds(path, _CERTIFICATE, _KEY):
+            yield name, path
+    for name, places in _SETTINGS.items():
+        paths = [Path(environ[name])] if name in environ else [home / place for place in places]
+        path = next((path for path in paths if path.exists()), home)
+        if _may_be_shown(path, home) and _holds(path, _ANYTHING, _LOGIN):
+            yield name, path
+
+
+def _holds(path: Path, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
+    """The one and not the other; never where it is no plain file, or a large one."""
     try:
-        with file.open("rb") as stream:
-            text = stream.read(_LARGEST + 1)
+        seen = path.stat()
+        return S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST and _read(path, seen.st_mtime_ns, wanted, unwanted)
     except OSError:
         return False
-    return len(text) <= _LARGEST and b"-----BEGIN CERTIFICATE-----" in text and b"PRIVATE KEY-----" not in text
 
 
-def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]:
-    for name in (*_HOMES, *_CERTIFICATES):
-        path = Path(environ.get(name, ""))
-        fits = (path / "bin").is_dir() if name in _HOMES else is_certificates(path)
-        if path.is_absolute() and fits and _may_be_shown(path, home):
-            yield name, path
+@lru_cache(maxsize=64)  # asked for every program that is started
+def _read(path: Path, _changed: int, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
+    text = path.read_bytes()
+    return wanted.search(text) is not None and unwanted.search(text) is None
 
 
 def _may_be_shown(path: Path, home: Path) -> bool:
     return path.is_absolute() and os.access(path, os.R_OK) and not home.resolve().is_relative_to(path.resolve())
 
 
+def _fingerprint(path: Path) -> Json:
+    try:
+        return [str(path), hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()]
+    except OSError:
+        return [str(path), None]
+
+
 def _files(path: Path) -> list[Path]:
     return sorted(path.iterdir()) if path.is_dir() else [path]
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")[:200]
-    except OSError:
-        return ""

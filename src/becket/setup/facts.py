@@ -165,6 +165,7 @@ class DoctorFacts:
     write_problem: Callable[[Path], str | None]  # why a folder cannot be written; None: it can
     which: Callable[[str], str | None]
     unseen: Callable[[Config, str], Path | None] = lambda *_: None  # what of a program contained ones cannot read
+    trouble: Callable[[Config, str], str] = lambda *_: ""  # what a program says that does not work when contained
     contents: Callable[[], ContentFacts] = ContentFacts
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ENV = "Names of variables of Becket's own environment that are passed on, such as PIP_INDEX_URL; never shown in logs."
+_ENV = "Names of variables of Becket's own environment that are passed on; what may be a secret is redacted in logs."
 _SET = "Variables with their values."
 
 _STEP = {

@@ -276,6 +276,9 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         {"unseen": lambda _, word: Path(f"/home/a/opt/x/bin/{word}")}, "tools", ERROR, "/home/a/opt/x/bin/",
         "readable: [/home/a/opt/x]",
     ),
+    "a program that says what it lacks": (
+        {"trouble": lambda *_: "pyenv: git: command not found"}, "tools", ERROR, "pyenv: git:", "install the version",
+    ),
     "a place to read that is not there": (
         config("sandbox: {readable: [/opt/not/there]}\n"), "toolchains", WARN, "/opt/not/there", "correct it",
     ),

@@ -49,7 +49,9 @@ class Disk:
         self._shared: dict[tuple[str, ...], dict[Path, Rule]] = {}
 
     def rules_of(self, spec: ChildSpec, env: Mapping[str, str], readable: Iterable[Path] = ()) -> tuple[Rule, ...]:
-        """The rules of one child, shallow before deep, without those that change nothing. All may read `readable`."""
+        """The rules of one child, shallow before deep, without those that change nothing. All may read `readable`, and
+        toolchains: looked up each time, because a login may have come into a file of settings.
+        """
         _refuse_contradictions(spec)
         _refuse_planted_links(spec)
         _refuse_absent(spec)
@@ -57,7 +59,7 @@ class Disk:
         asked = dict(self._shared_by(tuple(search_path(env))))
         for path in spec.hidden:
             _put(asked, path, Access.hide)
-        for path in (*readable, *spec.readable):
+        for path in (*find(os.environ).places, *readable, *spec.readable):
             _put(asked, path, Access.read)
         for path in (*spec.writable, spec.tree):
             _put(asked, path, Access.write)
@@ -122,11 +124,10 @@ def _without_needless(rules: list[Rule]) -> tuple[Rule, ...]:
 
 
 def _tools(search: Iterable[str]) -> Iterable[Path]:
-    """Where the programs of PATH live, toolchains, and the Python that runs Becket; never a whole home."""
+    """Where the programs of PATH live, and the Python that runs Becket; never a whole home."""
     home = Path.home()
     for entry in map(Path, search):
         yield from (place for place in _tool_places(entry, home) if not home.is_relative_to(place))
-    yield from find(os.environ).places
     for prefix in {Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix)}:
         if not home.is_relative_to(prefix):
             yield prefix

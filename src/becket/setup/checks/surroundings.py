@@ -10,6 +10,7 @@ from becket.contract.given import expanded, place_problem
 from becket.contract.toolchains import find
 from becket.setup import words
 from becket.setup.checks.configuration import place_of
+from becket.setup.checks.containment import used_for
 from becket.setup.facts import Diagnosis, Exam, Level
 
 
@@ -28,8 +29,12 @@ def toolchains(exam: Exam) -> Iterator[Diagnosis]:
 
 def unseen(exam: Exam, config: Config, user: str, word: str) -> Iterator[Diagnosis]:
     """A program that is there, and that no contained command can start: said before the run, not by a red gate."""
-    hidden = exam.facts.unseen(config, word)
+    used = used_for(exam, config.sandbox.use)
+    hidden = exam.facts.unseen(config, word) if used is not None and used.holds.files else None
     if hidden is None:
+        if said := exam.facts.trouble(config, word):
+            what = words.TOOL_TROUBLE.format(tool=word, user=user, said=said)
+            yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.TOOL_TROUBLE_MEND)
         return
     whole = hidden.parent.parent if hidden.parent.name == "bin" else hidden.parent
     place = hidden if place_problem(str(whole), Path.home()) else whole
