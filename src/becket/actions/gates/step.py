@@ -24,7 +24,6 @@ from becket.contract.git import Git
 from becket.contract.process import ChildEnd, Processes
 from becket.contract.receipt import Receipt
 from becket.contract.report import Color, Problem, ProblemCode, TestReport
-from becket.verifiers.reports.environment import mentions_environment
 from becket.verifiers.reports.folder import ReportFolder
 from becket.verifiers.reports.formats import parse
 from becket.verifiers.reports.verdict import verdict_of
@@ -182,6 +181,8 @@ async def _judged(
     )  # fmt: skip
     problem = None
     if color is Color.red:
+        from becket.verifiers.reports.environment import mentions_environment  # it takes a while to load
+
         problem = mentions_environment(await asyncio.to_thread(_content, done.log_path), ReportFolder(proof.root).read)
     verdict = StepVerdict(
         gate=gate,
