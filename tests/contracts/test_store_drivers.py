@@ -20,10 +20,12 @@ async def test_what_the_living_have_at_work_is_renewed_for_them_and_the_gone_are
     await claimed(store, "run_living", worker="w1", group="g")
     await started(store, "run_behind", group="g")
     await claimed(store, "run_gone", worker="w2")
+    await claimed(store, "run_unwanted", worker="w1")
+    await store.ask_cancel("run_unwanted", "ann", "")
     clock.forward(29)
     await store.attend(alive=("w1",), gone=("w2",), ttl=30)
     clock.forward(20)
-    assert await store.requeue_lost() == ("run_gone",)
+    assert await store.requeue_lost() == ("run_gone", "run_unwanted"), "whoever does not hear must not keep it"
     assert await store.claim("run_behind", 1, "w3", 30) is None, "the lease of the group was renewed too"
     assert (await store.get_run("run_living")).lease_until == START + 59
     with pytest.raises(WorkerDeclaredDead):
