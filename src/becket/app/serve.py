@@ -177,12 +177,6 @@ async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
     dispatcher.stop()
 
 
-async def settled(app: App, run_id: str) -> bool:
-    """Has the run ended, or does it wait for somebody?"""
-    run = await app.store.get_run(run_id)
-    return run.status in ENDED or run.status is Status.waiting or run.held
-
-
 async def _recover(app: App, ready: Ready) -> None:
     await recover(app)
     ready()
