@@ -319,11 +319,16 @@ def test_whoever_waits_for_a_deaf_engine_is_told(house: House) -> None:
 
 def test_a_stopped_run_in_a_terminal_is_told_of_and_not_ended(house: House) -> None:
     mine = house.background("run", "slow")
-    until("it is the engine", lambda: holder(house.paths.engine_lock) == mine.pid)
-    until("it shows life", lambda: last_sign(house.paths.engine_lock))
+    until("it drives its run and shows life", lambda: driver(house))
+    lock = driver(house)
+    assert lock is not None
+    assert holder(lock) == mine.pid
+    until("its command runs", lambda: list(house.state.glob("runs/*/scratch/resting")))
     os.kill(mine.pid, signal.SIGSTOP)
     house.up()
-    waits = house.background("run", "greet", "--follow")
+    house.do("run", "greet", "--follow")  # nobody else's run waits for it
+    (run,) = house.json("runs", "list", "--loop", "slow")
+    waits = house.background("runs", "show", run["run_id"], "--follow")
     until("the alarm is told", lambda: house.told("engine_deaf"))
     assert waits.stderr is not None
     assert select.select([waits.stderr], [], [], 120)[0], "who waits is told, too"
@@ -331,13 +336,18 @@ def test_a_stopped_run_in_a_terminal_is_told_of_and_not_ended(house: House) -> N
         assert f"pid {mine.pid} (`becket run slow`) is stopped" in text
         assert "`fg`" in text
     os.kill(mine.pid, signal.SIGCONT)
-    for run in house.json("runs", "list", "--loop", "slow"):
-        (house.scratch_of(run["run_id"]) / "wake").touch()
+    (house.scratch_of(run["run_id"]) / "wake").touch()
     assert mine.wait(timeout=120) == 0
     _, said = waits.communicate(timeout=120)
     assert waits.returncode == 0
-    assert "is stopped (Ctrl-Z?) and holds the engine" in said
+    assert "is stopped (Ctrl-Z?): its run does not move" in said
+    assert house.json("runs", "show", run["run_id"])["run"]["epoch"] == 1, "the daemon did not take it"
     until("it is over", lambda: "Nobody deaf" in house.told("well:engine_deaf"))
+
+
+def driver(house: House) -> Path | None:
+    """The lock of the command that drives a run."""
+    return next((path for path in house.paths.drivers.glob("*") if last_sign(path) is not None), None)
 
 
 SERVICE = """\
@@ -393,7 +403,7 @@ def test_a_stopped_watchdog_that_nobody_keeps_is_replaced_by_whoever_asks_it(sho
     assert shop.json("service", "main", "status")["pid"] == before["pid"]
 
 
-def test_ctrl_z_on_the_engine_says_what_stops_with_it(house: House) -> None:
+def test_ctrl_z_on_a_run_says_what_stops_with_it(house: House) -> None:
     ours, theirs = pty.openpty()
     mine = subprocess.Popen(
         [*PROGRAM, "run", "slow"], cwd=house.root, env=house.env, stdout=subprocess.PIPE, stderr=theirs, text=True,
@@ -401,10 +411,10 @@ def test_ctrl_z_on_the_engine_says_what_stops_with_it(house: House) -> None:
     )  # fmt: skip
     house.children.append(mine)
     os.close(theirs)
-    until("it is the engine", lambda: last_sign(house.paths.engine_lock))
+    until("it drives its run", lambda: driver(house))
     os.kill(mine.pid, signal.SIGTSTP)
     seen = ""
-    while "still the engine" not in seen:
+    while "its run does not move until `fg`" not in seen:
         assert select.select([ours], [], [], 120)[0], seen
         seen += os.read(ours, 4096).decode()
     until("it is stopped", lambda: stopped(mine.pid))

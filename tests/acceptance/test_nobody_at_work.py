@@ -16,31 +16,6 @@ NAP = SLOW.replace("loop_id: slow", "loop_id: nap").replace(
     "touch resting; while [ ! -e wake ]; do sleep 0.05; done", "touch FOLDER/begun; sleep 1; echo once >> FOLDER/times"
 )
 
-LINE = """\
-version: 1
-loop_id: line
-goal: The line is up.
-trigger:
-  - manual: {}
-max_iterations: 3
-deadline: 10m
-stop_conditions: [t.online, fine.pass]
-wait_conditions:
-  t.offline: {wake: clock, poll: 1s, for: 5m}
-phases:
-  act:
-    objective: Look.
-    actions:
-      - id: look
-        run: test -e FOLDER/online
-        in: scratch
-        raises: {"0": t.online, "1": t.offline}
-  verify:
-    objective: See.
-    verifiers:
-      - {id: fine, run: "true", in: scratch}
-"""
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [8.0, 12.0], ids=["as one write waits", "until a heartbeat waits too"])
@@ -80,17 +55,3 @@ def test_a_cancel_returns_although_the_engine_is_stopped_and_the_engine_is_fence
         os.kill(running.pid, signal.SIGCONT)
     assert told.out.strip() == f"{run['run_id']} is cancelled."
     assert stage.end(running).json["run"]["status"] == "cancelled"
-
-
-def test_a_wait_that_is_over_is_told_and_is_served_by_whoever_follows_it(tmp_path: Path) -> None:
-    """L42: without a daemon, nobody wakes it; status says which command does."""
-    stage = Stage(tmp_path / "repo")
-    stage.write("becket.yaml", "version: 1\nbranch: main\nautonomy: propose\nsandbox: none\n")
-    stage.write(".becket/loops/line.yaml", LINE.replace("FOLDER", str(tmp_path)))
-    stage.commit("a loop")
-    run_id = stage.json("run", "line")["run"]["run_id"]
-    (tmp_path / "online").touch()
-    wait_for(
-        lambda: f"nobody wakes it; go on with it: becket runs show {run_id} --follow" in stage.becket("status").out
-    )
-    assert stage.json("runs", "show", run_id, "--follow")["run"]["status"] == "completed"

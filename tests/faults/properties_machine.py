@@ -20,7 +20,7 @@ def folder_problems(place: Path, open_runs: Collection[str]) -> Iterator[str]:
 
 def lock_problems(state: State, *, busy: bool) -> Iterator[str]:
     """Ours are the system's and die with their owner; those of git are files, and stay when it is killed."""
-    for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock):
+    for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock, *state.drivers.glob("*")):
         pid = holder(path)
         if pid is not None and not _alive(pid):
             yield f"{path} is held by the process {pid}, which is dead"

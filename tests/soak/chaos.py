@@ -108,7 +108,7 @@ def taken_down_and_up(town: Town) -> None:
 
 
 def somebody_else_is_the_engine(town: Town) -> None:
-    """A person's `becket run` is the engine for a while, and is killed."""
+    """A person's `becket run` drives its run for a while, and is killed."""
     town.becket("down", seconds=180.0)
     run = subprocess.Popen(
         [*PROGRAM, "run", "heal", "--follow"], cwd=town.root, env=town.environment(), stdout=subprocess.DEVNULL,

@@ -93,7 +93,7 @@ async def _daemon(app: App, lock: Lock) -> None:
     try:
         while not stop.is_set() and not await serve(app, "daemon", stop=stop, ready=pulse.begin):
             pulse.begin()
-            await asyncio.sleep(0.2)  # a `becket run` of another process is the engine for the moment
+            await asyncio.sleep(0.2)  # another engine is about to end
     finally:
         keeper.stop()
         for task in beside:

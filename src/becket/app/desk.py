@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.driving import ALL
-from becket.app.neighbours import Neighbours
+from becket.app.neighbours import bury_gone, sweep_children
 from becket.app.settling import retried
 from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
@@ -126,7 +126,7 @@ async def cancel(app: App, run_id: str, reason: str = "") -> Run:
     run = await app.store.get_run(run_id)
     if run.status in ENDED:
         raise UsageError(f"{run.run_id} has already ended: {run.status.value}; there is nothing to cancel")
-    await Neighbours(app).look()  # nobody would hear it whose process is gone
+    await bury_gone(app)  # nobody would hear it whose process is gone
     return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason)))
 
 
@@ -139,7 +139,8 @@ async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
             run = await app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason))
-        await Neighbours(app).look()
+        await bury_gone(app)
+    await sweep_children(app, await bury_gone(app))  # those of a worker that did not listen
     return run
 
 

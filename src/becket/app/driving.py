@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.neighbours import Own, in_hand
-from becket.app.serve import serve_own, settled
+from becket.app.serve import serve_own
 from becket.app.signs import command_of, deaf_driver, engine_trouble, held
 from becket.app.state import holder
-from becket.contract.run import Run, Status
+from becket.contract.run import ENDED, Run, Status
 from becket.contract.store import Control, RunFilter
 
 ALL = "all"
@@ -101,9 +101,9 @@ class Turn:
 
 async def at_rest(app: App, run_id: str) -> bool:
     """Nothing will happen to the run until somebody does something."""
-    if await settled(app, run_id):
-        return True
     run = await app.store.get_run(run_id)
+    if run.status in ENDED or run.status is Status.waiting or run.held:
+        return True
     return run.status is Status.queued and await paused_by(app, run.loop_id) is not None
 
 

@@ -6,12 +6,11 @@ whose lock is free is dead, and one whose lock is held keeps what it has at work
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.state import State, holder
+from becket.app.state import State, holder, is_ours
 from becket.contract.run import Status
 from becket.contract.store import RunFilter, Store, WorkerInfo
 
@@ -38,8 +37,9 @@ def _read(path: Path) -> str:
 
 
 def _is_there(state: State, worker: WorkerInfo) -> bool:
-    engine = holder(state.engine_lock)
-    return holder(state.drivers / worker.worker_id) is not None or (engine == worker.pid and engine != os.getpid())
+    if holder(state.drivers / worker.worker_id) is not None:
+        return True
+    return not is_ours(state.engine_lock) and holder(state.engine_lock) == worker.pid
 
 
 class Neighbours:
@@ -51,20 +51,25 @@ class Neighbours:
 
     async def look(self) -> list[str]:
         """Who else is there."""
-        app = self._app
-        others = [one for one in await app.store.workers() if not one.dead and one.worker_id != app.worker_id]
-        alive = [one.worker_id for one in others if _is_there(app.state, one)]
-        gone = [one.worker_id for one in others if one.worker_id not in alive]
-        if gone and app.config.database is None:  # else it may live on another machine: its leases tell
-            await sweep_children(app, alive)  # before anybody can go on with their runs
-            await app.store.attend((), gone, LEASE)
-            for worker_id in gone:
-                (app.state.drivers / worker_id).unlink(missing_ok=True)
+        app, alive = self._app, await bury_gone(self._app)
         now = await app.store.now()
         if alive and not 0 <= now - self._vouched < VOUCH_EVERY:
             self._vouched = now
             await app.store.attend(alive, (), LEASE)
         return alive
+
+
+async def bury_gone(app: App) -> list[str]:
+    """Put in order what those left who are gone. Returns who is there besides this process."""
+    others = [one for one in await app.store.workers() if not one.dead and one.worker_id != app.worker_id]
+    alive = [one.worker_id for one in others if _is_there(app.state, one)]
+    gone = [one.worker_id for one in others if one.worker_id not in alive]
+    if gone and app.config.database is None:  # else it may live on another machine: its leases tell
+        await sweep_children(app, alive)  # before anybody can go on with their runs
+        await app.store.attend((), gone, LEASE)
+        for worker_id in gone:
+            (app.state.drivers / worker_id).unlink(missing_ok=True)
+    return alive
 
 
 async def sweep_children(app: App, alive: Collection[str] = ()) -> None:

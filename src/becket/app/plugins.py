@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from typing import TypeVar
@@ -38,6 +39,7 @@ def built_in_loops() -> dict[str, str]:
     return {point.name: (files(point.value) / "loop.yaml").read_text("utf-8") for point in _points(GROUP_LOOPS)}
 
 
+@cache  # every package's metadata is read for it
 def _points(group: str) -> Iterable[EntryPoint]:
     return entry_points(group=group)
 

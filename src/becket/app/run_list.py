@@ -24,7 +24,7 @@ def read_list(state: State, where: RunFilter) -> tuple[tuple[Run, ...], float] |
     try:
         with _journal(state) as journal:
             return None if journal is None else (tuple(_runs(journal, where)), time.time())
-    except (sqlite3.Error, BecketError, OSError, ValueError, IndexError):
+    except (sqlite3.Error, BecketError, OSError, ValueError, KeyError):
         return None
 
 

@@ -12,9 +12,7 @@ from functools import partial
 from becket.adapters.dispatch.bell import Bell
 from becket.adapters.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
 from becket.app.account import Account
-from becket.app.backups import keep_backup
 from becket.app.compose import App
-from becket.app.containment import Containment
 from becket.app.ground import check_journal, keep_ground
 from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
 from becket.app.pulse import Pulse, told_when_stopped
@@ -127,6 +125,9 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         chores.append(part.tell)
     residents: list[Resident] = []
     if part.role == "daemon":
+        from becket.app.backups import keep_backup
+        from becket.app.containment import Containment
+
         chores += [
             Containment(app).look,
             app.triggers.tick,
@@ -178,12 +179,6 @@ async def follow_remote(app: App) -> None:
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
     await stop.wait()
     dispatcher.stop()
-
-
-async def settled(app: App, run_id: str) -> bool:
-    """Has the run ended, or does it wait for somebody?"""
-    run = await app.store.get_run(run_id)
-    return run.status in ENDED or run.status is Status.waiting or run.held
 
 
 async def _recover(app: App, ready: Ready) -> None:

@@ -198,6 +198,10 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """Nothing at the lock's place is to blame for these."""
 
 
+_HELD: set[Path] = set()
+"""By this process, which the kernel does not tell: a process id may be another's in another container."""
+
+
 class Lock:
     """An operating-system lock held by this process: it cannot outlive its owner (L31).
 
@@ -226,6 +230,7 @@ class Lock:
             os.close(file)
             return False
         self._file = file
+        _HELD.add(self._path)
         with suppress(OSError):  # for people, and for `doctor` when the process was killed; nothing is decided by it
             os.ftruncate(file, 0)
             os.pwrite(file, self._text.encode(), 0)
@@ -249,6 +254,7 @@ class Lock:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
+            _HELD.discard(self._path)
 
     def __enter__(self) -> Self:
         return self
@@ -264,6 +270,10 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return seen.st_dev, seen.st_ino
+
+
+def is_ours(path: Path) -> bool:
+    return path in _HELD
 
 
 def holder(path: Path) -> int | None:

@@ -478,7 +478,8 @@ class HouseStore(Protocol):
 
     async def attend(self, alive: Collection[str], gone: Collection[str], ttl: float) -> None:
         """What is known of other workers by their processes. What the living have at work is renewed, whether or not
-        they hear; those that are gone are declared dead. Called by whoever moves runs beside others.
+        they hear, unless a person wants it cancelled; those that are gone are declared dead. Called by whoever moves
+        runs beside others.
         """
         ...
 

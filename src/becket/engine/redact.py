@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from becket.contract.base import Json
@@ -116,17 +117,20 @@ class _Text:
         return self._names
 
 
+_compiled = cache(re.compile)  # when a hint is first seen: most texts of most runs hold none
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """The last named group of the pattern is the secret; without one, the whole match."""
 
     kind: str
     hints: tuple[str, ...]  # a text without any of them, in any case, cannot match
-    pattern: re.Pattern[str]
+    pattern: str
     judge: Callable[[re.Match[str]], bool] | None = None  # where the shape alone does not tell
 
     def applied(self, to: _Text) -> str:
-        return self.pattern.sub(self._hide, to.text)
+        return _compiled(self.pattern).sub(self._hide, to.text)
 
     def _hide(self, match: re.Match[str]) -> str:
         if self.judge is not None and not self.judge(match):
@@ -143,11 +147,12 @@ class _AfterName:
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    head: re.Pattern[str] | None = None
+    pattern: str
+    head: str | None = None
 
     def applied(self, to: _Text) -> str:
-        text, mark, match_at, head = to.text, _mark(self.kind), self.pattern.match, self.head
+        text, mark, match_at = to.text, _mark(self.kind), _compiled(self.pattern).match
+        head = None if self.head is None else _compiled(self.head)
         pieces: list[str] = []
         done = 0
         for start, end in zip(*to.names(), strict=True):
@@ -169,7 +174,7 @@ _NAME_HINTS = "passw passphrase pwd secret token credential key"
 
 
 def _rule(kind: str, hints: str, pattern: str, judge: Callable[[re.Match[str]], bool] | None = None) -> _Rule:
-    return _Rule(kind, tuple(hints.split()), re.compile(pattern), judge)
+    return _Rule(kind, tuple(hints.split()), pattern, judge)
 
 
 def _vendor(kind: str, hints: str, pattern: str) -> _Rule:
@@ -193,7 +198,7 @@ def _word(pattern: str, not_before: str) -> str:
 
 
 def _after_name(pattern: str, head: str | None = None, hints: str = _NAME_HINTS) -> _AfterName:
-    return _AfterName("secret", tuple(hints.split()), re.compile(pattern), re.compile(rf"{head}\Z") if head else None)
+    return _AfterName("secret", tuple(hints.split()), pattern, rf"{head}\Z" if head else None)
 
 
 _OVER_LINES = _rule(

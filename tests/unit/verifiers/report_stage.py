@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from becket.contract.report import Outcome, TestCase, TestReport
-from becket.verifiers.reports import ReportFolder, parse
+from becket.verifiers.reports.folder import ReportFolder
+from becket.verifiers.reports.formats import parse
 
 DATA = Path(__file__).parent / "data"
 

@@ -9,7 +9,8 @@ import pytest
 from report_stage import DATA, by_id, outcomes, stored
 
 from becket.contract.report import Outcome, ProblemCode
-from becket.verifiers.reports import ReportFolder, parse
+from becket.verifiers.reports.folder import ReportFolder
+from becket.verifiers.reports.formats import parse
 
 GREEN = stored("junit/node-green.xml")
 

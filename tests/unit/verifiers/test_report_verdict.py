@@ -6,7 +6,8 @@ import pytest
 from report_stage import read
 
 from becket.contract.report import Color, Outcome, Problem, ProblemCode, RedCode, TestCase, TestReport
-from becket.verifiers.reports import parse, verdict_of
+from becket.verifiers.reports.formats import parse
+from becket.verifiers.reports.verdict import verdict_of
 
 PASSED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.passed),))
 FAILED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.failed),))

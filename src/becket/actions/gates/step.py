@@ -24,7 +24,6 @@ from becket.contract.git import Git
 from becket.contract.process import ChildEnd, Processes
 from becket.contract.receipt import Receipt
 from becket.contract.report import Color, Problem, ProblemCode, TestReport
-from becket.verifiers.reports.environment import mentions_environment, not_found
 from becket.verifiers.reports.folder import ReportFolder
 from becket.verifiers.reports.formats import parse
 from becket.verifiers.reports.verdict import verdict_of
@@ -182,6 +181,8 @@ async def _judged(
     )  # fmt: skip
     problem = None
     if color is Color.red:
+        from becket.verifiers.reports.environment import mentions_environment, not_found  # it takes a while to load
+
         said = await asyncio.to_thread(_content, done.log_path)
         problem = mentions_environment(said, ReportFolder(proof.root).read) or not_found(done.exit_code)
     verdict = StepVerdict(

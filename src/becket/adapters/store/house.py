@@ -20,8 +20,9 @@ _DROP_WORKER = sa.delete(workers).where(workers.c.worker_id == sa.bindparam("thi
 _ADD_WORKER = sa.insert(workers)
 _BURY_OTHERS = sa.update(workers).where(workers.c.worker_id != sa.bindparam("this")).values(dead=True)
 _BURY = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this")).values(dead=True)
-_VOUCH_RUN = sa.update(runs).where(runs.c.status == "running", runs.c.worker == sa.bindparam("this_worker"))
-_VOUCH_LEASE = sa.update(leases).where(leases.c.worker == sa.bindparam("this_worker"))
+_OF_WORKER = (runs.c.status == "running", runs.c.worker == sa.bindparam("this_worker"), ~runs.c.cancel_asked)
+_VOUCH_RUN = sa.update(runs).where(*_OF_WORKER)
+_VOUCH_LEASE = sa.update(leases).where(leases.c.run_id.in_(sa.select(runs.c.run_id).where(*_OF_WORKER)))
 _BEAT = sa.update(workers).where(workers.c.worker_id == sa.bindparam("this"), ~workers.c.dead)
 _CLAIMED = (
     sa.select(runs.c.run_id, runs.c.epoch, runs.c.status)

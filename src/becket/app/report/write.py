@@ -8,13 +8,13 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from becket.app.compose import App
-from becket.app.report.collect import read_report
-from becket.app.report.html import html_of
-from becket.app.report.markdown import markdown_of
-from becket.app.report.model import Report
 from becket.app.state import State
+
+if TYPE_CHECKING:
+    from becket.app.report.model import Report
 
 log = logging.getLogger("becket.report")
 
@@ -30,6 +30,9 @@ def folder_of(state: State) -> Path:
 
 def rendered(report: Report) -> dict[str, str]:
     """The three forms by the ending of their file."""
+    from becket.app.report.html import html_of
+    from becket.app.report.markdown import markdown_of
+
     return {"html": html_of(report), "md": markdown_of(report), "json": report.model_dump_json(indent=2) + "\n"}
 
 
@@ -62,6 +65,8 @@ class Reports:
     async def _report(self, run_id: str) -> None:
         try:
             if any(item.receipt.kind == "verdict" for item in await self._app.store.receipts(run_id)):
+                from becket.app.report.collect import read_report
+
                 report = await read_report(self._app, run_id)
                 await asyncio.to_thread(write, folder_of(self._app.state), report)
         except Exception as error:  # a report that cannot be written must not keep the loops that follow waiting

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 
 from becket.contract.report import Outcome, ProblemCode, TestReport
 from becket.verifiers.reports.book import CaseBook, Draft
-from becket.verifiers.reports.cargo_text import read_cargo
 from becket.verifiers.reports.files import with_files
 from becket.verifiers.reports.folder import LARGEST_FILE
-from becket.verifiers.reports.go_json import read_go
 from becket.verifiers.reports.junit import junit_within, read_junit
-from becket.verifiers.reports.pytest_text import read_pytest
-from becket.verifiers.reports.tap import read_tap
 from becket.verifiers.reports.tree import FindFiles, ReadFile, Tree
 
 PLAIN_ID = "step"
@@ -21,12 +18,13 @@ PLAIN_ID = "step"
 
 LARGEST_OUTPUT, MOST_LINES = 256_000_000, 1_000_000
 
-_TEXT_READERS: dict[str, Callable[[bytes, Tree, CaseBook], None]] = {
-    "pytest": read_pytest,
-    "go": read_go,
-    "cargo": read_cargo,
-    "tap": read_tap,
+_TEXT_READERS = {
+    "pytest": "pytest_text:read_pytest",
+    "go": "go_json:read_go",
+    "cargo": "cargo_text:read_cargo",
+    "tap": "tap:read_tap",
 }
+"""Loaded when a step has such a report: their patterns take longer to build than most commands do."""
 
 
 def parse(
@@ -56,12 +54,18 @@ def parse(
         if content is None:
             book.problem(ProblemCode.missing, f"the step did not write its report {path}")
         elif _fits(content, path or "the step's output", LARGEST_OUTPUT, book, MOST_LINES):
-            _TEXT_READERS[kind](content, tree, book)
+            _reader(kind)(content, tree, book)
     else:
         book.problem(
             ProblemCode.missing, f"{kind!r} is not a report format; use junit, pytest, go, cargo, tap or plain"
         )
     return book.report()
+
+
+def _reader(kind: str) -> Callable[[bytes, Tree, CaseBook], None]:
+    module, _, name = _TEXT_READERS[kind].partition(":")
+    reader: Callable[[bytes, Tree, CaseBook], None] = getattr(import_module(f"{__package__}.{module}"), name)
+    return reader
 
 
 def _plain(exit_code: int | None, book: CaseBook) -> None:

@@ -1,0 +1,77 @@
+"""`runs list` reads the journal without the store: it must say what the store says, or leave it to that."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from becket.app.run_list import read_list
+from becket.contract.run import Status
+from becket.contract.store import RunFilter
+from becket.engine.intake import Ask
+from becket.testing.world import World
+
+LOOP = """\
+version: 1
+loop_id: NAME
+goal: A word was said.
+trigger: [{manual: {}}]
+subject: "word/{word}"
+inputs: {word: {type: string}}
+max_iterations: 1
+deadline: 10m
+stop_conditions: [said.pass]
+phases:
+  verify:
+    objective: Say it.
+    verifiers: [{id: said, run: "true", in: scratch}]
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path, store="sqlite")
+    for name in ("one", "two"):
+        world.loop(LOOP.replace("NAME", name))
+
+    async def begin() -> None:
+        for loop in ("one", "two"):
+            for word in ("é", "x" * 300):
+                await world.app.intake.start(Ask(loop_id=loop, inputs={"word": word}))
+
+    asyncio.run(begin())
+    return world
+
+
+@pytest.mark.parametrize(
+    ("where", "count"),
+    [
+        (RunFilter(), 4),
+        (RunFilter(limit=3), 3),
+        (RunFilter(loop_id="two"), 2),
+        (RunFilter(loop_id="two", subject="word/é"), 1),
+        (RunFilter(subject="word/" + "x" * 300), 2),
+        (RunFilter(statuses=(Status.queued, Status.failed)), 4),
+        (RunFilter(statuses=(Status.failed,)), 0),
+    ],
+)
+def test_it_lists_what_the_store_lists(world: World, where: RunFilter, count: int) -> None:
+    found = read_list(world.state, where)
+    assert found is not None
+    assert len(found[0]) == count
+    assert found[0] == asyncio.run(world.store.list_runs(where))
+
+
+def test_what_only_the_store_can_judge_is_left_to_it(world: World, tmp_path: Path) -> None:
+    asyncio.run(world.store.close())
+    with sqlite3.connect(world.state.database) as journal:
+        journal.execute("ALTER TABLE runs RENAME COLUMN held TO stopped")
+    assert read_list(world.state, RunFilter()) is None, "of another version"
+    world.state.config.write_text("version: 1\ndatabase: postgresql://x\n")
+    assert read_list(world.state, RunFilter()) is None, "elsewhere"
+    world.state.config.unlink()
+    world.state.database.write_bytes(b"no journal" * 1000)
+    assert read_list(world.state, RunFilter()) is None, "not well"
