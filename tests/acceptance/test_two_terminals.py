@@ -77,7 +77,7 @@ def begin(stage: Stage, loop: str, subject: str) -> tuple[Any, str]:
 
 
 def run_of(stage: Stage, run_id: str) -> Any:
-    return stage.json("runs", "show", run_id)["run"]
+    return next(run for run in stage.json("runs", "list") if run["run_id"] == run_id)
 
 
 def wake(stage: Stage, run_id: str) -> None:
@@ -115,6 +115,7 @@ def test_what_a_killed_terminal_left_is_put_in_order_by_others_and_driven_by_non
     assert list((stage.state / "drivers").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_second_run_of_a_group_says_for_whom_it_waits_and_follows(stage: Stage) -> None:
     first, one = begin(stage, "grouped", "one")
     second = stage.start("run", "grouped", "--subject", "two")
@@ -133,6 +134,7 @@ def test_a_second_run_of_a_group_says_for_whom_it_waits_and_follows(stage: Stage
     assert f"becket runs show {three} --follow" in told.err
 
 
+@pytest.mark.slow
 def test_a_daemon_that_starts_meanwhile_leaves_the_run_to_its_driver(stage: Stage) -> None:
     process, mine = begin(stage, "slow", "mine")
     stage.becket("up", "--detach")
