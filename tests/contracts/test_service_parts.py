@@ -156,6 +156,17 @@ def test_a_log_is_cut_while_it_is_written_and_only_a_few_old_ones_stay(tmp_path:
     assert not service_logs.trim(log, cap=50)
 
 
+def test_of_a_burst_the_beginning_and_the_end_stay_in_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\n" + "x" * 5_000 + "\nlast\n")
+    assert service_logs.trim(log, cap=100)
+    kept = (tmp_path / "log.1").read_text()
+    assert kept.startswith("first\n")
+    assert kept.endswith("\nlast\n")
+    assert "[becket: 4812 bytes that stood here are not kept]" in kept
+    assert len(kept) < 300
+
+
 def test_the_environment_of_a_service_holds_its_file_and_no_secret_of_ours(tmp_path: Path) -> None:
     """L12, L25. The port is Becket's word, whatever the file says."""
     (tmp_path / ".env").write_text("# a remark\nexport A='1 2'\nB=\"x\"\nC=a=b\n\nPORT=1\n")

@@ -17,7 +17,7 @@ from becket.app.verify import verify_run
 from becket.contract.agent import AgentOutcome
 from becket.contract.process import SandboxKind
 from becket.contract.run import Run, Status
-from becket.testing.model import Edit, Loop, Say, ScriptedModel, Shell
+from becket.testing.model import Cut, Edit, Loop, Say, ScriptedModel, Shell
 from becket.testing.model import Status as Answer
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
@@ -146,7 +146,7 @@ def test_a_quota_is_waited_for_and_the_repair_then_made_by_the_real_codex(
 
 
 def outlast_an_outage(
-    folder: Path, program: str, sandbox: str, model: ScriptedModel, answer: Answer, each: int
+    folder: Path, program: str, sandbox: str, model: ScriptedModel, answer: Answer | Cut, each: int
 ) -> None:
     """The run is a row meanwhile. A call makes `each` requests; six calls are made in two hours (test_heal_agents)."""
     place = AgentsHeal(folder, program, sandbox, model)
@@ -171,13 +171,14 @@ def outlast_an_outage(
 OUTAGES = [
     pytest.param("codex", Answer(500), 3, id="codex-500"),
     pytest.param("codex", Answer(503), 1, id="codex-503", marks=pytest.mark.slow),
+    pytest.param("codex", Cut(at_once=True), 3, id="codex-dropped", marks=pytest.mark.slow),
     pytest.param("claude", Answer(529), 3, id="claude-529", marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize(("program", "answer", "each"), OUTAGES)
 def test_an_outage_costs_few_requests_and_the_repair_is_made_when_it_is_over(
-    program: str, answer: Answer, each: int, tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+    program: str, answer: Answer | Cut, each: int, tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live_as_a_daemon(monkeypatch, tmp_path / "home", fakes(tmp_path / "bin"))
     outlast_an_outage(tmp_path / "world", program, QUICKLY, model, answer, each)

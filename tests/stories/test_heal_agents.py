@@ -157,7 +157,8 @@ def test_an_outage_of_hours_is_six_calls_and_then_a_persons_by_its_name(tmp_path
         assert (run.status, run.reason) == (Status.ready_for_handoff, "model_unavailable"), run.detail
         told = run.detail
         assert (told["agent"], told["reason"]) == ("fixer", "the model's server: 529 overloaded")
-        assert told["model"] == "its model"
+        assert told["why"].startswith("the model of fixer has not worked for 2h")
+        assert told["why"].endswith("; it last said: the model's server: 529 overloaded")
         assert [call["outcome"] for call in told["asked"]] == ["model_error"]
 
     asyncio.run(story())

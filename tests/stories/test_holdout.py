@@ -358,20 +358,24 @@ def test_below_merge_nobody_is_paid_for_checks(tmp_path: Path) -> None:
     proposed(stage, run, bad, "autonomy is propose")
 
 
-def test_a_quota_is_waited_for_without_losing_the_repair(tmp_path: Path) -> None:
-    out_of_quota = Act(hint=AgentOutcome.quota_wait, error="quota", until=10_000_000_000.0)
-    stage = Stage(tmp_path, repairs(HONEST), [out_of_quota, JUDGES])
-    until = stage.world.clock() + 3600
-    stage.judge.acts = [Act(hint=AgentOutcome.quota_wait, error="quota", until=until), JUDGES]
+@pytest.mark.parametrize(
+    ("outcome", "lasts"), [(AgentOutcome.quota_wait, 3600), (AgentOutcome.model_error, 30)], ids=["quota", "outage"]
+)
+def test_a_quota_or_a_model_is_waited_for_without_losing_the_repair(
+    tmp_path: Path, outcome: AgentOutcome, lasts: int
+) -> None:
+    stage = Stage(tmp_path, repairs(HONEST), [])
+    until = stage.world.clock() + lasts if outcome is AgentOutcome.quota_wait else None
+    stage.judge.acts = [Act(hint=outcome, error="not now", until=until), JUDGES]
 
     async def story() -> None:
         bad = await stage.broken()
         run = await stage.heal()
         assert (run.status, run.waiting_on) == (Status.waiting, ("candidate.holdout_waits",)), (run.reason, run.detail)
-        await stage.world.pass_time(3601)
+        await stage.world.pass_time(lasts + 1)
         run = await stage.world.store.get_run(run.run_id)
         promoted(stage, run, bad)
-        assert len(stage.fixer.briefs) == 1
+        assert (len(stage.fixer.briefs), len(stage.judge.briefs)) == (1, 2)
 
     asyncio.run(story())
 

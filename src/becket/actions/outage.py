@@ -5,7 +5,7 @@ from __future__ import annotations
 from becket.actions.calling import OBJECT, Calls
 from becket.contract.action import ActionContext
 from becket.contract.agent import RETRYABLE, AgentOutcome
-from becket.contract.base import Json
+from becket.contract.base import Json, show_duration
 from becket.contract.condition import Condition, ConditionGroup, ref
 from becket.contract.project import Projects
 
@@ -45,18 +45,24 @@ Told = tuple[dict[str, Json], tuple[Condition, ...]]
 
 
 def told(context: ActionContext, calls: Calls) -> Told:
-    chosen = calls.chosen
-    since = context.run.waits_since.get(MODEL_ERROR, calls.now)
+    chosen, model = calls.chosen, _model(context, calls)
     again = look_again(context, MODEL_ERROR, calls.now)
-    evidence: dict[str, Json] = {"model": _model(context, calls), "until": again, "since": since}
+    evidence: dict[str, Json] = {"model": model, "until": again}
     if again is not None:
         return evidence, ()
-    known = {"agent": chosen.agent, "reason": chosen.judged.reason, "asked": [each.told for each in calls.made]}
-    name = UNAVAILABLE.names[0]
-    return evidence, (Condition(name=name, group=UNAVAILABLE.names, evidence={**evidence, **known, "until": None}),)
+    lasted = show_duration(60.0 * round((calls.now - context.run.waits_since.get(MODEL_ERROR, calls.now)) / 60))
+    named = f"the model of {chosen.agent}{f' ({model})' if model else ''}"
+    known: dict[str, Json] = {
+        "why": f"{named} has not worked for {lasted}; it last said: {chosen.judged.reason}",
+        "agent": chosen.agent,
+        "model": model,
+        "reason": chosen.judged.reason,
+        "asked": [each.told for each in calls.made],
+    }
+    return evidence, (Condition(name=UNAVAILABLE.names[0], group=UNAVAILABLE.names, evidence=known),)
 
 
 def _model(context: ActionContext, calls: Calls) -> str:
-    """As its program names it, else as it is configured."""
+    """As its program names it, else as it is configured; nothing where neither does."""
     config = context.port(Projects).current().agents.get(calls.chosen.agent)
-    return calls.chosen.report.model or (config.model if config is not None else None) or "its model"
+    return calls.chosen.report.model or (config.model if config is not None else None) or ""

@@ -108,7 +108,7 @@ def unheld(config: Config, name: str, loop_id: str | None) -> str:
         return ""
     return (
         f"agents.{name}: {' and '.join(f'`{budget}`' for budget in bound)} cannot be held, the price of "
-        f"{agent.model!r} is not known. Say it, with zeros if it costs nothing: "
+        f"{agent.model!r} is not known. Name it in full, or say its price, with zeros if it costs nothing: "
         f"`prices: {{{agent.model}: {{input: 1.0, output: 5.0}}}}`"
     )
 

@@ -129,9 +129,11 @@ def test_a_refusal_is_a_completed_turn_without_a_word(tmp_path: Path) -> None:
 
 
 def test_retries_are_told_as_errors_that_are_none(tmp_path: Path) -> None:
-    with ScriptedModel([Status(500), Status(429), Say("at last")]) as model:
+    """A 429 is tried again where the server says when, and only there."""
+    with ScriptedModel([Status(500), Status(429, retry_after=1), Say("at last"), Status(429)]) as model:
         stage = Stage(tmp_path, model)
         done = stage.run(stage.codex(retries=1))
+        assert stage.run(stage.codex(retries=1)).last["type"] == "turn.failed"
     assert (done.code, done.last["type"]) == (0, "turn.completed")
     told = [event["message"].partition(" (")[0] for event in done.events if event["type"] == "error"]
     assert told == ["Reconnecting... 1/1"]

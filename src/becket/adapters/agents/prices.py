@@ -62,7 +62,7 @@ def refuse_blind_limit(name: str, config: AgentConfig, price: Price | None, *, t
     if config.driver == "command":
         raise UsageError(f"agents.{name}: nobody can tell what a `command` agent costs; leave `limits.usd` away")
     known = f"the price of {config.model!r} is not known" if config.model else "its model is not named"
+    price_too = f"`prices: {{{config.model or 'MODEL'}: {{input: 1.0, output: 5.0}}}}`"
     raise UsageError(
-        f"agents.{name}: `limits.usd` cannot be held, {known}. "
-        f"Name the `model`, and its price: `prices: {{{config.model or 'MODEL'}: {{input: 1.0, output: 5.0}}}}`"
+        f"agents.{name}: `limits.usd` cannot be held, {known}. Name the `model` in full, or its price too: {price_too}"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from acp_stage import Stage
 
+from becket.adapters.agents.acp import call as acp_call
 from becket.contract.agent import AgentOutcome, CallState, EventKind, Limits, judge
 
 
@@ -223,11 +224,27 @@ def test_a_cancelled_call_leaves_nothing_running(stage: Stage) -> None:
     assert stage.events[-1].kind is EventKind.end
 
 
-def test_an_agent_that_waits_for_a_quota_until_its_time_is_over_has_no_quota(stage: Stage) -> None:
-    """L23: gemini waits by itself and says so only in its log."""
-    steps = [{"complain": "Attempt 1 failed: You exceeded your current quota. Retrying after 61521ms..."}, {"hang": 1}]
-    report = stage.call(steps, limits=Limits(seconds=1))
-    assert report.outcome_hint is AgentOutcome.quota_wait
+@pytest.mark.parametrize(
+    ("says", "outcome"),
+    [
+        ("Attempt 1 failed: You exceeded your current quota. Retrying after 61521ms...", AgentOutcome.quota_wait),
+        ("Attempt 3 failed with status 500. Retrying with backoff...", AgentOutcome.model_error),
+    ],
+)
+def test_an_agent_that_tries_its_model_until_its_time_is_over_is_not_at_its_limit(
+    stage: Stage, says: str, outcome: AgentOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L23: gemini and qwen try again by themselves and say so only in their log. Another agent may have its turn."""
+    steps: list[dict[str, object]] = [{"complain": says}, {"hang": 1}]
+    for seconds in (1, 4, 16):  # as long as it takes to begin
+        report = stage.call(steps, limits=Limits(seconds=seconds))
+        if report.outcome_hint is not AgentOutcome.limit_reached:
+            break
+    assert report.outcome_hint is outcome
+    monkeypatch.setattr(acp_call, "_IN_VAIN", 0.5)  # a minute
+    report = stage.call(steps, limits=Limits(seconds=60))
+    assert (report.outcome_hint, "tried its model in vain" in report.error) == (outcome, True)
+    assert report.usage.seconds < 50
 
 
 def test_a_turn_that_ended_well_without_a_token_is_an_error_of_the_model(stage: Stage) -> None:

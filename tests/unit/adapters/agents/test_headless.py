@@ -107,6 +107,15 @@ def test_a_program_that_waits_for_its_quota_is_not_waited_for(stage: Stage) -> N
     assert report.usage.seconds < 55, "it would wait for 60"
 
 
+def test_a_program_that_only_tries_its_model_again_has_a_model_that_fails(stage: Stage) -> None:
+    """Not a limit that it passed: so its fallback has a turn. Either way: before its time is over, or when it is."""
+    down = QUOTA.replace("exceeded retry limit, last status: 429 Too Many Requests", "experiencing high demand")
+    for agent, seconds in ((stage.agent(down, Impatient), 120.0), (stage.agent(down), 5.0)):
+        report = stage.run(agent, seconds=seconds)
+        assert (report.outcome_hint, report.ended) == (AgentOutcome.model_error, False), report
+        assert report.usage.seconds < 55, "it would try for 60"
+
+
 def test_lines_that_nobody_knows_are_counted_and_kept(stage: Stage) -> None:
     report = stage.run(stage.agent("print('banner'); say(type='brand.new'); print(b'\\xff'.hex())\n" + FINE))
     assert report.ended

@@ -1,13 +1,13 @@
 """A service's log, bounded. It is copied and cut under the writer's hands.
 
 The writer appends to the file itself: a pipe in between would need a process of its own, and its death would be the
-service's. What is written between the copy and the cut is lost: a line or two per rotation.
+service's. What is written between the copy and the cut is lost: a line or two per rotation. Of what came in one burst
+that is larger than the cap, the beginning and the end are kept.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 CAP = 10_000_000
@@ -31,15 +31,21 @@ def trim(log: Path, cap: int = CAP, keep: int = OLD_ONES) -> bool:
         older = _old(log, number)
         if older.exists():
             older.replace(_old(log, number + 1))
-    _copy(log, _old(log, 1))
+    _copy(log, _old(log, 1), cap)
     os.truncate(log, 0)
     return True
 
 
-def _copy(log: Path, target: Path) -> None:
+def _copy(log: Path, target: Path, cap: int) -> None:
     new = target.with_name(target.name + ".new")
     try:
-        shutil.copyfile(log, new)
+        with log.open("rb") as old, new.open("wb") as copy:
+            size = os.fstat(old.fileno()).st_size
+            copy.write(old.read(cap))
+            if size > 2 * cap:
+                copy.write(f"\n[becket: {size - 2 * cap} bytes that stood here are not kept]\n".encode())
+                old.seek(size - cap)
+            copy.write(old.read(cap))
         new.replace(target)
     except OSError:  # a full disk: then the cut matters more than the copy
         new.unlink(missing_ok=True)
