@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_stage import Stage
-from terminal import ROWS, watched
+from terminal import ROWS, Terminal, watched
 
 pytestmark = pytest.mark.slow
 
@@ -38,27 +38,16 @@ REPAIR = "sed -i s/-/+/ calc.py; echo It was the sign."
 
 
 class Project(Stage):
-    """A calculator whose main gets a bug."""
+    """A calculator with a bug."""
 
-    def __init__(
-        self, folder: Path, fixer: str = "", autonomy: str = "merge", more: str = "", green: str = GOOD
-    ) -> None:
+    def __init__(self, folder: Path, fixer: str = "", autonomy: str = "merge", more: str = "", calc: str = BAD) -> None:
         super().__init__(folder)
         agent = FIXER.replace("RUN", fixer.replace("'", "''")) if fixer else ""
         self.write("becket.yaml", CONFIG.replace("AUTONOMY", autonomy) + agent + more)
         self.write("tests/test_calc.py", CHECK)
         self.write(".gitignore", "report.xml\n__pycache__/\n")
-        self.write("calc.py", green)
+        self.write("calc.py", calc)
         self.commit("a calculator")
-
-    def prove(self) -> Project:
-        self.becket("run", "heal")
-        return self
-
-    def break_it(self) -> Project:
-        self.write("calc.py", BAD)
-        self.commit("make it faster")
-        return self
 
     def heal(self) -> tuple[int, list[str]]:
         return watched(("run", "heal"), self.root)
@@ -82,20 +71,28 @@ def ends(lines: list[str], headline: str, following: str) -> str:
 
 
 def test_green_already(tmp_path: Path) -> None:
-    code, lines = Project(tmp_path).heal()
+    code, lines = Project(tmp_path, calc=GOOD).heal()
     assert code == 0
     ends(lines, "main is green at SHA", "becket up -d")
 
 
-def test_repaired_and_promoted(tmp_path: Path) -> None:
-    code, lines = Project(tmp_path, REPAIR).prove().break_it().heal()
+def test_repaired_and_promoted_with_the_agents_last_line_on_the_screen_meanwhile(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+
+    def look(terminal: Terminal) -> None:
+        rows = terminal.lines
+        if rows[-1:] == ["      It was the sign."] and "▸ fix  fixer" in rows[-2]:
+            seen.touch()
+
+    project = Project(tmp_path / "repo", f"{REPAIR}; while [ ! -e {seen} ]; do sleep 0.05; done")
+    code, lines = watched(("run", "heal"), project.root, look)
     assert code == 0, lines
     text = ends(lines, "main is green at SHA, repaired by fixer", "git show SHA")
     assert "+    return left + right" in text
 
 
 def test_a_repair_is_ready(tmp_path: Path) -> None:
-    code, lines = Project(tmp_path, REPAIR, autonomy="propose").prove().break_it().heal()
+    code, lines = Project(tmp_path, REPAIR, autonomy="propose").heal()
     assert code == 1
     text = ends(lines, "main is red at SHA; a proven repair by fixer waits for you", "becket proposals accept RUN")
     assert "autonomy is propose" in text
@@ -103,7 +100,7 @@ def test_a_repair_is_ready(tmp_path: Path) -> None:
 
 
 def test_there_is_no_agent(tmp_path: Path) -> None:
-    code, lines = Project(tmp_path, green=BAD).heal()
+    code, lines = Project(tmp_path).heal()
     assert code == 1
     text = ends(lines, "main is red at SHA; no agent is configured that could repair it", "becket run heal")
     assert "FAIL tests/test_calc.py::test_add at tests/test_calc.py:8" in text
@@ -112,7 +109,7 @@ def test_there_is_no_agent(tmp_path: Path) -> None:
 
 
 def test_the_agents_program_is_not_found(tmp_path: Path) -> None:
-    project = Project(tmp_path, "mend-it --now").break_it()
+    project = Project(tmp_path, "mend-it --now")
     code, lines = project.heal()
     assert code == 1
     text = ends(lines, "main is red at SHA; fixer could not be started: mend-it is not found where", "becket doctor")
@@ -124,24 +121,16 @@ def test_the_agents_program_is_not_found(tmp_path: Path) -> None:
 
 
 def test_the_agent_gives_up(tmp_path: Path) -> None:
-    code, lines = Project(tmp_path, "echo I do not know what to do.", green=BAD).heal()
+    code, lines = Project(tmp_path, "echo I do not know what to do.").heal()
     assert code == 1
     text = ends(lines, "main is red at SHA; fixer gave up", "becket runs show RUN --all")
     assert "fixer said: I do not know what to do." in text
     assert "add(2, 3) is -1, not 5" in text
 
 
-def test_no_repair_is_proven(tmp_path: Path) -> None:
-    vain = "date +%N > notes.txt; echo Better now."
-    code, lines = Project(tmp_path, vain, green=BAD).heal()
-    assert code == 1
-    text = ends(lines, "main is red at SHA; no repair by fixer was proven", "becket runs show RUN --all")
-    assert "fixer said: Better now." in text
-
-
 def test_the_guard_refuses(tmp_path: Path) -> None:
     cheat = 'echo "# more" >> becket.yaml; echo It was the gate.'
-    code, lines = Project(tmp_path, cheat, green=BAD).heal()
+    code, lines = Project(tmp_path, cheat).heal()
     assert code == 1
     text = ends(lines, "main is red at SHA; the guard refused what fixer changed", "becket runs show RUN --all")
     assert "fixer said: It was the gate." in text

@@ -176,7 +176,7 @@ def test_the_keys_of_the_json_are_those_of_the_model(mended: Told) -> None:
     """Programs read these keys: a change here is a change of `format`."""
     found = json.loads(mended.becket("runs", "report", mended.run.run_id, "--json"))
     assert sorted(found) == [
-        "approvals", "calls", "changes", "claims", "conditions", "crossings", "culprits", "effects", "format", "gates",
+        "approvals", "calls", "changes", "claims", "conditions", "crossings", "culprits", "effects", "end", "format",
         "guards", "handoffs", "holdouts", "lost", "made_at", "phases", "proofs", "receipts", "run", "spend", "trust",
     ]  # fmt: skip
     assert found["format"] == 1

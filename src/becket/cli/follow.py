@@ -206,7 +206,7 @@ def print_end(story: Story, report: Report) -> None:
     if report.end is not None:
         print_ending(console, report)
         return
-    console.print(f"{story.run.run_id}  {status_words(story)}")
+    console.print(f"{story.run.run_id}  {status_words(story)}", soft_wrap=True)
     for box in boxes(story, marks_for(console)):
         console.print(box)
 

@@ -187,6 +187,13 @@ REASONS = {
     "observe_only": "the loop may only observe, and its stop conditions are not proven",
     "cancelled": "a person cancelled it",
     "agent.quota_wait": "the agent's quota is used up; it goes on by itself when the quota is back",
+    "repair_ready": "a proven repair waits for a person",
+    "proposed": "a proven repair waits for a person",
+    "no_agent": "no agent is configured that could repair it",
+    "agent_not_found": "the agent's program is not found, or may not be executed",
+    "agent_gave_up": "the agent changed nothing any more",
+    "fix_exhausted": "no repair was proven",
+    "agent.not_found": "the agent's program is not found, or may not be executed: see `becket doctor`",
     "agent.auth_missing": "the agent has no login or key: log in as yourself or set its key, see `becket doctor`, "
     "then retry",
     "agent.limit_reached": "the agent hit a limit of its own; its work is saved: `becket rescue list`",

@@ -157,7 +157,8 @@ def _people(report: told.Report) -> Iterator[str]:
         yield f"<h3>Handoff to {text(item.owner)} {pill(item.state)}</h3>"
         yield f"<p>{text(spaced(item.reason))}, {code(item.handoff_id)}{taken}</p>"
         yield listed(text(why) for why in item.because)
-        yield note(f"<strong>Next:</strong> {text(item.next_step)}", urgent=item.state in UNSETTLED)
+        following = code(report.end.next) if report.end is not None else text(item.next_step)
+        yield note(f"<strong>Next:</strong> {following}", urgent=item.state in UNSETTLED)
         take = (f"becket handoffs take {item.handoff_id}",) if item.state == "open" else ()
         if take or item.commands:
             yield commands(*take, *item.commands)

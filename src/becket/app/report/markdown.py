@@ -267,7 +267,7 @@ def _people(report: told.Report) -> Iterator[str]:
         yield f"## Handoff to {plain(item.owner)}"
         yield f"{code(item.handoff_id)}, {plain(item.state)}{taken}: {plain(spaced(item.reason))}"
         yield "\n".join(f"- {plain(why)}" for why in item.because)
-        yield f"Next: {plain(item.next_step, 2000)}"
+        yield f"Next: {code(report.end.next) if report.end else plain(item.next_step, 2000)}"
         if item.commands:
             yield fenced("\n".join(item.commands), "sh")
     if report.approvals:
