@@ -53,8 +53,7 @@ def shell(
         sha, chosen = await commit_of(app, at), desk.chosen_step(app, step)
         async with desk.opened(app, sha, chosen) as proof:
             if interactive:
-                told = {"sha": short(sha), "tree": proof.root.name, "step": chosen.name}
-                note(words.SHELL_AT.format(network=f"network: {chosen.network.value}", **told))
+                note(words.SHELL_AT.format(sha=short(sha), step=chosen.name, network=chosen.network.value))
             argv = ("sh", "-euc", text) if words_given else _shell(interactive)
             with _raw() if interactive else contextlib.nullcontext():
                 async with _relayed(proof.root.parent / "said", stdin=not words_given) as (said, rein):
