@@ -97,7 +97,7 @@ languages:
 $(SHAPES)/.installed: | languages
 	@command -v npm >/dev/null || { echo "installing npm"; $(SUDO) apt-get install -y -qq npm >/dev/null; }
 	$(PYTHON) -m venv $(SHAPES)
-	$(SHAPES)/bin/python $(PIP_INSTALL) uv poetry
+	$(SHAPES)/bin/python $(PIP_INSTALL) uv
 	npm install --silent --no-save --prefix $(SHAPES) pnpm@9 yarn@1
 	@touch $@
 

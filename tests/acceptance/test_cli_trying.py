@@ -69,6 +69,8 @@ def test_a_shell_sees_what_a_step_sees_and_leaves_nothing(stage: Stage) -> None:
     stage.write("state.txt", "not committed\n")
     told = stage.becket("shell", "--", "cat state.txt; echo $CI; git rev-parse HEAD; exit 3", code=3).out
     assert told.split() == ["good", "true", stage.git("rev-parse", "HEAD").strip()]
+    done = stage.becket("shell", "--json", "--", "echo hi; exit 3", code=3).json
+    assert (done["output"], done["exit_code"]) == ("hi\n", 3)
     piped = subprocess.run(
         [*PROGRAM, "shell", "--at", "HEAD~1"], cwd=stage.root, env=environment(), input=b"ls -A; exit 4\n",
         capture_output=True, check=False,

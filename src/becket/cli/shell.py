@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import note
+from becket.cli.paper import emit, note
 from becket.cli.plain import short
-from becket.cli.shape import end, in_app
-from becket.contract.errors import BecketError
+from becket.cli.shape import AsJson, end, in_app
+from becket.contract.errors import BecketError, UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -38,11 +38,14 @@ def shell(
     step: Annotated[
         str | None, typer.Option("--step", metavar="STEP", help="Whose variables and network; else the first step's.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Open a shell on a clean tree of a commit, as a gate's step would see it."""
     import shlex
 
     words_given = command or []
+    if as_json and not words_given:
+        raise UsageError(words.SHELL_JSON)
     text = words_given[0] if len(words_given) == 1 else shlex.join(words_given)
     interactive = not words_given and sys.stdin.isatty() and sys.stdout.isatty()
 
@@ -53,12 +56,15 @@ def shell(
         sha, chosen = await commit_of(app, at), desk.chosen_step(app, step)
         async with desk.opened(app, sha, chosen) as proof:
             if interactive:
-                told = {"sha": short(sha), "tree": proof.root.name, "step": chosen.name}
-                note(words.SHELL_AT.format(network=f"network: {chosen.network.value}", **told))
+                note(words.SHELL_AT.format(sha=short(sha), step=chosen.name, network=chosen.network.value))
             argv = ("sh", "-euc", text) if words_given else _shell(interactive)
             with _raw() if interactive else contextlib.nullcontext():
-                async with _relayed(proof.root.parent / "said", stdin=not words_given) as (said, rein):
+                said = proof.root.parent / "said"
+                async with _relayed(said, stdin=not words_given, quiet=as_json) as rein:
                     done = await desk.execute(app, proof, chosen, argv, said, rein=rein, terminal=interactive)
+            if as_json:
+                output = said.read_text("utf-8", "replace") if said.exists() else ""
+                emit({"sha": sha, "step": chosen.name, **done.model_dump(mode="json"), "output": output})
         if done.exit_code is None:
             raise BecketError(done.message)
         return done.exit_code if done.exit_code >= 0 else 128 - done.exit_code
@@ -88,17 +94,17 @@ def _raw() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _relayed(said: Path, *, stdin: bool) -> AsyncIterator[tuple[Path, Rein | None]]:
+async def _relayed(said: Path, *, stdin: bool, quiet: bool) -> AsyncIterator[Rein | None]:
     """What we read goes in, what is printed inside comes out, until the block ends."""
     from becket.contract.process import Rein
 
     rein = Rein() if stdin else None
-    telling = asyncio.create_task(_tell(said))
+    telling = asyncio.create_task(asyncio.sleep(0) if quiet else _tell(said))
     loop = asyncio.get_running_loop()
     if rein is not None:
         _hear(loop, rein)
     try:
-        yield said, rein
+        yield rein
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)

@@ -346,9 +346,10 @@ TRIAL_RED = "{name}: {trouble}"
 TRIAL_CUT = "..."
 TRIAL_CHANGE = "  -> look at `{key}` in becket.yaml{where}: {advice}"
 TRIAL_GREEN = "green at {sha}: {steps}"
-TRIAL_NEXT_RED = "Look around as a step would: `becket shell`. Try again: becket gates try {steps}"
+TRIAL_NEXT_RED = "Look around where it runs with `becket shell`. Then try again:\n  becket gates try {steps}"
 GATES_NONE = "becket.yaml has no gates; write some, or let `becket init` propose them"
-SHELL_AT = "{sha} in {tree}, as {step} sees it ({network}). Leave with `exit`; the tree goes with the shell."
+SHELL_JSON = "--json tells of one command; give it after `--`"
+SHELL_AT = "{sha} as {step} sees it (network: {network}). `exit` removes the tree."
 
 # The house
 

@@ -55,7 +55,7 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
     text = line or said
     if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
         return Likely(path=(*place, "network"), say=words.LIKELY_NETWORK)
-    if kind == "module":
+    if kind == "module" or "No module named" in line:
         return Likely(path=("setup", "run") if config.setup else ("setup",), say=words.LIKELY_MODULE.format(line=text))
     if kind == "tool":
         return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))

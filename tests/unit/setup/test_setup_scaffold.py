@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from becket.contract.base import Json
-from becket.contract.config import Config
+from becket.contract.config import Config, GateStep
 from becket.contract.errors import UsageError
 from becket.contract.spec import Autonomy, LoopSpec
 from becket.setup.detect import Detected, detect
-from becket.setup.ecosystem import Tools
-from becket.setup.scaffold import person_key, render, write_config
+from becket.setup.ecosystem import Ecosystem, Tools
+from becket.setup.scaffold import leave_out, person_key, render, write_config
 from becket.setup.yamltext import quoted, scalar
 from becket.spec.load import load_config
 
@@ -245,3 +245,17 @@ def test_the_examples_commands_do_what_the_spec_says(tree: Tree, tmp_path: Path)
     commands = [item.run for phase in spec.phases.values() for item in (*phase.actions, *phase.verifiers) if item.run]
     for command in commands:
         subprocess.run(["sh", "-euc", command], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_a_step_that_is_left_out_becomes_a_comment_and_the_file_still_loads(tmp_path: Path) -> None:
+    steps = tuple(GateStep(name=name, run=f"{name} ." * 20, timeout=60) for name in ("lint", "types"))
+    found = Ecosystem(name="x", folder="", evidence="x", fast=(GateStep(name="unit", run="make"),), slow=steps)
+    written = write_config(tmp_path, Detected(ecosystems=(found,)), "main", "ada").config
+    leave_out(written, {"types": "types: not found"})
+    gates = load_config(written.read_text(), "becket.yaml", {}).gates
+    assert [step.name for step in gates["slow"]] == ["lint"]
+    leave_out(written, {"lint": "it fails"})
+    text = written.read_text()
+    assert set(load_config(text, "becket.yaml", {}).gates) == {"fast"}
+    assert "# left out by `becket init`: types: not found" in text
+    assert "#    - name: types" in text

@@ -179,11 +179,11 @@ def _test_step(project: _Project, python: str, setup: SetupConfig | None) -> Gat
         run = folder.command(f"{python} manage.py test")
         return GateStep(name=folder.step_name("django_test"), run=run, timeout=TEST_TIMEOUT)
     built = setup is not None and bool(project.needs.build)
-    call = f"{_python_path(project, built)}{python} -m pytest -q --junitxml=report.xml"
     before = f"{_build(setup, python)} && " if setup is not None and built else ""
+    call = f"{before}{_python_path(project, built)}{python} -m pytest -q --junitxml=report.xml"
     return GateStep(
         name=folder.step_name("pytest"),
-        run=folder.command(before + call),
+        run=folder.command(call),
         report=f"junit:{folder.below('report.xml')}",
         rerun=folder.command(f"{call} {{tests}}"),
         timeout=TEST_TIMEOUT,

@@ -1,0 +1,45 @@
+"""Which key of becket.yaml is named for a step that is red."""
+
+from __future__ import annotations
+
+import pytest
+
+from becket.contract.config import Config, GateStep, SetupConfig
+from becket.contract.gate import GateColor, TriedStep, Trouble
+from becket.contract.process import Network
+from becket.setup.likely import likely
+
+UNIT, LINT = GateStep(name="unit", run="x", report="junit:r.xml"), GateStep(name="lint", run="y")
+CONFIG = Config(
+    version=1, gates={"fast": (UNIT,), "slow": (UNIT.model_copy(update={"name": "e2e"}), LINT)},
+    setup=SetupConfig(run="pip install x", key=("r.txt",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gate", "step", "trouble", "problem", "said", "key"),
+    [
+        ("fast", "unit", Trouble.timeout, "", "", "gates.fast[0].timeout"),
+        ("fast", "unit", Trouble.no_report, "", "", "gates.fast[0].report"),
+        ("fast", "unit", Trouble.no_tests, "", "", "gates.fast[0].run"),
+        ("slow", "lint", Trouble.environment, "tool: sh: 1: y: not found", "", "gates.slow[1].run"),
+        ("slow", "e2e", Trouble.environment, "network: Could not resolve host: a.b", "", "gates.slow[0].network"),
+        ("fast", "unit", Trouble.environment, "module: No module named 'six'", "", "setup.run"),
+        ("fast", "unit", Trouble.environment, "tool: python3: No module named pytest", "", "setup.run"),
+        ("fast", "unit", Trouble.code, "", "E   KeyError: 'DATABASE_URL'", "gates.fast[0].env"),
+        ("fast", "unit", Trouble.code, "", "E   assert 1 == 2", "gates.fast[0].run"),
+        ("", "setup", Trouble.environment, "", "Temporary failure in name resolution", "setup.network"),
+        ("", "setup", Trouble.environment, "", "SSLError: CERTIFICATE_VERIFY_FAILED", "setup.env"),
+        ("", "setup", Trouble.environment, "", "Could not open requirements: No such file or directory", "setup.key"),
+        ("", "setup", Trouble.environment, "", "error: compiler", "setup.run"),
+    ],
+)
+def test_the_key_to_begin_with(gate: str, step: str, trouble: Trouble, problem: str, said: str, key: str) -> None:
+    tried = TriedStep(gate=gate, step=step, color=GateColor.red, trouble=trouble, problem=problem, log="l", exit_code=1)
+    assert likely(tried, CONFIG, said).key == key
+
+
+def test_a_set_up_that_has_the_network_is_not_told_to_take_it() -> None:
+    online = CONFIG.model_copy(update={"setup": SetupConfig(run="x", key=("r",), network=Network.full)})
+    tried = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
+    assert likely(tried, online, "Temporary failure in name resolution").key == "setup.run"
