@@ -57,7 +57,7 @@ def story() -> str:
             [*becket, "demo", "--json", "--keep", kept], env=env, capture_output=True, text=True, check=True
         )
         run_id = json.loads(told.stdout)["run"]["run_id"]
-        said = on_a_terminal([*becket, "-C", kept, "runs", "show", run_id], env)
+        said = on_a_terminal([*becket, "-C", kept, "runs", "show", run_id, "--all"], env)
     return said.replace("\r\n", "\n")
 
 
@@ -69,7 +69,7 @@ def draw(said: str) -> str:
     # Nothing from outside: no font to fetch, no address at all.
     plain = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     plain = plain.replace("font-family: Fira Code, monospace", "font-family: ui-monospace, monospace")
-    return console.export_svg(title="becket runs show", code_format=plain, unique_id="story")
+    return console.export_svg(title="becket runs show --all", code_format=plain, unique_id="story")
 
 
 if __name__ == "__main__":
