@@ -177,7 +177,8 @@ def test_the_keys_of_the_json_are_those_of_the_model(mended: Told) -> None:
     found = json.loads(mended.becket("runs", "report", mended.run.run_id, "--json"))
     assert sorted(found) == [
         "approvals", "calls", "changes", "claims", "conditions", "crossings", "culprits", "effects", "end", "format",
-        "guards", "handoffs", "holdouts", "lost", "made_at", "phases", "proofs", "receipts", "run", "spend", "trust",
+        "gates", "guards", "handoffs", "holdouts", "lost", "made_at", "phases", "proofs", "receipts", "run",
+        "spend", "trust",
     ]  # fmt: skip
     assert found["format"] == 1
     assert Report.model_validate(found).gates == mended.report.gates
