@@ -188,7 +188,10 @@ class FaultHouse:
         """As much of the App as boot and deliveries need."""
         app = SimpleNamespace(
             store=house.store, door=house.door, engine=house.engine, processes=self.processes, promotions=None,
-            state=SimpleNamespace(runs=self.folder / "runs"),
+            worker_id=house.engine.house.worker, config=SimpleNamespace(database=None),
+            state=SimpleNamespace(
+                runs=self.folder / "runs", drivers=self.folder / "drivers", engine_lock=self.folder / "engine.lock"
+            ),
         )  # fmt: skip
         app.git = SimpleNamespace(promoter=lambda: SimpleNamespace(recover=_nothing))
         return app
