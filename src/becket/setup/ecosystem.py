@@ -24,6 +24,7 @@ MOST_ENTRIES = 5_000
 SKIPPED = frozenset(
     [
         "node_modules",
+        "fuzz",
         "vendor",
         "third_party",
         "venv",

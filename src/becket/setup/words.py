@@ -41,6 +41,7 @@ TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps 
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
+UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"
 COPIED = "`setup` lists what {file} asks for today; a lock file (`uv lock`) would keep the two in step"
 OWN_SCRIPTS = "`setup` leaves out the install scripts of {file} itself: it has only the key files, not the sources"
 PLUG_AND_PLAY = "yarn's Plug'n'Play does not work from a shared set-up; write `nodeLinker: node-modules` in .yarnrc.yml"

@@ -20,8 +20,8 @@ SYSTEM = tuple(Path(path) for path in ("/usr", "/bin", "/sbin", "/lib", "/lib32"
 STORES = tuple(Path(path) for path in ("/nix/store", "/gnu/store"))
 _ETC_NAMES = """
     alternatives crypto-policies debian_version fonts group host.conf hosts java java-11-openjdk java-17-openjdk
-    java-21-openjdk ld.so.cache localtime lsb-release mime.types nsswitch.conf os-release passwd perl pki protocols
-    resolv.conf services ssl terminfo timezone
+    java-21-openjdk ld.so.cache localtime lsb-release maven/logging maven/m2.conf mime.types nsswitch.conf os-release
+    passwd perl pki protocols resolv.conf services ssl terminfo timezone
 """
 ETC = tuple(Path("/etc", name) for name in _ETC_NAMES.split())
 

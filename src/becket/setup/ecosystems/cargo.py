@@ -79,12 +79,12 @@ def _path_dependencies(manifest: dict[str, Any]) -> list[Any]:
 
 def _setup(folder: Folder, manifest: dict[str, Any]) -> tuple[SetupConfig | None, tuple[str, ...]]:
     lock = folder.text("Cargo.lock")
-    if "\nsource = " in lock:
-        run = folder.command(f"{_STUBS} && {_HOME} cargo fetch --locked && {_NO_STUBS}")
-        key = (folder.below("Cargo.lock"), folder.below("Cargo.toml"), *_other_files(folder, manifest))
-        return SetupConfig(run=run, key=key, network=Network.full), ()
     outside = len(manifest.get("dependencies") or {}) + len(manifest.get("dev-dependencies") or {})
-    if not lock and outside > len(_path_dependencies(manifest)):
-        note = words.NO_LOCK.format(file=folder.below("Cargo.toml"), command="cargo generate-lockfile")
-        return None, (note,)
-    return None, ()
+    unlocked = not lock and outside > len(_path_dependencies(manifest))
+    if "\nsource = " not in lock and not unlocked:
+        return None, ()
+    files = ("Cargo.toml",) if unlocked else ("Cargo.lock", "Cargo.toml")
+    run = folder.command(f"{_STUBS} && {_HOME} cargo fetch{'' if unlocked else ' --locked'} && {_NO_STUBS}")
+    key = (*map(folder.below, files), *_other_files(folder, manifest))
+    told = words.UNLOCKED.format(file=folder.below("Cargo.toml"), command="cargo generate-lockfile")
+    return SetupConfig(run=run, key=key, network=Network.full), (told,) if unlocked else ()

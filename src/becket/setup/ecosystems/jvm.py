@@ -21,7 +21,8 @@ def propose_maven(folder: Folder, tools: Tools) -> Ecosystem | None:
     program = _wrapper(folder, "mvnw") or "mvn"
     reports = "**/target/surefire-reports/*.xml" if _modules(folder) else "target/surefire-reports"
     needed = missing_tools(tools, "java" if program != "mvn" else "mvn")
-    step = _step(folder, "maven_test", f"{program} -q test", reports)
+    # Java takes the home of the password file, which is hidden, for the place of its repository.
+    step = _step(folder, "maven_test", f"{program} -q -Duser.home=$HOME test", reports)
     return _found("maven", folder, "pom.xml", step).model_copy(update={"missing": needed})
 
 

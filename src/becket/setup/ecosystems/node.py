@@ -95,8 +95,8 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         notes = (*notes, words.OWN_SCRIPTS.format(file=owner.folder.below("package.json")))
     if setup is not None and manager == "yarn" and _plugs_and_plays(owner.folder):
         notes = (*notes, words.PLUG_AND_PLAY)
-    if setup is None and step is not None and _wanted_modules(package):
-        notes = (*notes, words.NO_LOCK.format(file=folder.below("package.json"), command=f"{manager} install"))
+    if setup is not None and owner.lock is None:
+        notes = (*notes, words.UNLOCKED.format(file=folder.below("package.json"), command=f"{manager} install"))
     needed = ("node",) if step and "node --test" in step.run and setup is None else ("node", manager)
     return Ecosystem(
         name=manager,
@@ -214,19 +214,22 @@ def _wanted_modules(package: _Package) -> dict[str, Any]:
 
 def _setup(package: _Package, manager: str) -> SetupConfig | None:
     """None where there is nothing to install: a set-up that makes nothing has failed."""
-    if package.lock is None or _LOCKS[package.lock] != manager:
+    if package.lock is not None and _LOCKS[package.lock] != manager:
         return None
     if not _wanted_modules(package) and not package.workspaces:
         return None
     folder = package.folder
-    command = {
-        "npm": "npm ci",
-        "pnpm": "pnpm install --frozen-lockfile",
-        "yarn": "yarn install --immutable" if _modern_yarn(folder) else "yarn install --frozen-lockfile",
-    }[manager]
+    if package.lock is None:
+        command = f"{manager} install --no-{'package-lock' if manager == 'npm' else 'lockfile'}"
+    else:
+        command = {
+            "npm": "npm ci",
+            "pnpm": "pnpm install --frozen-lockfile",
+            "yarn": "yarn install --immutable" if _modern_yarn(folder) else "yarn install --frozen-lockfile",
+        }[manager]
     if dropped := _own_scripts(package):
         command = f"npm pkg delete {' '.join(f'scripts.{name}' for name in dropped)} && {command}"
-    key = tuple(folder.below(name) for name in (package.lock, "package.json"))
+    key = tuple(folder.below(name) for name in (package.lock, "package.json") if name)
     members = (member.below("package.json") for member in _member_folders(package))
     more = dict.fromkeys((*members, *_local_modules(package), *_settings(package)))
     return SetupConfig(run=folder.command(command), key=(*key, *more), network=Network.full)

@@ -306,12 +306,14 @@ def _from_requirements(project: _Project) -> tuple[SetupConfig | None, tuple[str
         return None, notes
     text = "\n".join(map(folder.text, usable))
     given = "".join(f" -r {shlex.quote(name)}" for name in usable)
-    if project.runner == "pytest" and not re.search(r"^pytest\b(?!-)", text, re.MULTILINE):
+    for_tests = () if "--hash=" in text or any(map(_FOR_TESTS.search, usable)) else project.needs.tests
+    absent = not re.search(r"^pytest\b(?!-)", text, re.MULTILINE) and not named(for_tests, "pytest")
+    if project.runner == "pytest" and absent:
         # pip refuses to mix requirements with and without hashes.
         hashed = "--hash=" in text
         notes = (*notes, words.PYTEST_ABSENT if hashed else words.PYTEST_UNPINNED.format(file=folder.below(usable[0])))
         given += "" if hashed else " pytest"
-    more = [] if "--hash=" in text else [*project.needs.runtime, *project.needs.build]
+    more = [] if "--hash=" in text else [*project.needs.runtime, *for_tests, *project.needs.build]
     given += arguments(item for item in more if not named(text.split("\n"), _package(item)))
     usable += tuple(project.needs.files) if more else ()
     key = dict.fromkeys((*usable, *(name for file in usable for name in _included(folder, file))))
