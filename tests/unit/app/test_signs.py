@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from becket.app.locks import UNNAMED, StartLock, Writer
-from becket.app.signs import Do, Held, Limits, Sight, Silence, command_of, deaf_engine, judge
+from becket.app.signs import Do, Held, Limits, Sight, Silence, command_of, deaf_driver, judge
 from becket.app.state import Lock, holder, last_sign, silent_for
 
 LIMITS = Limits(deaf_after=60, start_within=300)
@@ -141,7 +141,7 @@ def test_a_database_that_is_not_there_has_no_writer(tmp_path: Path) -> None:
 
 
 def test_a_stopped_engine_is_told_of_by_what_was_typed() -> None:
-    text = deaf_engine(Held(pid=12, silent=70, stopped=True, command="becket run heal"))
+    text = deaf_driver(Held(pid=12, silent=70, stopped=True, command="becket run heal"))
     assert "pid 12 (`becket run heal`) is stopped" in text
     assert "`fg`" in text
     assert "`kill -KILL 12`" in text

@@ -226,10 +226,10 @@ def test_redaction_is_idempotent(pieces: list[str]) -> None:
 def _slowly(text: str) -> str:
     """Every rule as one pattern, tried at every letter of the text."""
     for rule in _RULES:
-        pattern, hidden = rule.pattern, f"[redacted:{rule.kind}]"
+        pattern, hidden = re.compile(rule.pattern), f"[redacted:{rule.kind}]"
         if isinstance(rule, _AfterName):
-            head = rule.head.pattern.removesuffix(r"\Z") if rule.head else ""
-            pattern = re.compile(rf"{head}(?i:{_NAMES}){rule.pattern.pattern}")
+            head = rule.head.removesuffix(r"\Z") if rule.head else ""
+            pattern = re.compile(rf"{head}(?i:{_NAMES}){rule.pattern}")
 
         def hide(match: re.Match[str], rule: object = rule, hidden: str = hidden) -> str:
             if (judge := getattr(rule, "judge", None)) is not None and not judge(match):
