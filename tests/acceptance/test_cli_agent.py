@@ -248,7 +248,7 @@ def test_what_agents_used_is_in_every_place_where_it_is_looked_for(stage: Stage)
     assert "this month, once: 1,000 tokens of 1,000 tokens left" in table
     assert "today 2 calls" in stage.becket("status").out
     assert stage.json("status")["spent"]["calls"] == 2
-    assert "fixer  changed" in stage.becket("runs", "show", run_id).out
+    assert "fixer  changed" in stage.becket("runs", "show", run_id, "--all").out
     assert "Calls of agents" in stage.becket("runs", "report", run_id).out
     stage.becket("runs", "report", run_id, "--html", "report.html")
     assert "Calls of agents" in (stage.root / "report.html").read_text()
