@@ -16,7 +16,7 @@ from cli_stage import environment
 PAGE = Path(__file__).parents[2] / "docs/quickstart.md"
 BLOCK = re.compile(r"(?:Save (?:this one|it) as\s+`(?P<file>[^`]+)`:\s+)?```(?P<kind>\w+)\n(?P<text>.*?)```", re.DOTALL)
 IDS = re.compile(r"\b(?:run|hnd|apr)_\w+")
-VARYING = re.compile(r"\b(?:run|hnd|apr)_\w+|\b(?:[\d-]{10} )?\d\d:\d\d(?::\d\d)?\b|\b[0-9a-f]{8}\b")
+VARYING = re.compile(r"\b(?:run|hnd|apr)_\w+|\b(?:[\d-]{10} )?\d\d:\d\d(?::\d\d)?\b|\b[0-9a-f]{8}\b|\b\d+(?:\.\d+)?s\b")
 HANDED_OVER = 'git commit --quiet -m "Merge by hand"'
 """From there on `becket run markers` ends with 1, as the page says."""
 

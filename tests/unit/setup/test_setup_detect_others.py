@@ -231,8 +231,18 @@ def test_odd_package_files_propose_nothing(look: Look, text: str) -> None:
     ("files", "executable", "run", "report"),
     [
         ({"pom.xml": "<project/>"}, (), "mvn -q -Duser.home=$HOME test", "junit:target/surefire-reports"),
-        ({"pom.xml": "<project/>", "mvnw": ""}, ("mvnw",), "./mvnw -q -Duser.home=$HOME test", "junit:target/surefire-reports"),
-        ({"pom.xml": "<project/>", "mvnw": ""}, (), "sh ./mvnw -q -Duser.home=$HOME test", "junit:target/surefire-reports"),
+        (
+            {"pom.xml": "<project/>", "mvnw": ""},
+            ("mvnw",),
+            "./mvnw -q -Duser.home=$HOME test",
+            "junit:target/surefire-reports",
+        ),
+        (
+            {"pom.xml": "<project/>", "mvnw": ""},
+            (),
+            "sh ./mvnw -q -Duser.home=$HOME test",
+            "junit:target/surefire-reports",
+        ),
         (
             {"pom.xml": "<modules><module> a </module></modules>"},
             (),
