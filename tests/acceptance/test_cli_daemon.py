@@ -77,14 +77,14 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def test_a_terminal_gets_a_live_view_and_then_the_whole_story(stage: Stage) -> None:
+def test_a_terminal_gets_a_live_view_and_then_the_end(stage: Stage) -> None:
     code, seen = on_a_terminal(stage, "run", "greet")
     assert code == 0
     assert "\x1b[" in seen
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
-    assert "✓ act" in shown
-    assert "└ ✓ write" in shown
-    assert "completed in" in shown
+    assert "greet  guest/world" in shown
+    assert "greet: A greeting is written and was seen (completed)" in shown
+    assert shown.rstrip().splitlines()[-1].startswith("Next: becket runs show run_")
     assert "asked for by" not in shown
 
 

@@ -44,7 +44,7 @@ def test_a_green_parent_that_nobody_ever_ran_is_found_and_names_the_culprit(tmp_
     bad = stage.break_it()
     run = asyncio.run(stage.heal())
     assert run.status is Status.completed, (run.reason, run.detail)
-    found = next(step for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "why")
+    found = next(step for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "blame")
     assert (found.outputs["sha"], found.outputs["runs"]) == (bad, 0)
 
 

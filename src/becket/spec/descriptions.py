@@ -56,6 +56,7 @@ _SPEC = {
         "debounce": "Moves closer together than this count as one.",
         "edge": "leading: act at once; trailing: wait until it is quiet.",
         "unless": "Not for commits with this recorded fact, `proven`, `moved` or `completed`.",
+        "at_first_sight": "The commit that is there when the branch is first looked at starts a run too.",
         "max_chain": "At most so many runs may lead to one another.",
     },
     "EventTrigger": {
