@@ -52,7 +52,7 @@ DEEDS: dict[str, Callable[[Shop], object]] = {
     "the journal replaced": replace_journal,
     "the state folder removed": lambda shop: shutil.rmtree(shop.state),
     "the state folder renamed": lambda shop: shop.state.rename(shop.folder / "elsewhere"),
-    "the engine's lock removed": lambda shop: shop.paths.engine_lock.unlink(),
+    "the driver's lock removed": lambda shop: [lock.unlink() for lock in shop.paths.drivers.iterdir()],
 }
 
 

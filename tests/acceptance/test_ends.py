@@ -34,6 +34,8 @@ test_side: ["tests/**"]
 sandbox: {use: none, without: [files, processes, network]}
 """
 FIXER = "agents: {fixer: {driver: command, run: 'RUN'}}\n"
+# The bug is in the first commit: there is no culprit that could be undone.
+HEAL = ("run", "heal", "--with", "repair_never_green=true")
 REPAIR = "sed -i s/-/+/ calc.py; echo It was the sign."
 
 
@@ -50,7 +52,7 @@ class Project(Stage):
         self.commit("a calculator")
 
     def heal(self) -> tuple[int, list[str]]:
-        return watched(("run", "heal"), self.root)
+        return watched(HEAL, self.root)
 
 
 def commit(line: str) -> str:
@@ -85,7 +87,7 @@ def test_repaired_and_promoted_with_the_agents_last_line_on_the_screen_meanwhile
             seen.touch()
 
     project = Project(tmp_path / "repo", f"{REPAIR}; while [ ! -e {seen} ]; do sleep 0.05; done")
-    code, lines = watched(("run", "heal"), project.root, look)
+    code, lines = watched(HEAL, project.root, look)
     assert code == 0, lines
     text = ends(lines, "main is green at SHA, repaired by fixer", "git show SHA")
     assert "+    return left + right" in text
@@ -157,3 +159,10 @@ def test_cancelled(tmp_path: Path) -> None:
     _, lines = watched(("runs", "show", run["run_id"]), project.root)
     assert commit(lines[0]).startswith("main at SHA: cancelled by ")
     assert commit(lines[-1]) == "Next: becket runs retry RUN"
+
+
+def test_it_was_never_green(tmp_path: Path) -> None:
+    code, lines = watched(("run", "heal"), Project(tmp_path, REPAIR).root)
+    assert code == 1
+    text = ends(lines, "main is red at SHA; it was never green here, so no agent was called", "becket gates try")
+    assert "test_add" in text

@@ -69,7 +69,8 @@ def test_a_virtual_environment_with_a_wheel(kind: SandboxKind, tmp_path: Path) -
     record = "".join(f"{name},,\n" for name in (*wheel, "dep-1.0.dist-info/RECORD"))
     put(world.home, "wheels/dep-1.0-py3-none-any.whl", zipped({**wheel, "dep-1.0.dist-info/RECORD": record}))
     world.commit({"requirements.txt": "dep==1.0\n", ".gitignore": ".venv/\n*.pyc\n", "src/mine.py": "import dep\n"})
-    run = "python3 -m venv .venv && .venv/bin/python -m pip install --no-index --find-links wheels -r requirements.txt"
+    install = "PIP_CONFIG_FILE=/dev/null .venv/bin/python -m pip install"  # not where this machine's settings lead
+    run = f"python3 -m venv .venv && {install} --no-index --find-links wheels -r requirements.txt"
     step = ".venv/bin/dep; PYTHONPATH=src .venv/bin/python -c 'import mine; print(mine.dep.__file__)'"
     said = prove(world, setup(run, "requirements.txt", "wheels/*.whl"), step).splitlines()
     assert said[0] == "the script of dep"

@@ -20,6 +20,7 @@ from becket.testing.simulated.play import Play
 from becket.testing.world import World
 
 HOURS = 25 * 3600.0
+DAYS = 6 * 86_400.0  # within the week for which a green is remembered
 DECADE = 10 * 365 * 86_400.0
 JUMPS = (HOURS, -HOURS, DECADE)
 
@@ -64,8 +65,15 @@ def test_heal_ends_the_same_when_the_clock_is_set_four_times(tmp_path: Path) -> 
 def test_heal_ends_the_same_whenever_the_clock_is_set(tmp_path: Path, seed: int) -> None:
     plain = played(tmp_path / "plain", seed, 15)
     assert len(plain[0]) > 5
-    for number, jumps in enumerate([*((jump,) for jump in JUMPS), (HOURS, -HOURS, DECADE, -HOURS)]):
+    for number, jumps in enumerate([(HOURS,), (-HOURS,), (DAYS,), (HOURS, -HOURS, DAYS, -HOURS)]):
         assert played(tmp_path / str(number), seed, 15, jumps) == plain, f"seed {seed}, {jumps}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 8])
+def test_a_decade_makes_gates_run_again_and_breaks_nothing(tmp_path: Path, seed: int) -> None:
+    """No green is remembered for so long: what follows takes longer, so another commit may be the newest by then."""
+    assert len(played(tmp_path / "set", seed, 15, (DECADE,))[0]) == len(played(tmp_path / "plain", seed, 15)[0])
 
 
 ASKS = """

@@ -104,7 +104,7 @@ def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]
     """By the variable that leads programs there; what may hold a secret is left out (L25)."""
     for name in _HOMES:
         path = Path(environ.get(name, ""))
-        if (path / "bin").is_dir() and _may_be_shown(path, home):
+        if _may_be_shown(path / "bin", home) and _may_be_shown(path, home):
             yield name, path
     for name in _CERTIFICATES:
         path = Path(environ.get(name, ""))
@@ -112,7 +112,7 @@ def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]
             yield name, path
     for name, places in _SETTINGS.items():
         paths = [Path(environ[name])] if name in environ else [home / place for place in places]
-        path = next((path for path in paths if path.exists()), home)
+        path = next((path for path in paths if os.access(path, os.F_OK)), home)
         if _may_be_shown(path, home) and _holds(path, _ANYTHING, _LOGIN):
             yield name, path
 
@@ -144,4 +144,7 @@ def _fingerprint(path: Path) -> Json:
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(path.iterdir()) if path.is_dir() else [path]
+    try:
+        return sorted(path.iterdir()) if path.is_dir() else [path]
+    except OSError:  # a folder of somebody else
+        return [path]
