@@ -48,7 +48,7 @@ def test_the_question_says_rule_file_line_and_what_was_found(tmp_path: Path) -> 
     first, *findings = approval.question.split("\n")
     assert first == "May this repair change the tests?"
     assert findings[0].startswith("tests/test_calc.py:6 test-")
-    assert findings[-1] == f"See `becket runs show {approval.run_id}`."
+    assert findings[-1] == f"See `becket runs show {approval.run_id} --all`."
 
 
 def test_an_agent_that_changed_tests_gets_another_try_before_a_person_is_asked(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def _without_gate(params: GateParams, config: Config) -> Result:
     if params.gate not in OPTIONAL or not any(config.gates.values()):
         raise ActionFailed(
             f"becket.yaml of {params.by[:12]} has no steps for the gate `{params.gate}`; add them under `gates:` and "
-            "commit, or let `becket init` propose some",
+            "commit; `becket doctor` shows how",
             kind="not_configured",
         )
     why = f"becket.yaml of {params.by[:12]} has no gate `{params.gate}`"

@@ -406,9 +406,14 @@ def tolerated(state: State) -> Settings:
     try:
         return read_settings(state, None)
     except UsageError as error:
-        if not state.database.exists() or "database:" in state.config.read_text(errors="replace"):
+        if not state.database.exists() or _may_name_database(state.config.read_text(errors="replace")):
             raise
         return Settings(_stamp(state.config), Config(version=1), str(error))
+
+
+def _may_name_database(text: str) -> bool:
+    """Of a file that does not load; the comments of a first becket.yaml name every key."""
+    return any("database" in line.partition("#")[0] for line in text.splitlines())
 
 
 def read_config(state: State) -> Config:

@@ -72,9 +72,10 @@ def _judged(conn: sqlite3.Connection, root: Path, branch: str, head: str, subjec
     if run is None:
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
-    if run["status"] in ("queued", "running"):
+    if run["status"] == "running":
         return MainNow(branch, head, JUDGED_NOW, **known)
-    return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=run["reason"], **known))
+    why = run["reason"] or f"its run is {run['status']} (becket runs show {run['run_id']})"
+    return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=why, **known))
 
 
 def _ended(conn: sqlite3.Connection, now: MainNow) -> MainNow:

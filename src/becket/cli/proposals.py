@@ -34,7 +34,7 @@ def list_(as_json: AsJson = False) -> None:
 
         return await all_open(app), await app.store.now()
 
-    found, now = in_app(read)
+    found, now = in_app(read, tolerant=True)
     if as_json:
         emit([_document(one) for one in found])
     elif not found:
@@ -74,7 +74,7 @@ def show(run_id: Which = None, as_json: AsJson = False) -> None:
         one = await find(app, run_id)
         return one, await patch(app, one), await proof_of(app.store, one.run.run_id, one.sha), await app.store.now()
 
-    one, diff, proof, now = in_app(read)
+    one, diff, proof, now = in_app(read, tolerant=True)
     text = diff.decode(errors="replace")
     if as_json:
         emit({**_document(one), "proof": proof, "diff": text})

@@ -29,7 +29,7 @@ def list_(as_json: AsJson = False) -> None:
     """List what was saved, newest first, with the paths it changes."""
     from becket.app.rescue import saved
 
-    found = in_app(saved)
+    found = in_app(saved, tolerant=True)
     if as_json:
         emit([_document(item) for item in found])
     elif not found:
@@ -72,7 +72,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
         found = await find(app, name)
         return found, await patch(app, found)
 
-    found, text = in_app(read)
+    found, text = in_app(read, tolerant=True)
     if as_json:
         emit(_document(found) | {"patch": text.decode("utf-8", "replace")})
         return

@@ -285,7 +285,14 @@ def _waits(story: Story) -> Text:
         most = f", at most {took(wait.for_)}" if wait else ""
         since = clock(run.waits_since.get(name, run.updated_at), story.now)
         lines.append(f"for {waits_words(name, quota)}{wakes}{most}, since {since}")
+        lines += _why_it_waits(story, name)
     return Text.assemble("\n".join(lines), "\n", (f"becket drop {run.run_id}", "bold"), ("  gives it up", "dim"))
+
+
+def _why_it_waits(story: Story, name: str) -> list[str]:
+    """In the words of whoever raised it last."""
+    raised = [one for step in story.steps for one in step.conditions if one.ref == name]
+    return [line(told)] if raised and (told := raised[-1].evidence.get("message")) else []
 
 
 def _grid() -> Table:

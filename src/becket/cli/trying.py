@@ -131,10 +131,11 @@ def show_red(tried: Tried) -> None:
 
 
 def _excerpt(one: StepTried) -> list[str]:
-    lines = safe(one.said).strip().splitlines() or list(one.step.reasons)
+    lines = safe(one.said).strip().splitlines()
+    reasons = [each for each in map(safe, one.step.reasons) if each not in one.said]
     if len(lines) <= MOST_LINES:
-        return lines
-    return [*lines[: MOST_LINES // 2], words.TRIAL_CUT, *lines[-MOST_LINES // 2 :]]
+        return [*reasons, *lines]
+    return [*reasons, *lines[: MOST_LINES // 2], words.TRIAL_CUT, *lines[-MOST_LINES // 2 :]]
 
 
 def green_line(tried: Tried) -> str:

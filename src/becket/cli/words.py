@@ -347,7 +347,7 @@ TRIAL_CUT = "..."
 TRIAL_CHANGE = "  -> look at `{key}` in becket.yaml{where}: {advice}"
 TRIAL_GREEN = "green at {sha}: {steps}"
 TRIAL_NEXT_RED = "Look around where it runs with `becket shell`. Then try again:\n  becket gates try {steps}"
-GATES_NONE = "becket.yaml has no gates; write some, or let `becket init` propose them"
+GATES_NONE = "becket.yaml has no gates; `becket doctor` shows what to add"
 SHELL_JSON = "--json tells of one command; give it after `--`"
 SHELL_AT = "{sha} as {step} sees it (network: {network}). `exit` removes the tree."
 

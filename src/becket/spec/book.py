@@ -53,7 +53,10 @@ class LoopBook:
             raise self._missing(loop_id, files)
         if lacking := self._lacking(found.spec):
             sections = " and ".join(f"`{section}:`" for section in lacking)
-            raise UsageError(f"{loop_id} needs {sections} in becket.yaml; `becket init` proposes what fits here")
+            raise UsageError(
+                f"{loop_id} needs {sections} in becket.yaml; `becket init` writes what it finds, `becket doctor` "
+                "shows what to add where it finds nothing"
+            )
         if findings := self._proof(found):
             raise InvalidDocument(list(findings))
         return found

@@ -88,7 +88,7 @@ def becket(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_slip_in_the_file_takes_neither_brakes_nor_reading_and_status_names_it(tmp_path: Path) -> None:
     world = World(tmp_path, store="sqlite")
-    world.commit({"becket.yaml": CONFIG + "autonomie: merge\n", "word.txt": "good\n"})
+    world.commit({"becket.yaml": CONFIG + "autonomie: merge\n#database: x\n", "word.txt": "good\n"})
     for arguments in (("pause", "--note", "lunch"), ("runs", "list"), ("handoffs",)):
         done = becket(world.root, *arguments)
         assert done.returncode == 0, done.stderr

@@ -122,6 +122,8 @@ def _lines(report: told.Report) -> Iterator[str]:
         yield from ("", *words.ADD_AGENT)
     if run.reason.rpartition(".")[2] in words.VERDICTS:  # what the verifier printed
         yield from str(run.detail.get("said", "")).split("\n")[:MOST_FAILING]
+    if report.changes and report.changes[-1].kind == "revert":
+        yield from (str(one.evidence.get("why", "")) for one in report.conditions if one.name == "plan.revert")
     if run.status in ("ready_for_handoff", "failed"):
         yield from _about_tries(report)
         yield from _reasons(report)

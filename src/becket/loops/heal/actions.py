@@ -175,8 +175,10 @@ def _vain_to_try(context: ActionContext) -> dict[str, Json]:
     failed = _evidence(context, "action_error")
     said = str(failed.get("error", ""))
     problems: list[Json] = [f"{said}; {advice}" for sign, advice in FAULTS.items() if sign in said]
-    if failed.get("kind") == NOT_A_BRANCH:
+    if failed.get("kind") in (NOT_A_BRANCH, "not_configured"):
         problems.append(said)
+    if failed.get("kind") == "not_configured":
+        return {"problems": problems, "next": "becket doctor"}
     return {"problems": problems} if problems else {}
 
 

@@ -68,7 +68,7 @@ async def run(context: ActionContext, params: TryParams) -> Result:
 def wanted(config: Config, names: list[str]) -> Iterator[tuple[str, GateStep]]:
     every = [(gate, step) for gate, steps in config.gates.items() for step in steps]
     if not every:
-        raise ActionFailed("becket.yaml has no gates; write some, or let `becket init` propose them", kind="no_gates")
+        raise ActionFailed("becket.yaml has no gates; `becket doctor` shows what to add", kind="no_gates")
     for name in names:
         if not any(name in (step.name, f"{gate}/{step.name}") for gate, step in every):
             known = ", ".join(f"{gate}/{step.name}" for gate, step in every)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from fnmatch import fnmatch
 from typing import Any
 
@@ -77,6 +78,25 @@ def _path_dependencies(manifest: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _targets(manifest: dict[str, Any]) -> list[str]:
+    """Files of targets that the manifest names: cargo looks for each of them before it fetches anything."""
+    places = {"bench": "benches", "bin": "src/bin", "example": "examples", "test": "tests"}
+    tables = ((place, table) for kind, place in places.items() for table in manifest.get(kind) or ())
+    files = (str(table.get("path") or f"{place}/{table.get('name')}.rs") for place, table in tables)
+    return [file for file in dict.fromkeys(files) if not posixpath.normpath(file).startswith(("/", ".."))]
+
+
+def _stubs(manifest: dict[str, Any]) -> tuple[str, str]:
+    """Commands that make what cargo wants to see, and that remove it again."""
+    files = [shlex.quote(file) for file in _targets(manifest)]
+    folders = dict.fromkeys(shlex.quote(posixpath.dirname(file) or ".") for file in _targets(manifest))
+    if not files:
+        return _STUBS, _NO_STUBS
+    made = f"{_STUBS} && mkdir -p {' '.join(folders)} && touch {' '.join(files)}"
+    tops = dict.fromkeys(shlex.quote(file.split("/")[0]) for file in _targets(manifest))
+    return made, f"{_NO_STUBS} && rm -rf {' '.join(tops)}"
+
+
 def _setup(folder: Folder, manifest: dict[str, Any]) -> tuple[SetupConfig | None, tuple[str, ...]]:
     lock = folder.text("Cargo.lock")
     outside = len(manifest.get("dependencies") or {}) + len(manifest.get("dev-dependencies") or {})
@@ -84,7 +104,8 @@ def _setup(folder: Folder, manifest: dict[str, Any]) -> tuple[SetupConfig | None
     if "\nsource = " not in lock and not unlocked:
         return None, ()
     files = ("Cargo.toml",) if unlocked else ("Cargo.lock", "Cargo.toml")
-    run = folder.command(f"{_STUBS} && {_HOME} cargo fetch{'' if unlocked else ' --locked'} && {_NO_STUBS}")
+    made, gone = _stubs(manifest)
+    run = folder.command(f"{made} && {_HOME} cargo fetch{'' if unlocked else ' --locked'} && {gone}")
     key = (*map(folder.below, files), *_other_files(folder, manifest))
     told = words.UNLOCKED.format(file=folder.below("Cargo.toml"), command="cargo generate-lockfile")
     return SetupConfig(run=run, key=key, network=Network.full), (told,) if unlocked else ()
