@@ -145,7 +145,7 @@ def test_the_machine_is_at_fault(tmp_path: Path) -> None:
     project = Project(tmp_path, more=broken)
     code, lines = project.heal()
     assert code == 1
-    headline = "main at SHA could not be judged: this machine, the set-up or becket.yaml is at fault"
+    headline = "main at SHA could not be judged: machine, set-up or becket.yaml is at fault"
     assert "  no such package" in ends(lines, headline, "becket runs show RUN --log setup")
     command = lines[-1].removeprefix("Next: becket ").split()
     assert project.becket(*command).out == "no such package\n"

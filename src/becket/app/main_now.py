@@ -72,10 +72,9 @@ def _judged(conn: sqlite3.Connection, root: Path, branch: str, head: str, subjec
     if run is None:
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
-    if run["status"] == "running":
+    if run["status"] in ("queued", "running"):
         return MainNow(branch, head, JUDGED_NOW, **known)
-    why = run["reason"] or f"its run is {run['status']} (becket runs show {run['run_id']})"
-    return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=why, **known))
+    return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=run["reason"], **known))
 
 
 def _ended(conn: sqlite3.Connection, now: MainNow) -> MainNow:

@@ -22,7 +22,8 @@ def main_line(main: MainNow, now: float) -> str:
     if main.state == JUDGED_NOW:
         return f"{branch} at {head} is being judged by {main.run_id} (began {ago(main.at, now)}){_since(main)}"
     if main.run_id:
-        return f"{branch} at {head} is not decided: {words.reason(main.reason)}{_whose(main)}{_since(main)}"
+        why = words.reason(main.reason) if main.reason else f"its run waits, becket runs show {main.run_id}"
+        return f"{branch} at {head} is not decided: {why}{_whose(main)}{_since(main)}"
     return f"{branch} at {head} is not judged yet{_since(main)}"
 
 

@@ -32,7 +32,7 @@ HEADLINES = {
 """By reason: what is so besides that the branch is red."""
 
 UNJUDGED = {
-    "environment_broken": "{branch} at {sha} could not be judged: this machine, the set-up or becket.yaml is at fault",
+    "environment_broken": "{branch} at {sha} could not be judged: machine, set-up or becket.yaml is at fault",
     "undecided": "{branch} at {sha} is neither green nor red: the same tests pass and fail",
 }
 """Ends in which nobody can say that the branch is red."""
