@@ -9,6 +9,7 @@ DOCS := .cache/docs
 AGENTS := .cache/agents
 INSTALLERS := .cache/installers
 SHAPES := .cache/shapes
+# A lock names everything: what a package asks for besides would be looked up anew, and a new release breaks the pins.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
@@ -103,13 +104,13 @@ $(SHAPES)/.installed: | languages
 
 $(STAMP): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
+	$(BIN)/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/dev.lock
 	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(BENCH)/.installed: requirements/bench.lock pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/bench.lock
+	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/bench.lock
 	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -122,10 +123,10 @@ $(AGENTS)/.installed: requirements/agents/package.json requirements/agents/packa
 
 $(DOCS)/.installed: requirements/docs.lock
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/docs.lock
+	$(DOCS)/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/docs.lock
 	@touch $@
 
 $(INSTALLERS)/.installed: requirements/dist.lock
 	$(PYTHON) -m venv $(INSTALLERS)
-	$(INSTALLERS)/bin/python $(PIP_INSTALL) --require-hashes -r requirements/dist.lock
+	$(INSTALLERS)/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/dist.lock
 	@touch $@
