@@ -33,9 +33,9 @@ def happened(report: Report) -> list[str]:
 
 def _found_red(report: Report) -> str:
     red = next((gate for gate in report.gates if gate.color == "red"), None)
-    if red is None:
+    step = next((step for step in red.steps if step.color == "red"), None) if red else None
+    if red is None or step is None:  # the steps come a moment after their gate
         return ""
-    step = next(step for step in red.steps if step.color == "red")
     failing = ", ".join(map(_short_name, step.failing))
     return words.DEMO_RED.format(
         sha=short(red.commit), gate=red.gate, step=step.step, bad=len(step.failing), ran=step.tests_run, failing=failing
