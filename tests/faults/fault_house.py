@@ -26,7 +26,7 @@ from becket.adapters.dispatch.embedded import Chore, Embedded, Staff
 from becket.adapters.store import open_memory
 from becket.adapters.store.database import Database
 from becket.adapters.store.journal import Journal
-from becket.app.serve import SWEEP_EVERY, Deliveries, Sometimes, recover, sweep_folders
+from becket.app.serve import SWEEP_EVERY, Deliveries, FolderSweep, Sometimes, recover
 from becket.contract.effect import SETTLED
 from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
 from becket.contract.git import RefMoved
@@ -141,7 +141,7 @@ class FaultHouse:
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
         app = self._app(self.house)
-        sweep = Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, kept.store.now)
+        sweep = Sometimes(FolderSweep(app).look, SWEEP_EVERY, kept.store.now)
         now = await kept.store.now()
         worker = WorkerInfo(
             worker_id=kept.worker, pid=1, host="virtual", role="daemon", version="0", started_at=now, beat_at=now,

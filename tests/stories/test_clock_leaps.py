@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.serve import MOST_AGED, RETAINED, retain
+from becket.app.serve import MOST_AGED, RETAINED, FolderSweep, retain
 from becket.app.verify import verified
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Record
@@ -187,5 +187,25 @@ def test_a_clock_set_ten_years_ahead_does_not_make_every_run_old_at_once(tmp_pat
         assert (await world.store.get_run(run.run_id)).status is Status.completed
         (cursor,) = await world.store.cursors(RETAINED)
         assert float(cursor.value) < world.clock() - DECADE + 2 * MOST_AGED
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_what_an_ended_run_left_is_swept_however_the_clock_was_set(tmp_path: Path, jump: float) -> None:
+    """A kill between the end and the cleaning leaves the folder; a clock set back puts that end into the future."""
+    world = asking(tmp_path, jump, 0.0, meanwhile=False)
+
+    async def story() -> None:
+        run = await end_well(world, await world.run("asks"))
+        left = world.app.of_run(run.run_id)
+        left.mkdir(parents=True)
+        world.clock.jump(jump)
+        await world.settle()
+        sweep = FolderSweep(world.app)
+        await sweep.look()
+        assert left.exists()  # its own run may still be at it
+        await sweep.look()
+        assert not left.exists()
 
     asyncio.run(story())

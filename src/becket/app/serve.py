@@ -132,7 +132,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
             Containment(app).look,
             app.triggers.tick,
             app.scheduler.tick,
-            Sometimes(partial(sweep_folders, app, SWEEP_EVERY), SWEEP_EVERY, app.store.now),
+            Sometimes(FolderSweep(app).look, SWEEP_EVERY, app.store.now),
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
             Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
@@ -192,29 +192,40 @@ async def recover(app: App) -> None:
     await sweep_children(app, others)
     await app.git.promoter().recover(app.promotions)
     await app.store.requeue_lost()
-    await sweep_folders(app, SWEEP_EVERY if others else 0.0)
+    await FolderSweep(app).look(at_once=not others)
     recovered()
 
 
-async def sweep_folders(app: App, ended_for: float = 0.0) -> None:
-    """Folders of runs that are over: what kept one (a git that failed, a full disk) may be gone by now.
+class FolderSweep:
+    """Folders of runs that are over: what kept one (a git that failed, a full disk, a kill) may be gone by now.
 
-    `ended_for` leaves those alone that their own run may still be clearing.
+    One that is seen for the first time may still be cleared by its own run, in another process. Age is no help there: a
+    clock that was set back puts the end of a run into the future.
     """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._seen: set[str] = set()
+
+    async def look(self, *, at_once: bool = False) -> None:
+        left = await _left_over(self._app)
+        for run_id in left if at_once else left & self._seen:
+            await self._app.engine.clear_folder(run_id)
+        self._seen = left
+
+
+async def _left_over(app: App) -> set[str]:
     if not app.state.runs.is_dir():
-        return
-    before = await app.store.now() - ended_for
-    for folder in app.state.runs.iterdir():
-        if folder.name not in app.engine.at_work and await _ended_before(app, folder.name, before):
-            await app.engine.clear_folder(folder.name)
+        return set()
+    names = {folder.name for folder in app.state.runs.iterdir()} - set(app.engine.at_work)
+    return {name for name in names if await _is_over(app, name)}
 
 
-async def _ended_before(app: App, run_id: str, at: float) -> bool:
+async def _is_over(app: App, run_id: str) -> bool:
     try:
-        ended = (await app.store.get_run(run_id)).ended_at
+        return (await app.store.get_run(run_id)).status in ENDED
     except NotFound:
         return True
-    return ended is not None and ended <= at
 
 
 async def follow_clock(store: Store) -> None:
