@@ -103,7 +103,7 @@ async def _left_folder(house: FaultHouse) -> None:
 
 async def _posted_twice(house: FaultHouse) -> None:
     await change(house, sa.update(tables.effects).values(name="ship.it", **{"class": "blind"}))
-    house.processes.shipped = 2
+    house.processes.shipped.update({effect.origin.run_id: 2 for effect in await house.truth.effects()})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Simulated weeks: the real dispatcher, engine, loops and journal in virtual time, with faults by chance.
 
-People break main and mend it, the store fails in every way that tests/faults knows, the process is killed, stands
+People break main and mend it, send parcels (a run that asks, waits, starts children and has effects), the store fails in every way that tests/faults knows, the process is killed, stands
 still, or is suspended, and the clock is set forth and back. After every quarter of a day it is left in peace, and the
 properties of tests/faults/properties.py are asked for. `python tests/soak/weeks.py --weeks 4 --seed 7`.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
-from fault_house import TTL, FaultHouse
+from fault_house import TTL, FaultHouse, Person, write_loops
 from faulty_store import Plan, Way
 from properties import broken
 from virtual_time import BEGINNING, VirtualLoop, play
@@ -88,13 +88,15 @@ class Story:
         wall = Wall(loop)
         plan = Chances({}, TTL, chance=self.chance)
         database = open_memory(wall, Steady(loop.time, wall.real))._db  # type: ignore[attr-defined]
-        house = Weeks(folder, loop, plan, database)
+        house = Weeks(folder, loop, plan, database, loops=write_loops(folder))
         await house.begin()
         number = 0
         while wall.real() < self.weeks * WEEK and not self.wrong:
             number += 1
             for _ in range(self.chance.randint(1, 3)):
                 self._person(house)
+            house.people = [Person(house, parcel=10 * number + each) for each in range(self.chance.randint(0, 2))]
+            self.deeds["parcels"] += len(house.people)
             plan.armed = True
             troubles = asyncio.ensure_future(self._trouble(house, wall))
             problems = await house.settle()
