@@ -1,8 +1,9 @@
 """Simulated weeks: the real dispatcher, engine, loops and journal in virtual time, with faults by chance.
 
-People break main and mend it, send parcels (a run that asks, waits, starts children and has effects), the store fails in every way that tests/faults knows, the process is killed, stands
-still, or is suspended, and the clock is set forth and back. After every quarter of a day it is left in peace, and the
-properties of tests/faults/properties.py are asked for. `python tests/soak/weeks.py --weeks 4 --seed 7`.
+People break main and mend it, and send parcels (a run that asks, waits, starts children and has effects). The store
+fails in every way that tests/faults knows, the process is killed, stands still, or is suspended, and the clock is set
+forth and back. After every quarter of a day it is left in peace, and the properties of tests/faults/properties.py are
+asked for. `python tests/soak/weeks.py --weeks 4 --seed 7`.
 """
 
 from __future__ import annotations
