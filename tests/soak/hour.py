@@ -115,11 +115,14 @@ def _peace(town: Town) -> list[str]:
 
 def _broken(town: Town) -> list[str]:
     """What is so at every look until the daemon has swept: the town lives on, and a child may begin amid a look."""
-    until, wrong = time.monotonic() + SWEPT_WITHIN, _look(town)
-    while wrong and time.monotonic() < until:
+    begin, wrong = time.monotonic(), _look(town)
+    first = wrong
+    while wrong and time.monotonic() < begin + SWEPT_WITHIN:
         time.sleep(5.0)
         again = _look(town)
         wrong = [each for each in wrong if each in again]
+    if first and not wrong:
+        print(f"for {time.monotonic() - begin:.1f} s: {'; '.join(first)}", flush=True)
     return wrong
 
 

@@ -35,7 +35,7 @@ BACKUP_LOOK = 600.0
 CLOCK_ALERT = "clock:leapt"
 RETAINED = "retention:until"
 MOST_AGED = 86_400.0
-SWEEP_EVERY = 60.0
+SWEEP_EVERY = 30.0
 DRIVER_LOOKS = 3.0
 """What a driver waits for may be in the hands of a process that dies, which rings no bell."""
 
