@@ -5,6 +5,12 @@ from __future__ import annotations
 # Tools
 
 _INSTALL = {
+    "autoreconf": "sudo apt-get install -y autoconf automake libtool",
+    "bundle": "sudo apt-get install -y bundler",
+    "cmake": "sudo apt-get install -y cmake",
+    "meson": "sudo apt-get install -y meson",
+    "ninja": "sudo apt-get install -y ninja-build",
+    "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
     "gradle": "sudo apt-get install -y gradle",
