@@ -54,14 +54,20 @@ from becket.spec.document import read
 from becket.spec.load import load_config
 from becket.spec.problems import suggestion
 
-__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "works"]
+__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
 
 GIT_LOCK_LIFE = 60.0
+AT_FIRST = ("tools", "toolchains", "contents", "agents", "sandbox")
 
 
 def examine(folder: Path) -> tuple[Diagnosis, ...]:
     """Everything found, inside a repository or not."""
     return doctor.examine(facts(folder))
+
+
+def to_look_at(folder: Path) -> tuple[Diagnosis, ...]:
+    """What a person should know of this repository who has just begun: whatever there is something to do about."""
+    return tuple(found for found in doctor.examine(facts(folder), AT_FIRST) if found.mend)
 
 
 def exit_code(diagnoses: Iterable[Diagnosis]) -> int:

@@ -69,6 +69,7 @@ LIKELY_TOOL = (
     "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
 )
 LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
+LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"
 LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
 LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
@@ -196,7 +197,8 @@ trigger:
 max_iterations: 2
 deadline: 10m
 autonomy: propose
-budget: {wall: 5m}
+budget:
+  wall: 5m
 stop_conditions: [greeted, greeting.pass]
 handoff_conditions: [greeting.fail, greeting.undecided]
 phases:
@@ -207,8 +209,10 @@ phases:
         run: echo hello | tee greeting.txt
         in: scratch
         timeout: 1m
-        outputs: {text: stdout}
-        raises: {"0": greeted}
+        outputs:
+          text: stdout
+        raises:
+          "0": greeted
     persist_outputs: [greet.text]
   verify:
     objective: See the greeting with other eyes than those that wrote it.
@@ -280,6 +284,7 @@ PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${
 
 TOOLS_OK = "the programs of every gate step and of the set-up are there"
 TOOL_MISSING = "{tool}, which {user} starts, was not found"
+TOOL_NEEDED = "{tool}, which the gates need, was not found"
 TOOL_UNSEEN = "{tool}, which {user} starts, leads to {place}, which contained programs do not see"
 TOOL_UNSEEN_MEND = "in becket.yaml: sandbox: {{readable: [{place}]}}; or install it for the whole system"
 TOOL_TROUBLE = "{tool}, which {user} starts, does not work when it is contained: {said}"
@@ -299,6 +304,8 @@ FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"
 NOT_THERE = "it is not there"
+NO_AGENT = "no agent works here: what is red is told, and nobody repairs it"
+NO_AGENT_MEND = "if one shall: name it under `agents` in becket.yaml, where an example is commented out"
 AGENT_FOUND = "agents.{name}: {driver}, {what}"
 AGENT_SHELL = "a shell command"
 AGENT_HELD = "contained by {kind}"

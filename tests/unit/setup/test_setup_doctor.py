@@ -124,7 +124,7 @@ def test_a_healthy_repository_has_no_error_and_no_warning(healthy: DoctorFacts) 
     found = examine(healthy)
     assert [item for item in found if item.level is not Level.ok] == []
     assert exit_code(found) == 0
-    assert {item.name for item in found} == set(CHECKS) - {"agents"}
+    assert {item.name for item in found} == set(CHECKS)
 
 
 def raises(error: Exception) -> Callable[..., Any]:

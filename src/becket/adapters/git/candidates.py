@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -102,6 +103,23 @@ class GitCandidates:
                     return (await run(place, "write-tree", "--missing-ok")).text
 
         return await self._commit(crossed, parent, message, keep)
+
+    async def with_work(self, commit: str, paths: Iterable[str], message: str, keep: str) -> Made | None:
+        """`commit` with these files and folders as the person's work tree has them, without what is ignored; None if
+        that makes no difference. Their own index stays as it is.
+        """
+        parent = await self._read(commit)
+        there = [path for path in paths if os.path.lexists(self._git.root / path)]
+
+        async def added(new: Quarantine) -> str | None:
+            with tempfile.TemporaryDirectory(prefix="becket-work-") as folder:
+                place = replace(new.at(self._git.place), index=Path(folder) / "index")
+                await run(place, "read-tree", parent.sha)
+                await run(place, "add", "--all", "--", *there, ok=(0, 1))  # 1: something of it is ignored
+                tree = (await run(place, "write-tree", "--missing-ok")).text
+            return tree if tree != parent.tree else None
+
+        return await self._commit(added, parent, message, keep) if there else None
 
     async def change(self, old: str, new: str) -> Change:
         return await read_change(self._place, await self._resolved(old), await self._resolved(new))
