@@ -27,6 +27,7 @@ _INSTALL = {
     "pytest": "python3 -m pip install pytest",
     "ruff": "python3 -m pip install ruff",
     "uv": "python3 -m pip install uv",
+    "git-lfs": "sudo apt-get install -y git-lfs",
     "git": "sudo apt-get install -y git",
     "bwrap": "sudo apt-get install -y bubblewrap",
 }
@@ -298,8 +299,9 @@ GIVEN_MEND = "export {name}=... before Becket starts (`becket down`, then `becke
 CONTENTS_OK = "a checkout of Becket's has everything that git checks out"
 SUBMODULES_NONE = "submodules that are not here stay empty in every gate: {names}"
 SUBMODULES_MEND = "git submodule update --init --recursive"
-LFS_POINTERS = "large files are only pointers in every gate, since git-lfs is not run there: {names}"
-LFS_MEND = "let the steps do without them, or let `setup` download them to another place"
+LFS_ABSENT = "large files that are not here stay pointers in every gate: {names}"
+LFS_MEND = "git lfs pull"
+LFS_NONE = "large files stay pointers in every gate, since git-lfs is not installed: {names}"
 FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"

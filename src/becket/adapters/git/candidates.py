@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from becket.adapters.git.blobs import contents_of
 from becket.adapters.git.change import read_change
+from becket.adapters.git.lfs import bring
 from becket.adapters.git.program import Output, Place, run, shown
 from becket.adapters.git.quarantine import Quarantine, quarantine, tidy
 from becket.adapters.git.refs import OWN
@@ -76,7 +77,10 @@ class GitCandidates:
             if tree == parent.tree:
                 return None
             refusals = bar.by_content(await read_change(new.at(self._place), parent.tree, tree))
-            return Barred(refusals=tuple(refusals)) if refusals else tree
+            if refusals:
+                return Barred(refusals=tuple(refusals))
+            await asyncio.to_thread(bring, workspace.git_dir, self._git.common_dir)
+            return tree
 
         return await self._commit(left, parent, message, keep)
 
