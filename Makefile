@@ -91,7 +91,7 @@ openssl:
 
 # In /usr/bin: a tool below HOME is not seen by what runs contained.
 languages:
-	@want=""; for need in node:nodejs go:golang-go cargo:cargo; do [ -x /usr/bin/$${need%%:*} ] || want="$$want $${need##*:}"; done; \
+	@want=""; for need in node:nodejs go:golang-go cargo:cargo cc:gcc rake:rake bundle:bundler meson:meson cmake:cmake git-lfs:git-lfs; do [ -x /usr/bin/$${need%%:*} ] || want="$$want $${need##*:}"; done; \
 	[ -z "$$want" ] || { echo "installing$$want"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq $$want >/dev/null; }
 
 # The tools of other people's projects, to try what `becket init` proposes.

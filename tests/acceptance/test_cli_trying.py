@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,6 +34,58 @@ def test_init_tries_its_proposal_at_head_and_says_what_comes_next(stage: Stage) 
     assert "becket run heal" in told
     assert not list(stage.state.glob("runs/*"))
     assert stage.json("handoffs", "list") == []
+
+
+def test_init_ends_with_what_the_doctor_knows_of_this_repository(stage: Stage) -> None:
+    """A submodule that is not here, a program that is missing, and that nobody repairs."""
+    head = stage.git("rev-parse", "HEAD").strip()
+    stage.write(".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n')
+    stage.write("Makefile", "test: \n\tgrep -q good state.txt\n")
+    stage.write("svc/go.mod", "module x\n")
+    stage.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
+    (stage.root / "lib").mkdir()
+    stage.commit("with a submodule")
+    path = stage.root.parent / "bin"
+    path.mkdir()
+    for name in ("git", "make", "grep", "sh", "python3"):
+        (path / name).symlink_to(shutil.which(name) or name)
+    env = {"PATH": str(path)}
+    told = stage.becket("init", "--no-try", "--force", env=env).out.splitlines()
+    submodule = next(number for number, line in enumerate(told) if "submodules that are not here" in line)
+    assert told[submodule].endswith("lib")
+    assert "git submodule update --init --recursive" in told[submodule + 1]
+    assert any("go, which gates.fast.go_test_svc starts, was not found" in line for line in told)
+    assert any("no agent works here" in line for line in told)
+    assert told[-1].strip() == "becket doctor"
+    remarks = stage.becket("init", "--no-try", "--force", "--json", env=env).json["remarks"]
+    assert {one["name"] for one in remarks} >= {"tools", "contents", "agents"}
+    assert all(one["mend"] for one in remarks)
+
+
+MANIFEST = """\
+test:
+\t@for file in $$(git ls-files); do grep -qx $$file MANIFEST || { echo "$$file is not in MANIFEST"; exit 1; }; done
+"""
+
+
+def test_the_projects_own_checks_see_what_init_wrote_before_it_is_committed(stage: Stage) -> None:
+    """Else they would be red for the first time once becket.yaml is committed."""
+    stage.write("Makefile", MANIFEST)
+    stage.write(".gitignore", ".becket/own/\n")
+    stage.git("add", "--all")
+    stage.write("MANIFEST", stage.git("ls-files") + "MANIFEST\n")
+    stage.commit("checks its files")
+    told = stage.becket("init", code=1).out
+    assert "is not in MANIFEST" in told
+    assert "which Becket wrote: leave becket.yaml and .becket out" in told
+    stage.write(".becket/own/secret", "ignored files are not taken")
+    stage.write("MANIFEST", (stage.root / "MANIFEST").read_text() + "becket.yaml\n.becket/loops/hello.yaml\n")
+    stage.git("commit", "--quiet", "-m", "names them", "MANIFEST")
+    tried = stage.json("gates", "try")
+    assert (tried["green"], tried["sha"]) == (True, stage.git("rev-parse", "HEAD").strip())
+    assert stage.git("for-each-ref", "refs/becket/trial") == ""
+    assert stage.git("diff", "--cached", "--name-only") == ""
+    assert stage.json("gates", "try", "--at", "HEAD")["green"]
 
 
 def test_what_is_red_comes_with_its_log_and_the_key_to_change_and_is_tried_again_by_hand(stage: Stage) -> None:

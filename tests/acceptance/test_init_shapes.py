@@ -50,6 +50,7 @@ NODE = {
     "one.test.js": "const test = require('node:test'); const pad = require('left-pad');\n"
     "test('pads', () => { if (pad('1', 2) !== ' 1') throw new Error('no') })\n",
 }
+C = {"one.c": "int main(void) { return 0; }\n"}
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ SHAPES = {
         "cargo", ("cargo",), "cargo generate-lockfile --quiet --offline",
     ),
     "go modules": Shape({"go.mod": "module example.org/one\n\ngo 1.19\n", "one.go": "package one\n\nfunc One() int { return 1 }\n", "one_test.go": 'package one\n\nimport "testing"\n\nfunc TestOne(t *testing.T) {\n\tif One() != 1 {\n\t\tt.Fatal("no")\n\t}\n}\n'}, "go", ("go",)),  # noqa: E501
+    "setup.py with lists": Shape({**PYTHON, "setup.py": "import setuptools\nsetuptools.setup(name='pkg', install_requires=['idna'], tests_require=['pytest'])\n", "pkg/__init__.py": "import idna\n\ndef one():\n    return 1\n"}, "python"),  # noqa: E501
+    "meson": Shape({"meson.build": "project('x', 'c')\ntest('one', executable('one', 'one.c'))\n", **C}, "meson", ("meson",)),  # noqa: E501
+    "cmake": Shape({"CMakeLists.txt": "cmake_minimum_required(VERSION 3.10)\nproject(x C)\nenable_testing()\nadd_executable(one one.c)\nadd_test(NAME one COMMAND one)\n", **C}, "cmake", ("cmake",)),  # noqa: E501
+    "make check": Shape({"Makefile": "check: one\n\t./one\n", **C}, "make", ("make", "cc")),
+    "rake": Shape({"Rakefile": "require 'rake/testtask'\nRake::TestTask.new\n", "test/test_one.rb": "require 'minitest/autorun'\nclass TestOne < Minitest::Test\n  def test_one\n    assert true\n  end\nend\n"}, "ruby", ("rake",)),  # noqa: E501
     "make only": Shape({"Makefile": "test:\n\tgrep -q one one.txt\n", "one.txt": "one\n"}, "make", ("make",)),
 }  # fmt: skip
 POETRY = f"{PROJECT}[tool.poetry.group.dev.dependencies]\npytest = '*'\n"

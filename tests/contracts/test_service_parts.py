@@ -18,7 +18,7 @@ from becket.adapters.process.service import ContainedSmokes, ProcessHost, servic
 from becket.adapters.process.service import logs as service_logs
 from becket.adapters.process.service.shared import copy_shared, link_shared
 from becket.adapters.service import NobodyListens, SqliteBook, ask, listening_socket
-from becket.contract.config import HealthConfig, ServiceConfig
+from becket.contract.config import BuildConfig, HealthConfig, ServiceConfig
 from becket.contract.errors import UsageError
 from becket.contract.process import SandboxKind
 from becket.contract.service import Ending as End
@@ -217,8 +217,9 @@ def test_a_trial_answers_inside_the_sandbox(tmp_path: Path, kind: str) -> None:
     (tree / "server.py").write_text(SERVER)
     smokes = ContainedSmokes(ContainedProcesses(SandboxKind(kind)), tmp_path, hidden=(Path.home(),), answer_within=30.0)
     good = ServiceConfig(
-        start=f"exec {sys.executable} -I -S server.py", build="echo built > built", port=1, health=HealthConfig(url="/")
-    )
+        start=f"exec {sys.executable} -I -S server.py", build=BuildConfig(run="echo built > built"), port=1,
+        health=HealthConfig(url="/"),
+    )  # fmt: skip
 
     async def story() -> None:
         assert (await smokes.build(good, tree, log)).ok
@@ -227,11 +228,25 @@ def test_a_trial_answers_inside_the_sandbox(tmp_path: Path, kind: str) -> None:
         assert tried.ok, tried.reason
         died = await smokes.smoke(good.model_copy(update={"start": "exit 9"}), tree, log)
         assert (died.ok, "exit code 9" in died.reason) == (False, True)
-        broken = await smokes.build(good.model_copy(update={"build": "echo no; exit 4"}), tree, log)
+        failing = BuildConfig(run="echo no; exit 4")
+        broken = await smokes.build(good.model_copy(update={"build": failing}), tree, log)
         assert (broken.ok, "exit code 4" in broken.reason) == (False, True)
         assert (await smokes.smoke(good.model_copy(update={"port": None}), tree, log)).ok
 
     asyncio.run(story())
+
+
+def test_a_build_is_given_variables_like_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else of Becket's own environment."""
+    (tmp_path / "tree").mkdir()
+    monkeypatch.setenv("REGISTRY", "of-the-house")
+    monkeypatch.setenv("OTHER", "not given")
+    build = {"run": 'echo "$REGISTRY $MODE ${OTHER-}" > said', "env": ["REGISTRY"], "set": {"MODE": "small"}}
+    config = ServiceConfig.model_validate({"start": "true", "build": build})
+    smokes = ContainedSmokes(ContainedProcesses(SandboxKind.none), tmp_path, hidden=(Path.home(),))
+    assert asyncio.run(smokes.build(config, tmp_path / "tree", tmp_path / "log")).ok
+    assert (tmp_path / "tree" / "said").read_text().split() == ["of-the-house", "small"]
+    assert ServiceConfig.model_validate({"start": "true", "build": "make"}).build == BuildConfig(run="make")
 
 
 def test_the_book_keeps_what_it_was_told_over_a_reopening(tmp_path: Path) -> None:

@@ -207,3 +207,31 @@ def test_cargo_with_a_crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     world.commit({})
     detected = detect(world.home)
     assert "test three ... ok" in prove(world, offline(detected), detected.fast[0].run)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bundler_with_gems_that_the_project_brings(kind: SandboxKind, tmp_path: Path) -> None:
+    """rake is packed from the system's own files: a registry is not asked."""
+    world = World(tmp_path, kind)
+    find = "s = Gem::Specification.find_by_name('rake'); puts s.version, s.full_gem_path"
+    said = subprocess.run(["ruby", "-e", find], check=True, capture_output=True, text=True).stdout.split()
+    version, place = said[0], Path(said[1])
+    write(world.home, {"Gemfile": "source 'https://rubygems.org'\ngem 'rake'\ngem 'dep'\n"})
+    for name, own in (("rake", place), ("dep", None)):
+        folder = tmp_path / name
+        if own:
+            shutil.copytree(own, folder)
+        more = "s.bindir = 'exe'; s.executables = ['rake']" if own else ""
+        spec = f"s.name = '{name}'; s.version = '{version}'; s.summary = s.name; s.authors = ['x']; {more}"
+        write(folder, {"x.gemspec": f"Gem::Specification.new {{ |s| {spec}; s.files = Dir['lib/**/*', 'exe/*'] }}\n"})
+        write(folder, {} if own else {"lib/dep.rb": "DEP = 'of the gem'\n"})
+        put(world.home, f"vendor/cache/{name}-{version}.gem", b"")
+        target = str(world.home / f"vendor/cache/{name}-{version}.gem")
+        subprocess.run(["gem", "build", "--quiet", "x.gemspec", "-o", target], cwd=folder, check=True)
+    env = os.environ | {"HOME": str(tmp_path), "BUNDLE_PATH": str(tmp_path / "gems")}
+    subprocess.run(["bundle", "install", "--local"], cwd=world.home, env=env, check=True)  # makes the lock
+    task = "require 'dep'\ntask :test do\n  puts DEP\nend\n"
+    world.commit({"Rakefile": task, ".gitignore": ".gems/\n"})
+    detected = detect(world.home)
+    assert detected.setup is not None
+    assert "of the gem" in prove(world, detected.setup, detected.fast[0].run)

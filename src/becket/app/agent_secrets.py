@@ -33,9 +33,7 @@ def given_secrets(config: Config, root: Path, environ: Mapping[str, str], home: 
 
 
 def _of_commands(config: Config, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What the set-up and the steps are given."""
-    steps = [(f"gates.{gate}.{step.name}", step) for gate, steps in config.gates.items() for step in steps]
-    for user, one in (*steps, *([("setup", config.setup)] if config.setup else [])):
+    for user, one in config.given():
         for name, value in _secrets_in(one.variables(environ)):
             yield f"{user}.{name}", value
 

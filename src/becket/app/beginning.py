@@ -8,10 +8,12 @@ import pwd
 import shutil
 
 from becket.adapters.git.repository import discover
+from becket.app.doctor import Diagnosis, to_look_at
 from becket.app.state import State
 from becket.app.trial import Tried
 from becket.contract.base import Record
 from becket.contract.gate import TriedStep
+from becket.setup.checks.programs import needed
 from becket.setup.detect import Detected, detect
 from becket.setup.scaffold import ScaffoldResult, leave_out, write_config
 
@@ -41,6 +43,15 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
 
 def has_commit(state: State) -> bool:
     return asyncio.run(discover(state.root).resolve("HEAD")) is not None
+
+
+def remarks(state: State, begun: Begun) -> tuple[Diagnosis, ...]:
+    """What the doctor would say of this repository, and programs that the proposal needs and that are not here."""
+    found = to_look_at(state.root)
+    told = " ".join(one.what for one in found)
+    missing = {one.tool: one for ecosystem in begun.detected.ecosystems for one in ecosystem.missing}
+    more = [needed(one) for one in missing.values() if f"{one.tool}, which" not in told]
+    return (*more, *found)
 
 
 def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from becket.adapters.git import lfs
 from becket.adapters.git.candidates import GitCandidates
 from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
 from becket.adapters.git.resident import no_folder
@@ -54,14 +55,20 @@ from becket.spec.document import read
 from becket.spec.load import load_config
 from becket.spec.problems import suggestion
 
-__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "works"]
+__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
 
 GIT_LOCK_LIFE = 60.0
+AT_FIRST = ("tools", "toolchains", "contents", "agents", "sandbox")
 
 
 def examine(folder: Path) -> tuple[Diagnosis, ...]:
     """Everything found, inside a repository or not."""
     return doctor.examine(facts(folder))
+
+
+def to_look_at(folder: Path) -> tuple[Diagnosis, ...]:
+    """What a person should know of this repository who has just begun: whatever there is something to do about."""
+    return tuple(found for found in doctor.examine(facts(folder), AT_FIRST) if found.mend)
 
 
 def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
@@ -118,14 +125,19 @@ def _contents(state: State | None) -> ContentFacts:
     if state is None:
         return ContentFacts()
 
+    git = discover(state.root)
+
     async def not_here() -> list[str]:
-        source = discover(state.root).source
+        source = git.source
         return await absent(source.git_dirs, (await source.inventory("HEAD")).submodules, await source.modules("HEAD"))
 
     by_lfs = _git(state.root, "grep", "--name-only", "filter=lfs", "HEAD", "--", ".gitattributes", "*/.gitattributes")
     large = [line.removeprefix("HEAD:") for line in (by_lfs or "").splitlines()]
+    if large and lfs.installed():
+        large = asyncio.run(lfs.absent(git.place, state.common, "HEAD"))
     has_modules = _git(state.root, "cat-file", "-e", "HEAD:.gitmodules") is not None
-    return ContentFacts(tuple(asyncio.run(not_here())) if has_modules else (), tuple(large))
+    submodules = tuple(asyncio.run(not_here())) if has_modules else ()
+    return ContentFacts(submodules, tuple(large), lfs=lfs.installed())
 
 
 def _tree(state: State | None) -> TreeFact | None:

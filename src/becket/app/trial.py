@@ -6,8 +6,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,8 @@ from becket.spec.document import read
 TRIAL = "trial"
 LOOK_EVERY = 0.1
 TAIL = 4_000
+OWN_FILES = ("becket.yaml", ".becket")
+KEPT = "trial"
 
 
 class Onlooker(Protocol):
@@ -70,6 +72,17 @@ async def commit_of(app: App, at: str | None) -> str:
     if found is None:
         raise UsageError(f"there is no commit {at!r} here; give a hash or a name that `git rev-parse` knows")
     return found
+
+
+@asynccontextmanager
+async def as_it_stands(app: App, sha: str, *, wanted: bool) -> AsyncIterator[str]:
+    """The commit as it will be once Becket's own files are committed: a linter of the project may judge those too."""
+    candidates = app.git.candidates()
+    made = await candidates.with_work(sha, OWN_FILES, "Becket's files as they stand", KEPT) if wanted else None
+    try:
+        yield made.sha if made is not None else sha
+    finally:
+        await candidates.forget(KEPT)
 
 
 async def begin(app: App, sha: str, steps: Iterable[str]) -> Run:

@@ -42,7 +42,7 @@ def doctor(
     found = examine(Path.cwd())
     if not as_json:
         for item in found:
-            _say(item)
+            show(item)
     probed, unfit = _probe(agent, as_json) if probe else ({}, {})
     if as_json:
         document = to_json(found)
@@ -52,7 +52,7 @@ def doctor(
     end(exit_code(found) or int(bool(unfit) or not all(_works(called, name) for name, called in probed.items())))
 
 
-def _say(item: Diagnosis) -> None:
+def show(item: Diagnosis) -> None:
     paint = Paint()
     mark = {"ok": paint.green("ok   "), "warn": paint.yellow("warn "), "error": paint.red("ERROR")}[item.level.value]
     where = f"  {paint.dim(line(item.where, 200))}" if item.where and item.level.value != "ok" else ""

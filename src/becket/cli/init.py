@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from becket.cli.shape import AsJson, end
 
 if TYPE_CHECKING:
     from becket.app.beginning import Begun
+    from becket.app.doctor import Diagnosis
     from becket.app.state import State
     from becket.app.trial import Tried
 
@@ -26,7 +28,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Look at the repository, write a first becket.yaml and try it."""
-    from becket.app.beginning import begin, has_commit, keep_green
+    from becket.app.beginning import begin, has_commit, keep_green, remarks
     from becket.app.state import find_state
 
     state = find_state()
@@ -36,14 +38,23 @@ def init(
     something = bool(begun.detected.fast or begun.detected.slow)
     tried = _tried(as_json) if try_ and something and has_commit(state) else None
     dropped = keep_green(begun, tried) if tried is not None else {}
+    remarked = remarks(state, begun)
     green = tried is None or tried.green or bool(dropped)
     if as_json:
         from becket.cli.trying import document
 
         told = None if tried is None else {**document(tried), "left_out": dropped}
-        emit({**begun.model_dump(mode="json"), "tried": told})
+        emit(
+            {
+                **begun.model_dump(mode="json"),
+                "tried": told,
+                "remarks": [one.model_dump(mode="json", exclude={"agent"}) for one in remarked],
+            }
+        )
     else:
-        _tell_next(begun, tried, dropped, not_tried=try_ and something)
+        _tell_result(tried, dropped, not_tried=try_ and something)
+        _tell_remarks(remarked)
+        _tell_next(begun, tried, green=green)
     end(int(not green))
 
 
@@ -70,22 +81,29 @@ def _tell(state: State, begun: Begun) -> None:
     say()
 
 
-def _tell_next(begun: Begun, tried: Tried | None, dropped: dict[str, str], *, not_tried: bool) -> None:
+def _tell_result(tried: Tried | None, dropped: dict[str, str], *, not_tried: bool) -> None:
     from becket.cli.trying import green_line, show_red
 
-    paths = "becket.yaml .becket" if begun.written.example else "becket.yaml"
     if tried is None:
-        if not_tried:
-            say(words.INIT_NOT_TRIED)
-            say()
-        say(words.INIT_NEXT.format(paths=paths))
+        say(words.INIT_NOT_TRIED) if not_tried else None
     elif tried.green or dropped:
         for step, why in dropped.items():
             say(words.INIT_LEFT_OUT.format(step=step, why=line(why, 300)))
         say(green_line(tried))
-        say()
-        say(words.INIT_NEXT_GREEN.format(paths=paths))
     else:
         show_red(tried)
-        say()
-        say(words.INIT_NEXT_RED)
+
+
+def _tell_remarks(remarked: Iterable[Diagnosis]) -> None:
+    from becket.cli.doctor import show
+
+    say()
+    for one in remarked:
+        show(one)
+
+
+def _tell_next(begun: Begun, tried: Tried | None, *, green: bool) -> None:
+    paths = "becket.yaml .becket" if begun.written.example else "becket.yaml"
+    told = words.INIT_NEXT if tried is None else words.INIT_NEXT_GREEN if green else words.INIT_NEXT_RED
+    say()
+    say(told.format(paths=paths))

@@ -30,12 +30,13 @@ def attempt(steps: tuple[str, ...], at: str | None, as_json: bool, folder: Path 
         from becket.app import trial
 
         sha = await trial.commit_of(app, at)
-        run = await trial.begin(app, sha, steps)
-        view.begins(sha)
-        try:
-            stopped = await trial.see(app, run.run_id, view)
-        finally:
-            view.clear()
+        async with trial.as_it_stands(app, sha, wanted=at is None) as judged:
+            run = await trial.begin(app, judged, steps)
+            view.begins(sha)
+            try:
+                stopped = await trial.see(app, run.run_id, view)
+            finally:
+                view.clear()
         if stopped:
             raise Interrupted(words.TRIAL_STOPPED.format(run_id=run.run_id))
         tried = await trial.result(app, run.run_id, sha)

@@ -118,9 +118,20 @@ class HealthConfig(Record):
     soak: Duration = 10.0
 
 
+class BuildConfig(Variables):
+    """How a service is built; a text is the command alone."""
+
+    run: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Json) -> Json:
+        return {"run": value} if isinstance(value, str) else value
+
+
 class ServiceConfig(Record):
     start: Text
-    build: Text | None = None
+    build: BuildConfig | None = None
     stop: Text | None = None
     port: int | None = Field(default=None, ge=1, le=65535)
     health: HealthConfig = HealthConfig()
@@ -388,6 +399,14 @@ class Config(Record):
     knowledge: dict[str, Json] | None = None
     flaky: dict[str, Json] | None = None
     evolve: dict[str, Json] | None = None
+
+    def given(self) -> Iterator[tuple[str, Variables]]:
+        """Every command that is given variables, by its place in this file."""
+        for gate, steps in self.gates.items():
+            yield from ((f"gates.{gate}.{step.name}", step) for step in steps)
+        if self.setup is not None:
+            yield "setup", self.setup
+        yield from ((f"services.{name}.build", one.build) for name, one in self.services.items() if one.build)
 
     @model_validator(mode="after")
     def _owner_is_known(self) -> Self:

@@ -13,7 +13,7 @@ from becket.contract.errors import UsageError
 from becket.contract.process import Network
 from becket.setup import words
 from becket.setup.ecosystem import Ecosystem, Folder, Tools, Unreadable, skipped
-from becket.setup.ecosystems import cargo, go, jvm, make, node, python
+from becket.setup.ecosystems import cargo, go, jvm, make, native, node, python, ruby
 
 MOST_FOLDERS = 200
 
@@ -69,7 +69,13 @@ _KINDS = {
     "node": _Kind(node.propose, node.covers),
     "maven": _Kind(jvm.propose_maven, jvm.covers_maven),
     "gradle": _Kind(jvm.propose_gradle, jvm.covers_gradle),
+    "ruby": _Kind(ruby.propose, ruby.covers),
 }
+
+
+def _by_build(folder: Folder, tools: Tools) -> Ecosystem | None:
+    """A build that tells its tests by name, else a Makefile."""
+    return native.propose(folder, tools) or make.propose(folder, tools)
 
 
 def detect(root: Path, tools: Tools | None = None) -> Detected:
@@ -98,7 +104,7 @@ class _Look:
         alone = [found.folder for kind, found in below if kind == "python"]
         if alone and "python" in at_root:
             at_root["python"] = python.without_folders(at_root["python"], top, alone)
-        found = self._with_make(top, list(at_root.values()), [found for _, found in below])
+        found = self._with_builds(top, list(at_root.values()), [found for _, found in below])
         return Detected(ecosystems=_named_apart(found), notes=tuple(self.notes))
 
     def _kinds(self, folder: Folder) -> dict[str, Ecosystem]:
@@ -122,15 +128,16 @@ class _Look:
         except Unreadable:
             return False
 
-    def _with_make(self, top: Folder, at_root: list[Ecosystem], below: list[Ecosystem]) -> list[Ecosystem]:
-        """Makefiles count where nothing better speaks for a folder."""
+    def _with_builds(self, top: Folder, at_root: list[Ecosystem], below: list[Ecosystem]) -> list[Ecosystem]:
+        """Builds and Makefiles count where nothing better speaks for a folder."""
         if any(found.fast for found in at_root):
             return [*at_root, *below]
         names = [found.folder for found in below]
         others = [sub for sub in self._folders() if sub.name not in names]
-        below += [found for sub in others if (found := self._attempt("make", make.propose, sub)) and found.fast]
-        below.sort(key=lambda found: found.folder)
-        fallback = self._attempt("make", make.propose, top)
+        fallback = self._attempt("build", _by_build, top)
+        if fallback is None or fallback.name == "make":  # any other builds its own folders
+            below += [found for sub in others if (found := self._attempt("build", _by_build, sub)) and found.fast]
+            below.sort(key=lambda found: found.folder)
         if fallback is None or make.only_delegates(top, names):
             return [*at_root, *below]
         return [fallback, *(found for found in at_root if found.slow or not fallback.fast), *below]

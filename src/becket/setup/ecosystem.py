@@ -40,6 +40,8 @@ SKIPPED = frozenset(
     ]
 )
 TEST_TIMEOUT = 600.0
+BUILT = ".becket-built"
+"""Where a step builds the project itself, from this commit: nothing of the project's own is written over."""
 
 
 class Missing(Record):
@@ -162,9 +164,9 @@ class Folder:
             if seen > MOST_ENTRIES:
                 return
 
-    def contains(self, *patterns: str) -> bool:
-        """Is there, at any depth, a file whose name matches?"""
-        return any(fnmatch(name.rpartition("/")[2], pattern) for name in self.files() for pattern in patterns)
+    def named(self, *patterns: str) -> Iterator[str]:
+        """The files, at any depth, whose name matches."""
+        return (name for name in self.files() if any(fnmatch(name.rpartition("/")[2], one) for one in patterns))
 
     def below(self, name: str) -> str:
         """A path as seen from the root."""

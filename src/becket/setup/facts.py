@@ -77,10 +77,11 @@ class TreeFact:
 
 @dataclass(frozen=True, slots=True)
 class ContentFacts:
-    """Of HEAD: submodules that the repository lacks, and the .gitattributes that leave files to git-lfs."""
+    """Of HEAD: submodules and large files that the repository lacks; without git-lfs, what leaves files to it."""
 
     submodules: tuple[str, ...] = ()
     large: tuple[str, ...] = ()
+    lfs: bool = True  # git-lfs is installed
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ _NETWORK = re.compile(
 _CERTIFICATE = re.compile(r"certificate|SSLError|x509|CERT_|self.signed", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"\b(401|403)\b|[Uu]nauthori[sz]ed|authentication failed|[Ff]orbidden")
 _VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) must be set")
+_OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
 
 
@@ -59,6 +60,12 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
         return Likely(path=("setup", "run") if config.setup else ("setup",), say=words.LIKELY_MODULE.format(line=text))
     if kind == "tool":
         return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
+    return _of_code(step, place, said, text)
+
+
+def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
+    if found := _OWN_FILE.search(said):
+        return Likely(path=(*place, "run"), say=words.LIKELY_OWN_FILE.format(file=found[0].rstrip("/")))
     if found := _VARIABLE.search(said):
         return Likely(path=(*place, "env"), say=words.LIKELY_VARIABLE.format(name=found[1] or found[2]))
     if step.trouble is Trouble.environment:

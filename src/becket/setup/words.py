@@ -5,6 +5,12 @@ from __future__ import annotations
 # Tools
 
 _INSTALL = {
+    "autoreconf": "sudo apt-get install -y autoconf automake libtool",
+    "bundle": "sudo apt-get install -y bundler",
+    "cmake": "sudo apt-get install -y cmake",
+    "meson": "sudo apt-get install -y meson",
+    "ninja": "sudo apt-get install -y ninja-build",
+    "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
     "gradle": "sudo apt-get install -y gradle",
@@ -21,6 +27,7 @@ _INSTALL = {
     "pytest": "python3 -m pip install pytest",
     "ruff": "python3 -m pip install ruff",
     "uv": "python3 -m pip install uv",
+    "git-lfs": "sudo apt-get install -y git-lfs",
     "git": "sudo apt-get install -y git",
     "bwrap": "sudo apt-get install -y bubblewrap",
 }
@@ -63,6 +70,7 @@ LIKELY_TOOL = (
     "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
 )
 LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
+LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"
 LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
 LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
@@ -190,7 +198,8 @@ trigger:
 max_iterations: 2
 deadline: 10m
 autonomy: propose
-budget: {wall: 5m}
+budget:
+  wall: 5m
 stop_conditions: [greeted, greeting.pass]
 handoff_conditions: [greeting.fail, greeting.undecided]
 phases:
@@ -201,8 +210,10 @@ phases:
         run: echo hello | tee greeting.txt
         in: scratch
         timeout: 1m
-        outputs: {text: stdout}
-        raises: {"0": greeted}
+        outputs:
+          text: stdout
+        raises:
+          "0": greeted
     persist_outputs: [greet.text]
   verify:
     objective: See the greeting with other eyes than those that wrote it.
@@ -274,6 +285,7 @@ PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${
 
 TOOLS_OK = "the programs of every gate step and of the set-up are there"
 TOOL_MISSING = "{tool}, which {user} starts, was not found"
+TOOL_NEEDED = "{tool}, which the gates need, was not found"
 TOOL_UNSEEN = "{tool}, which {user} starts, leads to {place}, which contained programs do not see"
 TOOL_UNSEEN_MEND = "in becket.yaml: sandbox: {{readable: [{place}]}}; or install it for the whole system"
 TOOL_TROUBLE = "{tool}, which {user} starts, does not work when it is contained: {said}"
@@ -287,12 +299,15 @@ GIVEN_MEND = "export {name}=... before Becket starts (`becket down`, then `becke
 CONTENTS_OK = "a checkout of Becket's has everything that git checks out"
 SUBMODULES_NONE = "submodules that are not here stay empty in every gate: {names}"
 SUBMODULES_MEND = "git submodule update --init --recursive"
-LFS_POINTERS = "large files are only pointers in every gate, since git-lfs is not run there: {names}"
-LFS_MEND = "let the steps do without them, or let `setup` download them to another place"
+LFS_ABSENT = "large files that are not here stay pointers in every gate: {names}"
+LFS_MEND = "git lfs pull"
+LFS_NONE = "large files stay pointers in every gate, since git-lfs is not installed: {names}"
 FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"
 NOT_THERE = "it is not there"
+NO_AGENT = "no agent works here: what is red is told, and nobody repairs it"
+NO_AGENT_MEND = "if one shall: name it under `agents` in becket.yaml, where an example is commented out"
 AGENT_FOUND = "agents.{name}: {driver}, {what}"
 AGENT_SHELL = "a shell command"
 AGENT_HELD = "contained by {kind}"

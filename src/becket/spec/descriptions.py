@@ -197,7 +197,7 @@ _CONFIG = {
     },
     "ServiceConfig": {
         "start": "The command that serves.",
-        "build": "The command that builds it.",
+        "build": "The command that builds it: a text, or a mapping with its variables.",
         "stop": "The command that stops it; without it, a signal.",
         "port": "The port it listens on.",
         "health": "How to tell that it is healthy.",
@@ -205,6 +205,7 @@ _CONFIG = {
         "env_file": "A file of variables for the service.",
         "migrates": "Whether a release changes data; then there is no automatic way back.",
     },
+    "BuildConfig": {"run": "The command.", "env": _ENV, "set": _SET},
     "HealthConfig": {
         "url": "The path to ask.",
         "samples": "So many good answers in a row.",

@@ -43,6 +43,7 @@ def config_schema() -> Schema:
                     definition["properties"][key] = _or_variable(value)
     _also_as_text(definitions, "SandboxConfig", "Short for `use`.")
     _also_as_text(definitions, "Credential", "Short for `file`.")
+    _also_as_text(definitions, "BuildConfig", "Short for `run`.")
     return schema
 
 

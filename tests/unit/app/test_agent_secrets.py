@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.agent_secrets import agent_secrets
+from becket.app.agent_secrets import agent_secrets, given_secrets
 from becket.contract.base import Json
 from becket.contract.config import Config
 from becket.engine.redact import Redactor
@@ -33,6 +33,13 @@ def test_variables_are_known_by_their_values_unless_they_say_that_they_are_none(
         "[redacted:agents.fixer.WORD] en_US.UTF-8 not-given-at-all-1 [redacted:agents.fixer.PIN] model-4-mini "
         "/opt/lang-8"
     )
+
+
+def test_what_a_build_is_given_is_redacted_like_what_a_step_is(tmp_path: Path) -> None:
+    build: Json = {"run": "make", "env": ["PULL_TOKEN"]}
+    config = Config.model_validate({"version": 1, "services": {"main": {"start": "true", "build": build}}})
+    secrets = given_secrets(config, tmp_path, {"PULL_TOKEN": "open-sesame-4711"}, tmp_path)
+    assert Redactor(secrets).text("got open-sesame-4711") == "got [redacted:services.main.build.PULL_TOKEN]"
 
 
 def test_what_a_login_holds_is_known_without_its_other_words(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -311,6 +312,78 @@ def test_missing_tools(
 ) -> None:
     found = detect(tree(files), tools(*present)).ecosystems[0]
     assert [item.tool for item in found.missing] == missing
+
+
+SETUP_PY = """\
+import re, setuptools
+base = ["attrs>=20"]
+tests = ["pytest", "hypothesis; python_version > '3.8'"]
+config = dict(install_requires=base + ["idna"], extras_require={"docs": ["sphinx"], "test": tests}, version=re.x(1))
+if __name__ == "__main__":
+    setuptools.setup(name="x", **config)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (SETUP_PY, ["attrs>=20", "idna", "pytest", "hypothesis; python_version > '3.8'"]),
+        ("setup(install_requires='a\\nb>1', tests_require=['pytest', *[]])\n", ["a", "b>1", "pytest"]),
+        ("import setuptools\nsetuptools.setup(install_requires=open('x'), tests_require=['pytest'])\n", ["pytest"]),
+        ("raise SystemExit('this was run')\nsetup(tests_require={'pytest'})\n", ["pytest"]),
+    ],
+)  # fmt: skip
+def test_what_setup_py_asks_for_is_read_and_never_run(look: Look, text: str, wanted: list[str]) -> None:
+    (found,) = look({"setup.py": text, **TEST}).ecosystems
+    assert found.setup is not None
+    assert shlex.split(found.setup.run.partition("pip install ")[2]) == wanted
+    assert found.setup.key == ("setup.py",)
+
+
+def test_setup_cfg_may_name_the_requirements_of_tests(look: Look) -> None:
+    text = "[options]\ninstall_requires =\n    attrs\ntests_require =\n    pytest\n    mock\n"
+    (found,) = look({"setup.cfg": text, "setup.py": "import setuptools\nsetuptools.setup()\n", **TEST}).ecosystems
+    assert found.setup is not None
+    assert found.setup.run.endswith(" pip install attrs pytest mock")
+
+
+@pytest.mark.parametrize(
+    "text", ["def (", "setup(**1)", "setup(extras_require={1: 2, **a})", "x = " + "+".join("1" * 9000)]
+)
+def test_a_setup_py_that_tells_nothing_is_no_crash(look: Look, text: str) -> None:
+    assert look({"setup.py": text, **TEST}).fast
+
+
+@pytest.mark.parametrize(
+    ("setup_py", "build"),
+    [
+        ("setup(ext_modules=[Extension('x', ['x.c'])])", ["setuptools", "wheel"]),
+        ("setup(use_scm_version=True, setup_requires=['setuptools_scm'])", ["setuptools", "setuptools_scm", "wheel"]),
+    ],
+)
+def test_a_setup_py_that_makes_something_is_built_in_the_step(look: Look, setup_py: str, build: list[str]) -> None:
+    (found,) = look({"setup.py": setup_py, **TEST}).ecosystems
+    assert found.setup is not None
+    assert set(build) <= set(shlex.split(found.setup.run))
+    assert "--no-build-isolation --target .becket-built ." in found.fast[0].run
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "absent"),
+    [
+        ("testpaths = ['checks', 'pkg/testing']\n", {"checks/**", "pkg/testing/**"}, {"pkg/**"}),
+        ("testpaths = ['.', 'src', 'pkg', '../x', 'no']\n", set(), {"./**", "src/**", "pkg/**", "../x/**", "no/**"}),
+        ("python_files = 'check_*.py'\n", {"check_*.py", "**/check_*.py"}, {"test_*.py"}),
+        ("python_files = '*.py'\n", {"conftest.py"}, {"*.py", "**/*.py"}),
+    ],
+)  # fmt: skip
+def test_pytests_own_settings_say_what_is_a_test(look: Look, settings: str, there: set[str], absent: set[str]) -> None:
+    """A folder of sources that has tests in it stays open to repairs."""
+    files = {"checks/check_a.py": "", "pkg/__init__.py": "", "pkg/testing/__init__.py": "", "src/a.py": ""}
+    (found,) = look({"pyproject.toml": f"[tool.pytest.ini_options]\n{settings}", **files}).ecosystems
+    assert there <= set(found.test_side)
+    assert not absent & set(found.test_side)
+    assert bool(found.notes) is ("python_files" not in settings)  # no test_*.py here
 
 
 def test_the_proposed_command_really_runs(look: Look, tree: Callable[..., Path]) -> None:

@@ -124,7 +124,7 @@ def test_a_healthy_repository_has_no_error_and_no_warning(healthy: DoctorFacts) 
     found = examine(healthy)
     assert [item for item in found if item.level is not Level.ok] == []
     assert exit_code(found) == 0
-    assert {item.name for item in found} == set(CHECKS) - {"agents"}
+    assert {item.name for item in found} == set(CHECKS)
 
 
 def raises(error: Exception) -> Callable[..., Any]:
@@ -289,7 +289,11 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         {"contents": lambda: ContentFacts(submodules=("lib/a",))}, "contents", WARN, "lib/a", "git submodule update",
     ),
     "large files": (
-        {"contents": lambda: ContentFacts(large=(".gitattributes",))}, "contents", WARN, "only pointers", "setup",
+        {"contents": lambda: ContentFacts(large=("a.bin",))}, "contents", WARN, "a.bin", "git lfs pull",
+    ),
+    "large files without git-lfs": (
+        {"contents": lambda: ContentFacts(large=(".gitattributes",), lfs=False)},
+        "contents", WARN, "not installed", "apt-get install -y git-lfs",
     ),
     "two daemons": (
         {"open_store": lambda: StoreFacts(NOW, (daemon(11), daemon(12)))},

@@ -28,6 +28,7 @@ CONFIG = Config(
         ("fast", "unit", Trouble.environment, "tool: python3: No module named pytest", "", "setup.run"),
         ("fast", "unit", Trouble.code, "", "E   KeyError: 'DATABASE_URL'", "gates.fast[0].env"),
         ("fast", "unit", Trouble.code, "", "E   assert 1 == 2", "gates.fast[0].run"),
+        ("slow", "lint", Trouble.code, "", "[warn] .becket/loops/hello.yaml", "gates.slow[1].run"),
         ("", "setup", Trouble.environment, "", "Temporary failure in name resolution", "setup.network"),
         ("", "setup", Trouble.environment, "", "SSLError: CERTIFICATE_VERIFY_FAILED", "setup.env"),
         ("", "setup", Trouble.environment, "", "Could not open requirements: No such file or directory", "setup.key"),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from becket.adapters.git.blobs import contents_of
 from becket.adapters.git.change import read_change
+from becket.adapters.git.lfs import bring
 from becket.adapters.git.program import Output, Place, run, shown
 from becket.adapters.git.quarantine import Quarantine, quarantine, tidy
 from becket.adapters.git.refs import OWN
@@ -75,7 +77,10 @@ class GitCandidates:
             if tree == parent.tree:
                 return None
             refusals = bar.by_content(await read_change(new.at(self._place), parent.tree, tree))
-            return Barred(refusals=tuple(refusals)) if refusals else tree
+            if refusals:
+                return Barred(refusals=tuple(refusals))
+            await asyncio.to_thread(bring, workspace.git_dir, self._git.common_dir)
+            return tree
 
         return await self._commit(left, parent, message, keep)
 
@@ -102,6 +107,23 @@ class GitCandidates:
                     return (await run(place, "write-tree", "--missing-ok")).text
 
         return await self._commit(crossed, parent, message, keep)
+
+    async def with_work(self, commit: str, paths: Iterable[str], message: str, keep: str) -> Made | None:
+        """`commit` with these files and folders as the person's work tree has them, without what is ignored; None if
+        that makes no difference. Their own index stays as it is.
+        """
+        parent = await self._read(commit)
+        there = [path for path in paths if os.path.lexists(self._git.root / path)]
+
+        async def added(new: Quarantine) -> str | None:
+            with tempfile.TemporaryDirectory(prefix="becket-work-") as folder:
+                place = replace(new.at(self._git.place), index=Path(folder) / "index")
+                await run(place, "read-tree", parent.sha)
+                await run(place, "add", "--all", "--", *there, ok=(0, 1))  # 1: something of it is ignored
+                tree = (await run(place, "write-tree", "--missing-ok")).text
+            return tree if tree != parent.tree else None
+
+        return await self._commit(added, parent, message, keep) if there else None
 
     async def change(self, old: str, new: str) -> Change:
         return await read_change(self._place, await self._resolved(old), await self._resolved(new))

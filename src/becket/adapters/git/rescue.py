@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket.adapters.git.blobs import files_at
+from becket.adapters.git.lfs import bring
 from becket.adapters.git.program import Place, run, shown
 from becket.adapters.git.quarantine import quarantine
 from becket.adapters.git.refs import OWN
@@ -64,6 +65,7 @@ async def rescue(git: GitRepository, workspace: Workspace, name: str, message: s
         made = await new.made(make)
         if made is None:
             return None
+        await asyncio.to_thread(bring, workspace.git_dir, git.common_dir)
         if made.ref is not None:
             await new.name(made.ref, made.commit, made.pack)
         return made.commit

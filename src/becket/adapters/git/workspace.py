@@ -20,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from becket.adapters.git import lfs
 from becket.adapters.git.history import History
 from becket.adapters.git.program import Place, run
 from becket.adapters.git.refs import Refs
@@ -304,10 +305,13 @@ async def _put_files(source: Source, workspace: Workspace, *, again: bool) -> No
     the one that would be asked for after a reset.
     """
     inventory = await source.inventory(workspace.sha)
+    _write_config(workspace.git_dir, source)
     await asyncio.to_thread(sweep, workspace.tree, inventory)
     untouched = again and not inventory.converts and await _stands_at(workspace)
     if not untouched:
         await run(private_place(workspace), "reset", "--hard", "--quiet", workspace.sha)
+    if inventory.converts and lfs.in_use(source.refs.common_dir):
+        await lfs.fill(private_place(workspace))
     after_checkout()
     if not untouched:
         await _verify(workspace, by_content=inventory.converts)
@@ -376,10 +380,16 @@ def _write_git_dir(git_dir: Path, source: Source, sha: str, objects: Path) -> No
         (git_dir / folder).mkdir(parents=True)
     (git_dir / "objects/info/alternates").write_text(f"{objects}\n", encoding="utf-8")
     (git_dir / "HEAD").write_text(f"{sha}\n", encoding="ascii")
-    (git_dir / "config").write_text(_config(source.object_format), encoding="ascii")
+    _write_config(git_dir, source)
     shallow = source.refs.common_dir / "shallow"
     if shallow.exists():
         shutil.copyfile(shallow, git_dir / "shallow")
+
+
+def _write_config(git_dir: Path, source: Source) -> None:
+    """Anew for every checkout: git-lfs may have come, or gone."""
+    large = lfs.CONFIG if lfs.in_use(source.refs.common_dir) else ""
+    (git_dir / "config").write_text(_config(source.object_format) + large, encoding="ascii")
 
 
 def _config(object_format: str) -> str:

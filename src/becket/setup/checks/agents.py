@@ -24,7 +24,10 @@ _say = partial(Diagnosis, name="agents")
 
 def agents(exam: Exam) -> Iterator[Diagnosis]:
     config = exam.config
-    if config is None or not config.agents:
+    if config is None:
+        return
+    if not config.agents:
+        yield _say(level=Level.ok, what=words.NO_AGENT, mend=words.NO_AGENT_MEND)
         return
     facts = {fact.name: fact for fact in exam.facts.look_at_agents(config)}
     for name, agent in config.agents.items():

@@ -143,10 +143,9 @@ def _missing_env_files(exam: Exam, config: Config) -> Iterator[Diagnosis]:
 
 
 def _missing_variables(exam: Exam, config: Config) -> Iterator[Diagnosis]:
-    """Names that set-up and steps are to be given, and that Becket itself does not have."""
-    users = [(f"gates.{gate}.{step.name}", step.env) for gate, steps in config.gates.items() for step in steps]
-    users += [("setup", config.setup.env)] if config.setup else []
-    for user, name in ((user, name) for user, names in users for name in names if name not in exam.facts.env):
+    """Names that commands are to be given, and that Becket itself does not have."""
+    wanted = ((user, name) for user, one in config.given() for name in one.env)
+    for user, name in ((user, name) for user, name in wanted if name not in exam.facts.env):
         what, mend = words.GIVEN_NONE.format(user=user, name=name), words.GIVEN_MEND.format(name=name)
         yield Diagnosis(name="variables", level=Level.warn, what=what, mend=mend, where=place_of(exam, name))
 

@@ -11,6 +11,7 @@ from becket.contract.config import Config
 from becket.setup import words
 from becket.setup.checks.configuration import place_of
 from becket.setup.checks.surroundings import unseen
+from becket.setup.ecosystem import Missing
 from becket.setup.facts import Diagnosis, Exam, Level
 from becket.setup.shell import Program, program_of
 
@@ -50,6 +51,12 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
         return  # the set-up may make it, such as .venv/bin/python
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
     yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
+
+
+def needed(missing: Missing) -> Diagnosis:
+    """What the proposal of `becket init` needs besides the programs that its commands start."""
+    what = words.TOOL_NEEDED.format(tool=missing.tool)
+    return Diagnosis(name="tools", level=Level.warn, what=what, mend=missing.mend)
 
 
 def mend_of(program: Program) -> str:

@@ -13,6 +13,8 @@ from becket.setup.checks.configuration import place_of
 from becket.setup.checks.containment import used_for
 from becket.setup.facts import Diagnosis, Exam, Level
 
+MOST_NAMED = 5
+
 
 def toolchains(exam: Exam) -> Iterator[Diagnosis]:
     """Those that are found below HOME; and places of becket.yaml that are not there."""
@@ -50,7 +52,9 @@ def contents(exam: Exam) -> Iterator[Diagnosis]:
         what = words.SUBMODULES_NONE.format(names=", ".join(found.submodules))
         yield Diagnosis(name="contents", level=Level.warn, what=what, mend=words.SUBMODULES_MEND)
     if found.large:
-        what = words.LFS_POINTERS.format(names=", ".join(found.large))
-        yield Diagnosis(name="contents", level=Level.warn, what=what, mend=words.LFS_MEND)
+        names = ", ".join(found.large[:MOST_NAMED]) + (", ..." if len(found.large) > MOST_NAMED else "")
+        what = (words.LFS_ABSENT if found.lfs else words.LFS_NONE).format(names=names)
+        mend = words.LFS_MEND if found.lfs else words.install("git-lfs")
+        yield Diagnosis(name="contents", level=Level.warn, what=what, mend=mend)
     if not found.submodules and not found.large:
         yield Diagnosis(name="contents", level=Level.ok, what=words.CONTENTS_OK)

@@ -35,7 +35,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         test_side=tuple(folder.glob(pattern) for pattern in ("*_test.go", "**/*_test.go", "**/testdata/**")),
         setup=setup,
         missing=missing_tools(tools, "go"),
-        notes=() if folder.contains("*_test.go") else (words.NO_TESTS_YET,),
+        notes=() if any(folder.named("*_test.go")) else (words.NO_TESTS_YET,),
     )
 
 

@@ -1,4 +1,4 @@
-"""A Makefile with a `test` target: the fallback for everything else."""
+"""A Makefile with a `test` or `check` target: the fallback for everything else."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from becket.setup import words
 from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 from becket.setup.shell import cannot_fail
 
+_TARGETS = ("test", "check")
 _FILES = ("GNUmakefile", "makefile", "Makefile")  # the order in which make looks
 _RULE = re.compile(r"^(?P<targets>[^\s#:=][^#:=]*?)\s*::?(?![:=])(?P<needs>[^;#]*)(?:;(?P<inline>.*))?$")
 
 
 @dataclass(frozen=True)
 class _Target:
+    name: str
     needs: str
     recipe: tuple[str, ...]
 
@@ -27,9 +29,10 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     if name is None or target is None:
         return None
     if not target.needs and all(_toothless(line) for line in target.recipe):
-        note = words.CANNOT_FAIL.format(what=f"`test` of {folder.below(name)}", command=target.recipe[0])
+        note = words.CANNOT_FAIL.format(what=f"`{target.name}` of {folder.below(name)}", command=target.recipe[0])
         return Ecosystem(name="make", folder=folder.name, evidence=folder.below(name), notes=(note,))
-    step = GateStep(name=folder.step_name("make_test"), run=folder.command("make test"), timeout=TEST_TIMEOUT)
+    run = folder.command(f"make {target.name}")
+    step = GateStep(name=folder.step_name(f"make_{target.name}"), run=run, timeout=TEST_TIMEOUT)
     folders = tuple(f"{name}/**" for name in ("tests", "test") if folder.has_folder(name))
     return Ecosystem(
         name="make",
@@ -59,7 +62,11 @@ def _toothless(line: str) -> bool:
 
 
 def _test_target(text: str) -> _Target | None:
-    """The rule named `test`, if it does anything: prerequisites or a recipe."""
+    return next((found for name in _TARGETS if (found := _target(text, name)) is not None), None)
+
+
+def _target(text: str, name: str) -> _Target | None:
+    """The rule of this name, if it does anything: prerequisites or a recipe."""
     needs, recipe, inside = "", [], False
     for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("\t"):
@@ -70,8 +77,8 @@ def _test_target(text: str) -> _Target | None:
         if rule is None:
             inside = inside and (not line.strip() or line.lstrip().startswith("#"))
             continue
-        inside = "test" in rule["targets"].split()
+        inside = name in rule["targets"].split()
         if inside and "=" not in rule["needs"]:  # `test: NAME = value` only sets a variable
             needs = f"{needs} {rule['needs'].strip()}".strip()
             recipe += [rule["inline"].strip()] if rule["inline"] and rule["inline"].strip() else []
-    return _Target(needs, tuple(recipe)) if needs or recipe else None
+    return _Target(name, needs, tuple(recipe)) if needs or recipe else None

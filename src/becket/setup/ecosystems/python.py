@@ -8,15 +8,15 @@ import re
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import cached_property
 from typing import Any, Literal
 
 from becket.contract.config import GateStep, SetupConfig
 from becket.contract.process import Network
 from becket.setup import words
-from becket.setup.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Missing, Tools, Unreadable, missing_tools
-from becket.setup.ecosystems.python_needs import BUILT, Needs, arguments, flat, holding_pytest, named, needs_of
+from becket.setup.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Missing, Tools, Unreadable, missing_tools
+from becket.setup.ecosystems.python_needs import Needs, arguments, flat, holding_pytest, named, needs_of
+from becket.setup.ecosystems.python_tests import has_tests, is_test, patterns, test_side
 
 _MARKERS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "setup.py")
 _REQUIREMENTS = (
@@ -30,7 +30,6 @@ _REQUIREMENTS = (
     "tests/requirements*.txt",
 )
 _PARTS = frozenset({"tests", "test", "docs", "doc"})  # with requirements of their own, yet part of the project
-_TEST_FILES = ("test_*.py", "*_test.py")
 _FOR_TESTS = re.compile(r"test|dev|ci\b", re.IGNORECASE)
 _RUNTIME = re.compile(r"(^|/)(requirements|base|main|prod|production|runtime|install|common)\.(txt|lock)$")
 _ITSELF = re.compile(r"^\s*(-e|--editable)[\s=]|^\s*\.(\[|/|\s|$)", re.MULTILINE)
@@ -93,7 +92,7 @@ class _Project:
 
     @cached_property
     def has_tests(self) -> bool:
-        return self.folder.contains(*_TEST_FILES)
+        return has_tests(self.folder, self.pytest_options)
 
     @cached_property
     def runner(self) -> Literal["pytest", "django"] | None:
@@ -127,7 +126,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         evidence=folder.below(evidence),
         fast=fast,
         slow=slow,
-        test_side=_test_side(project),
+        test_side=test_side(folder, project.pytest_options),
         setup=setup,
         missing=tuple(missing),
         notes=notes,
@@ -150,7 +149,8 @@ def covers(root: Folder, sub: Folder) -> bool:
 
 def without_folders(found: Ecosystem, root: Folder, folders: Collection[str]) -> Ecosystem:
     """The root's steps without the folders that are tested by themselves; no test step if it has no other tests."""
-    if not any(_is_test(name) and name.partition("/")[0] not in folders for name in root.files()):
+    tests = patterns(_Project(root).pytest_options)
+    if not any(is_test(name, tests) and name.partition("/")[0] not in folders for name in root.files()):
         return found.model_copy(update={"fast": (), "notes": ()})
     ignored = "".join(f" --ignore={shlex.quote(name)}" for name in folders)
     fast = tuple(
@@ -364,18 +364,6 @@ def _poetry_extras(project: _Project) -> str:
             return f" --with {name}"
     extras = holding_pytest(_dig(project.pyproject, "project", "optional-dependencies"))
     return f" --extras {extras[0]}" if extras else ""
-
-
-def _test_side(project: _Project) -> tuple[str, ...]:
-    folder = project.folder
-    folders = tuple(f"{name}/**" for name in ("tests", "test") if folder.has_folder(name))
-    settings = tuple(name for name in ("pytest.ini", ".pytest.ini", "tox.ini") if folder.has(name))
-    patterns = (*folders, "conftest.py", "**/conftest.py", "test_*.py", "**/test_*.py", "**/*_test.py", *settings)
-    return tuple(folder.glob(pattern) for pattern in patterns)
-
-
-def _is_test(path: str) -> bool:
-    return any(fnmatch(path.rpartition("/")[2], pattern) for pattern in _TEST_FILES)
 
 
 def _dig(value: Any, *path: str) -> Any:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from becket.setup.ecosystem import Folder
-
-BUILT = ".becket-built"
-"""Where a step installs the project itself: its metadata and a version file are made by its build, from this commit."""
+from becket.setup.ecosystems.python_setup import told_to_setup
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _TESTS = re.compile(r"test", re.IGNORECASE)
@@ -21,6 +19,7 @@ _MADE_VERSION = re.compile(
 )
 _METADATA = re.compile(r"importlib\.metadata|importlib_metadata|importlib import metadata|pkg_resources|entry_points\(")
 _COMPILED = re.compile(r"cython|maturin|scikit-build|meson-python|pybind11|mypyc|setuptools-rust|cffi", re.IGNORECASE)
+_MADE_BY_SETUP = re.compile(r"\b(ext_modules|cffi_modules|rust_extensions|use_scm_version|versioneer)\b")
 MOST_READ = 400
 
 
@@ -40,13 +39,21 @@ class Needs:
 
 def needs_of(folder: Folder, pyproject: dict[str, Any], inis: dict[str, configparser.ConfigParser]) -> Needs:
     project = _table(pyproject, "project")
-    config = inis["setup.cfg"]
-    runtime = (*_strings(project.get("dependencies")), *_listed(config, "options", "install_requires"))
-    tests = _of_tests(pyproject, config) or _of_tox(inis["tox.ini"])
-    build = _of_build(folder, pyproject)
-    written = {"pyproject.toml": pyproject, "setup.cfg": config.sections(), "tox.ini": inis["tox.ini"].sections()}
-    files = tuple(name for name, content in written.items() if content)
-    return Needs(runtime, tests, build, (*files, *(name for name in ("setup.py",) if build and folder.has(name))))
+    config, told = inis["setup.cfg"], told_to_setup(folder.text("setup.py"))
+    runtime = (
+        *_strings(project.get("dependencies")),
+        *_listed(config, "options", "install_requires"),
+        *_written(told.get("install_requires")),
+    )
+    tests = _of_tests(pyproject, config, told) or _of_tox(inis["tox.ini"])
+    build = _of_build(folder, pyproject, told)
+    written = {
+        "pyproject.toml": pyproject,
+        "setup.cfg": config.sections(),
+        "tox.ini": inis["tox.ini"].sections(),
+        "setup.py": folder.has("setup.py"),
+    }
+    return Needs(runtime, tests, build, tuple(name for name, content in written.items() if content))
 
 
 def holding_pytest(groups: Any) -> list[str]:
@@ -76,7 +83,7 @@ def arguments(requirements: Iterable[str]) -> str:
     return "".join(f" {shlex.quote(text)}" for text in requirements)
 
 
-def _of_tests(pyproject: dict[str, Any], config: configparser.ConfigParser) -> tuple[str, ...]:
+def _of_tests(pyproject: dict[str, Any], config: configparser.ConfigParser, told: dict[str, Any]) -> tuple[str, ...]:
     groups = _table(pyproject, "dependency-groups")
     extras = _table(_table(pyproject, "project"), "optional-dependencies")
     if chosen := holding_pytest(groups):
@@ -84,8 +91,10 @@ def _of_tests(pyproject: dict[str, Any], config: configparser.ConfigParser) -> t
     if chosen := holding_pytest(extras):
         return tuple(text for text in _strings(extras[chosen[0]]) if "[" not in text or not _itself(pyproject, text))
     listed = {name: _lines(config["options.extras_require"][name]) for name in _keys(config, "options.extras_require")}
+    listed |= {name: _written(value) for name, value in _table(told, "extras_require").items()}
     chosen = holding_pytest(listed)
-    return tuple(listed[chosen[0]]) if chosen else ()
+    both = (*_listed(config, "options", "tests_require"), *_written(told.get("tests_require")))
+    return tuple(listed[chosen[0]]) if chosen else both
 
 
 def _of_tox(tox: configparser.ConfigParser) -> tuple[str, ...]:
@@ -94,13 +103,16 @@ def _of_tox(tox: configparser.ConfigParser) -> tuple[str, ...]:
     return tuple(line for line in lines if _NAME.match(line) and "{" not in line and not re.match(r"[\w,!-]+:", line))
 
 
-def _of_build(folder: Folder, pyproject: dict[str, Any]) -> tuple[str, ...]:
+def _of_build(folder: Folder, pyproject: dict[str, Any], told: dict[str, Any]) -> tuple[str, ...]:
     """Where tests want what only a build makes: a version file, the package's metadata, compiled modules."""
-    requires = _strings(_table(pyproject, "build-system").get("requires"))
-    if not requires or not (folder.has("setup.py") or "project" in pyproject or "tool" in pyproject):
+    asked = _table(pyproject, "build-system").get("requires")
+    requires = _strings(asked) if asked is not None else ["setuptools"]  # as pip does where nothing is said
+    if not requires or not (folder.has("setup.py") or "project" in pyproject or (asked and "tool" in pyproject)):
         return ()
+    requires += _written(told.get("setup_requires"))
     text = " ".join(requires)
-    if _MADE_VERSION.search(text) or _COMPILED.search(text) or _reads_metadata(folder):
+    made = _MADE_VERSION.search(text) or _COMPILED.search(text) or _MADE_BY_SETUP.search(folder.text("setup.py"))
+    if made or _reads_metadata(folder):
         return (*requires, *(("wheel",) if "setuptools" in text and "wheel" not in text else ()))
     return ()
 
@@ -119,6 +131,11 @@ def _itself(pyproject: dict[str, Any], text: str) -> bool:
 
 def _listed(ini: configparser.ConfigParser, section: str, key: str) -> list[str]:
     return _lines(ini[section][key]) if ini.has_option(section, key) else []
+
+
+def _written(value: Any) -> list[str]:
+    """As setuptools takes it: a list, or a text with a line for each."""
+    return _lines(value) if isinstance(value, str) else _strings(value)
 
 
 def _lines(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -44,8 +45,8 @@ class ContainedSmokes:
             return Smoked(ok=False, reason=str(error))
         if config.build is None:
             return Smoked(ok=True)
-        argv = ("sh", "-euc", config.build)
-        spec = self._spec(argv, tree, log, {}, Network.full, self._build_within)
+        argv, env = ("sh", "-euc", config.build.run), config.build.variables(os.environ)
+        spec = self._spec(argv, tree, log, env, Network.full, self._build_within)
         return self._judged("build", await self._processes.run(spec), log)
 
     async def smoke(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
