@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_stage import SLOW, Stage, wait_for
+from cli_stage import CONFIG, SLOW, Stage, wait_for
 
 GROUPED = SLOW.replace("loop_id: slow", "loop_id: grouped").replace(
     "deadline: 10m", "deadline: 10m\nconcurrency: {group: one, on_busy: queue}"
@@ -113,6 +113,32 @@ def test_what_a_killed_terminal_left_is_put_in_order_by_others_and_driven_by_non
     stage.end(living)
     assert f"{two} is cancelled" in stage.becket("runs", "cancel", two).out
     assert list((stage.state / "drivers").iterdir()) == []
+
+
+def test_status_tells_a_run_at_work_from_a_queued_one_and_from_one_whose_terminal_was_killed(tmp_path: Path) -> None:
+    """At once, not when a lease has run out; with the command that goes on."""
+    stage = Stage(tmp_path / "repo")
+    busy = "touch SEEN; while [ ! -e WAKE ]; do sleep 0.05; done"
+    busy = busy.replace("SEEN", str(tmp_path / "seen")).replace("WAKE", str(tmp_path / "wake"))
+    gates = f"gates: {{fast: [{{name: busy, run: '{busy}'}}]}}\n"
+    stage.write("becket.yaml", CONFIG + "sandbox: {use: none, without: [files, processes, network]}\n" + gates)
+    stage.commit("a gate that takes its time")
+    stage.becket("run", "heal", "--no-follow")
+    (run,) = stage.json("runs", "list")
+    told = stage.becket("status").out
+    go_on = f"nobody works on it; becket runs show {run['run_id']} --follow"
+    assert f"is not judged yet: {run['run_id']} is queued and {go_on}" in told
+    assert told.count(f"becket runs show {run['run_id']} --follow") == 2, "in the list of queued runs too"
+    process = stage.start("run", "heal")
+    wait_for((tmp_path / "seen").exists)
+    assert f"is being judged by {run['run_id']} (began " in stage.becket("status").out
+    process.kill()
+    stage.end(process)
+    told = stage.becket("status").out
+    assert f"is not judged yet: {run['run_id']} was interrupted: {go_on}" in told
+    assert "nobody has been at work on it for" in told
+    (tmp_path / "wake").touch()
+    assert stage.becket("runs", "show", run["run_id"], "--follow").code == 0
 
 
 @pytest.mark.slow

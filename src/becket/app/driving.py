@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
-from becket.app.neighbours import Own, in_hand
+from becket.app.neighbours import Own
 from becket.app.serve import serve_own
-from becket.app.signs import command_of, deaf_driver, engine_trouble, held
+from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_hand
 from becket.app.state import holder
 from becket.contract.run import ENDED, Run, Status
 from becket.contract.store import Control, RunFilter

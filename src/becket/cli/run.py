@@ -86,8 +86,11 @@ def see(started: Started, follow: bool | None, as_json: bool, everything: bool =
     for other in started.superseded:
         note(words.SUPERSEDED.format(run_id=other))
     if not started.created:
+        over = started.run.ended_at is not None
         said = {"run_id": started.run.run_id, "subject": started.run.subject.name}
-        note(words.ALREADY.format(status=words.STATUS[started.run.status.value], **said))
+        status = words.STATUS[started.run.status.value]
+        note((words.READY_ALREADY if over else words.ALREADY).format(status=status, **said))
+        follow = True if over else follow
     see_run(started.run.run_id, follow, as_json, created=started.created, everything=everything)
 
 

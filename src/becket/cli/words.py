@@ -125,6 +125,10 @@ interrupted; nothing is lost. {run_id} goes on where it stopped:
 LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
 OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here."
 ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
+READY_ALREADY = (
+    "Nothing was started: {run_id} left a proven repair of {subject}. Take it: becket proposals accept {run_id}; or "
+    "ask for a new one: becket runs retry {run_id}"
+)
 DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
 PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
@@ -147,6 +151,7 @@ STATUS_NOBODY_AT_WORK = (
     "nobody has been at work on it for {took}; go on with it: becket runs show {run_id} --follow, "
     "or end it: becket runs cancel {run_id}"
 )
+STATUS_NOBODY_TAKES_IT = ", and nobody works on it; go on with it: becket runs show {run_id} --follow"
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
 NEXT = "Next: "
