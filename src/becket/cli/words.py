@@ -275,6 +275,9 @@ SPEND_OPEN = "{count} without an end seen; they count on the budgets as what the
 
 NO_APPROVALS = "Nothing waits for a decision."
 NO_HANDOFFS = "No handoff is open."
+ASKED_ABOUT = "{approval_id} of {run_id} is {state}; for {role}, about {about}, until {until}."
+STILL_ASKED = "to be decided"
+DECIDE_IT = "Next: becket approve {approval_id}   or   becket deny {approval_id}"
 DECIDED = "{approval_id} is {state}; it was about {about}."
 TAKEN = "{handoff_id} is yours, {by}. Next: {next_step}"
 DONE = "{handoff_id} is done."
