@@ -26,3 +26,21 @@ def test_a_commit_with_a_ready_repair_asks_no_agent_again_unless_told_to(tmp_pat
     new = project.json("runs", "retry", run_id, code=1)
     assert new["created"]
     assert new["run"]["run_id"] != run_id
+
+
+def test_a_repair_that_could_not_be_taken_yet_is_no_success_and_says_why(tmp_path: Path) -> None:
+    project, run_id = ready(tmp_path)
+    before = (project.root / "calc.py").read_text()
+    project.write("calc.py", before + "# half a thought\n")
+    head = project.git("rev-parse", "main")
+    told = project.becket("proposals", "accept", run_id, code=1)
+    assert "for a clean work tree, looks again " in told.out
+    assert "calc.py" in told.out
+    assert "main has not moved yet: run_" in told.err
+    assert project.git("rev-parse", "main") == head
+    again = project.json("proposals", "accept", run_id, code=1)
+    assert (again["created"], again["run"]["status"]) == (False, "waiting")
+    project.write("calc.py", before)
+    done = project.json("proposals", "accept", run_id)
+    assert (done["created"], done["run"]["status"]) == (False, "completed")
+    assert project.git("rev-parse", "main") != head

@@ -178,17 +178,30 @@ def test_a_command_drives_the_children_that_its_run_waits_for(stage: Stage) -> N
     assert stage.json("status")["counts"] == {"completed": 2}
 
 
-def test_without_a_daemon_a_run_that_waits_says_so_and_is_gone_on_with_when_it_is_due(stage: Stage) -> None:
+def test_without_a_daemon_a_run_that_waits_says_so_and_is_looked_at_when_a_person_asks(stage: Stage) -> None:
     told = stage.becket("run", "later")
     (run_id,) = [run["run_id"] for run in stage.json("runs", "list")]
     assert f"{run_id} waits for missing" in told.err
     assert "nobody is there to go on: becket up --detach" in told.err
     assert f"becket runs show {run_id} --follow" in told.err
+    wait_for(lambda: "nobody wakes it" in stage.becket("status").out)
     for verb in (("run", "later"), ("runs", "show", run_id, "--follow")):
-        wait_for(lambda: "nobody wakes it" in stage.becket("status").out)
         before = run_of(stage, run_id)["epoch"]
         if verb[0] == "runs":
             (stage.scratch_of(run_id) / "ready").touch()
         assert stage.json(*verb)["run"]["run_id"] == run_id
         assert run_of(stage, run_id)["epoch"] > before
     assert run_of(stage, run_id)["status"] == "completed"
+
+
+def test_a_person_who_asks_is_not_kept_waiting_for_the_next_look(stage: Stage) -> None:
+    """Neither with the command again nor with --follow; of a wait whose end nobody polls for, nothing is looked at."""
+    stage.write(".becket/loops/later.yaml", LATER.replace("poll: 1s", "poll: 50m"))
+    told = stage.becket("run", "later")
+    (run,) = stage.json("runs", "list")
+    assert ", looks again " in told.out
+    assert "or look now: becket runs show" in told.err
+    assert stage.json("run", "later")["run"]["epoch"] == run["epoch"] + 1
+    (stage.scratch_of(run["run_id"]) / "ready").touch()
+    assert stage.json("runs", "show", run["run_id"], "--follow")["run"]["status"] == "completed"
+    stage.becket("verify", run["run_id"])

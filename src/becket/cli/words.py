@@ -138,8 +138,8 @@ BEHIND = (
     "--follow; or give it up: becket runs cancel {other}"
 )
 WAITS_ALONE = (
-    "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach, or then: "
-    "becket runs show {run_id} --follow"
+    "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach; or look "
+    "now: becket runs show {run_id} --follow"
 )
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run is like that."
@@ -233,7 +233,11 @@ AGENT_USED = "{agent}: {outcome} in {took}, {used}"
 QUOTA_WAIT = "agent.quota_wait"
 QUOTA_OF = "the quota of the agent {agent}"
 QUOTA_UNTOLD = ", nobody says when it is back"
-WAITS_FOR = {"agent.model_error": "the agent's model to work again"}
+WAITS_FOR = {
+    "agent.model_error": "the agent's model to work again",
+    "main_dirty": "a clean work tree",
+    "main_busy": "another git command to end",
+}
 AGENT_WAITS = "its quota is back at {at}"
 AGENT_WAITS_UNTOLD = "nobody says when its quota is back: Becket looks again in minutes"
 AGENT_NO_OUTCOME = "no outcome"
