@@ -32,6 +32,22 @@ def test_a_run_that_waits_shows_the_commands_that_decide_it(stage: Stage) -> Non
     assert "Make tea?" in stage.becket("approvals", "list").out
 
 
+def test_a_question_is_shown_with_the_commands_that_decide_it_and_an_answer_with_how_the_run_stands(
+    stage: Stage,
+) -> None:
+    run_id, approval_id = asked(stage)
+    for name in ((), (approval_id,), (run_id,)):
+        told = stage.becket("approvals", "show", *name).out
+        assert told.startswith("Make tea?\n")
+        assert told.endswith(f"Next: becket approve {approval_id}   or   becket deny {approval_id}\n")
+    assert stage.json("approvals", "show")["diff"] == ""
+    told = stage.becket("approve", approval_id).out
+    assert f"{approval_id} is approved" in told
+    assert "ask: A person decides (completed)" in told
+    assert f"{approval_id} of {run_id} is used" in stage.becket("approvals", "show", approval_id).out
+    assert "nothing waits for a decision" in stage.becket("approvals", "show", code=2).err
+
+
 def test_an_approval_wakes_the_run_of_an_earlier_process_and_sees_it_through(stage: Stage) -> None:
     run_id, approval_id = asked(stage)
     found = stage.json("approve", approval_id, "--note", "with milk")

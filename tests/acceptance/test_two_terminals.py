@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_stage import SLOW, Stage, wait_for
+from cli_stage import CONFIG, SLOW, Stage, wait_for
 
 GROUPED = SLOW.replace("loop_id: slow", "loop_id: grouped").replace(
     "deadline: 10m", "deadline: 10m\nconcurrency: {group: one, on_busy: queue}"
@@ -115,6 +115,32 @@ def test_what_a_killed_terminal_left_is_put_in_order_by_others_and_driven_by_non
     assert list((stage.state / "drivers").iterdir()) == []
 
 
+def test_status_tells_a_run_at_work_from_a_queued_one_and_from_one_whose_terminal_was_killed(tmp_path: Path) -> None:
+    """At once, not when a lease has run out; with the command that goes on."""
+    stage = Stage(tmp_path / "repo")
+    busy = "touch SEEN; while [ ! -e WAKE ]; do sleep 0.05; done"
+    busy = busy.replace("SEEN", str(tmp_path / "seen")).replace("WAKE", str(tmp_path / "wake"))
+    gates = f"gates: {{fast: [{{name: busy, run: '{busy}'}}]}}\n"
+    stage.write("becket.yaml", CONFIG + "sandbox: {use: none, without: [files, processes, network]}\n" + gates)
+    stage.commit("a gate that takes its time")
+    stage.becket("run", "heal", "--no-follow")
+    (run,) = stage.json("runs", "list")
+    told = stage.becket("status").out
+    go_on = f"nobody works on it; becket runs show {run['run_id']} --follow"
+    assert f"is not judged yet: {run['run_id']} is queued and {go_on}" in told
+    assert told.count(f"becket runs show {run['run_id']} --follow") == 2, "in the list of queued runs too"
+    process = stage.start("run", "heal")
+    wait_for((tmp_path / "seen").exists)
+    assert f"is being judged by {run['run_id']} (began " in stage.becket("status").out
+    process.kill()
+    stage.end(process)
+    told = stage.becket("status").out
+    assert f"is not judged yet: {run['run_id']} was interrupted: {go_on}" in told
+    assert "nobody has been at work on it for" in told
+    (tmp_path / "wake").touch()
+    assert stage.becket("runs", "show", run["run_id"], "--follow").code == 0
+
+
 @pytest.mark.slow
 def test_a_second_run_of_a_group_says_for_whom_it_waits_and_follows(stage: Stage) -> None:
     first, one = begin(stage, "grouped", "one")
@@ -152,17 +178,30 @@ def test_a_command_drives_the_children_that_its_run_waits_for(stage: Stage) -> N
     assert stage.json("status")["counts"] == {"completed": 2}
 
 
-def test_without_a_daemon_a_run_that_waits_says_so_and_is_gone_on_with_when_it_is_due(stage: Stage) -> None:
+def test_without_a_daemon_a_run_that_waits_says_so_and_is_looked_at_when_a_person_asks(stage: Stage) -> None:
     told = stage.becket("run", "later")
     (run_id,) = [run["run_id"] for run in stage.json("runs", "list")]
     assert f"{run_id} waits for missing" in told.err
     assert "nobody is there to go on: becket up --detach" in told.err
     assert f"becket runs show {run_id} --follow" in told.err
+    wait_for(lambda: "nobody wakes it" in stage.becket("status").out)
     for verb in (("run", "later"), ("runs", "show", run_id, "--follow")):
-        wait_for(lambda: "nobody wakes it" in stage.becket("status").out)
         before = run_of(stage, run_id)["epoch"]
         if verb[0] == "runs":
             (stage.scratch_of(run_id) / "ready").touch()
         assert stage.json(*verb)["run"]["run_id"] == run_id
         assert run_of(stage, run_id)["epoch"] > before
     assert run_of(stage, run_id)["status"] == "completed"
+
+
+def test_a_person_who_asks_is_not_kept_waiting_for_the_next_look(stage: Stage) -> None:
+    """Neither with the command again nor with --follow; of a wait whose end nobody polls for, nothing is looked at."""
+    stage.write(".becket/loops/later.yaml", LATER.replace("poll: 1s", "poll: 50m"))
+    told = stage.becket("run", "later")
+    (run,) = stage.json("runs", "list")
+    assert ", looks again " in told.out
+    assert "or look now: becket runs show" in told.err
+    assert stage.json("run", "later")["run"]["epoch"] == run["epoch"] + 1
+    (stage.scratch_of(run["run_id"]) / "ready").touch()
+    assert stage.json("runs", "show", run["run_id"], "--follow")["run"]["status"] == "completed"
+    stage.becket("verify", run["run_id"])

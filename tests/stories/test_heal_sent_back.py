@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ def repairs_and(path: str, text: str) -> Act:
 REFUSED = repairs_and(CI, "*.txt text\n")
 
 
-def read(change: Change, side: TestSide, pure: Mapping[str, Sequence[str]]) -> Reading:
+def read(change: Change, side: TestSide, *_: object) -> Reading:
     """A reader that knows one power: stories about what follows need no more."""
     return Reading.of(
         Finding(

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from heal_stage import GOOD, TESTS, HealStage
 
-from becket.contract.errors import UsageError
+from becket.app.asked import read_asked
+from becket.app.report.collect import read_report
+from becket.contract.errors import NotFound, UsageError
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.run import Run, Status
 from becket.testing.agent import Act, Deed, ScriptedAgent, writes
@@ -48,7 +50,7 @@ def test_the_question_says_rule_file_line_and_what_was_found(tmp_path: Path) -> 
     first, *findings = approval.question.split("\n")
     assert first == "May this repair change the tests?"
     assert findings[0].startswith("tests/test_calc.py:6 test-")
-    assert findings[-1] == f"See `becket runs show {approval.run_id} --all`."
+    assert findings[-1] == f"See the whole change: `becket approvals show {approval.run_id}`."
 
 
 def test_an_agent_that_changed_tests_gets_another_try_before_a_person_is_asked(tmp_path: Path) -> None:
@@ -173,6 +175,66 @@ def test_a_yes_that_was_taken_back_counts_for_nothing(tmp_path: Path) -> None:
         run = await store.get_run(approval.run_id)
         assert (run.status, run.reason) == (Status.ready_for_handoff, "change.revoked"), run.detail
         assert stage.main() == bad
+
+    asyncio.run(story())
+
+
+def test_the_whole_change_is_shown_to_whoever_decides(tmp_path: Path) -> None:
+    stage = broken(tmp_path)
+
+    async def story() -> None:
+        run, approval = await asked(stage)
+        for name in (None, run.run_id, approval.approval_id[:-2]):
+            shown = await read_asked(stage.world.app, name)
+            assert shown.approval.approval_id == approval.approval_id
+            for line in (b"+    assert add(2, 3) in (5, 6)", b"+    return left + right"):
+                assert line in shown.diff
+        await answer(stage, approval, False)
+        with pytest.raises(NotFound, match="nothing waits for a decision"):
+            await read_asked(stage.world.app, None)
+        assert (await read_asked(stage.world.app, approval.approval_id)).diff, "what was decided can be read later"
+
+    asyncio.run(story())
+
+
+def test_after_a_yes_the_end_says_that_tests_still_fail_and_where(tmp_path: Path) -> None:
+    wrong = TESTS.replace("assert add(2, 3) == 5", "assert add(2, 3) in (6, 7)")
+
+    def in_vain(tree: Path) -> None:
+        writes("calc.py", GOOD)(tree)
+        writes("tests/test_calc.py", wrong)(tree)
+
+    stage = HealStage(tmp_path, ScriptedAgent([Act(in_vain)] * 3))
+    asyncio.run(stage.heal())
+    stage.break_it()
+
+    async def story() -> None:
+        _, approval = await asked(stage)
+        run = await answer(stage, approval, True)
+        assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress"), run.detail
+        end = (await read_report(stage.world.app, run.run_id)).end
+        assert end is not None
+        assert end.headline.endswith("; the last try brought nothing new, and no repair was proven")
+        still = "with the approved change of the tests, the step unit of the gate fast still fails: 1 of 3 fails: "
+        assert end.lines[0] == still + "tests/test_calc.py::test_add"
+        assert not [line for line in end.lines if "ask a person to approve" in line], "somebody has"
+
+    asyncio.run(story())
+
+
+def test_an_end_without_progress_names_the_gate_the_step_and_the_failing_tests(tmp_path: Path) -> None:
+    vain = Act(writes("calc.py", GOOD.replace("left + right", "left * right")))
+    stage = HealStage(tmp_path, ScriptedAgent([vain] * 3))
+    asyncio.run(stage.heal())
+    stage.break_it()
+
+    async def story() -> None:
+        run = await stage.heal()
+        assert run.reason == "no_progress", run.detail
+        end = (await read_report(stage.world.app, run.run_id)).end
+        assert end is not None
+        stuck = "it is stuck at the step unit of the gate fast: 1 of 3 fails: tests/test_calc.py::test_add"
+        assert end.lines == (stuck, "fix brought the same result as an earlier iteration")
 
     asyncio.run(story())
 

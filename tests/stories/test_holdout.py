@@ -181,6 +181,22 @@ def test_a_plain_repair_needs_no_checks(tmp_path: Path) -> None:
     assert "holdout" not in asyncio.run(stage.raised(run))["candidate.proven"]["parts"]
 
 
+def test_a_constant_that_stands_as_it_was_proven_needs_no_checks_and_another_one_does(tmp_path: Path) -> None:
+    """Nobody writes checks here. What comes back from the last proven commit to the letter is nothing new."""
+    right = GOOD.replace("left + right", "left + right + SHIFT - 250").replace("def add", "SHIFT = 250\n\n\ndef add", 1)
+    wrong = right.replace("SHIFT = 250", "SHIFT = 205")
+    other = right.replace("SHIFT = 250", "SHIFT = 251").replace("SHIFT - 250", "SHIFT - 251")
+    for name, repair, moved in (("back", right, True), ("other", other, False)):
+        stage = HealStage(tmp_path / name, ScriptedAgent([Act(writes("calc.py", repair))]))
+        stage.world.commit({"calc.py": right}, "a shift")
+        asyncio.run(stage.heal())
+        bad = stage.world.commit({"calc.py": wrong, "notes.txt": "newer\n"}, "another shift")
+        run = asyncio.run(stage.heal())
+        assert (run.status is Status.completed) is moved, (name, run.reason, run.detail)
+        assert (stage.main() != bad) is moved
+        assert moved or "no hold-out proof" in str(run.detail["why"])
+
+
 @pytest.mark.parametrize("cheat", [TABLE, AWARE, NTH], ids=["table of answers", "aware of tests", "n-th answer"])
 def test_a_repair_that_only_knows_the_tests_fails_and_the_next_one_is_asked_for(tmp_path: Path, cheat: str) -> None:
     stage = Stage(tmp_path, repairs(cheat, HONEST), [JUDGES])

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from becket.actions.candidate import REPAIR, current, kept_out_of
+from becket.actions.gates.history import since_proven
 from becket.actions.side import gate_commands, side_of, tests_run
 from becket.contract.action import ActionContext, ActionDef, Result
 from becket.contract.base import Json, Record, digest_of
@@ -14,6 +15,7 @@ from becket.contract.condition import Condition, ConditionGroup
 from becket.contract.config import GuardConfig
 from becket.contract.git import Git
 from becket.contract.guard import Change, ChangeClass, Reading, Refusal
+from becket.contract.naming import BranchOrNone
 from becket.contract.project import Projects
 from becket.contract.spec import Name
 from becket.verifiers.guard.classes.classify import classify
@@ -28,14 +30,15 @@ NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
 _SHOWN = 40
 
-Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]]], Reading]
+Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]], Mapping[str, bytes]], Reading]
 """Says what a change newly can do."""
 
 
 class GuardParams(Record):
     """`failing` are ids of tests that fail on base; `verdicts` are the base's verdicts (artifact digests): they tell
     which tests ran. With `send_back` an agent's change that may not pass, or is powerful, goes back to the agent once
-    in a run. Without a candidate it tells of what an agent left and the guard kept out.
+    in a run. Without a candidate it tells of what an agent left and the guard kept out. With `branch`, what the
+    change brings back from that branch's last proven commit is nothing new.
     """
 
     of: Name = "candidate"
@@ -44,6 +47,7 @@ class GuardParams(Record):
     failing: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     send_back: bool = False
+    branch: BranchOrNone = ""
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
@@ -59,7 +63,9 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     side = await side_of(context, params.base, params.verdicts)
     refusals = examine(change, config.guard, side, gate_commands(config))
     places = await _places(context, params, change.base_paths)
-    reading = read(change, side, config.guard.pure)
+    reading = read(change, side, config.guard.pure, {})
+    if reading.kind is ChangeClass.ordinary and params.branch:
+        reading = read(change, side, config.guard.pure, await _as_proven(context, params, change))
     told_against = against(refusals, reading)
     name = _name(refusals)
     if params.send_back and _goes_back(context, config.guard, name, reading):
@@ -121,6 +127,13 @@ async def _tell_kept_out(context: ActionContext, params: GuardParams, refusals: 
     }  # fmt: skip
     said = Condition(object=params.of, name=name, group=NAMES, evidence=evidence)
     return Result(outputs=outputs, conditions=(said,), note=_summary(refusals, reading))
+
+
+async def _as_proven(context: ActionContext, params: GuardParams, change: Change) -> Mapping[str, bytes]:
+    """The changed files as the last proven commit before the base has them."""
+    found = await since_proven(context, params.branch, params.base)
+    paths = [file.path for file in change.files if file.in_candidate]
+    return {} if found is None else await context.port(Git).read_files(found[0], paths, LARGEST)
 
 
 def _name(refusals: Sequence[Refusal]) -> str:

@@ -13,6 +13,7 @@ from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
+from becket.app.proposals import ready_for
 from becket.app.settling import retried
 from becket.app.state import State, holder
 from becket.contract.base import Json, Record, new_id
@@ -49,12 +50,14 @@ class Wish(Record):
 
 
 async def start(app: App, wish: Wish) -> Started:
-    """Start it, or find the run that answers."""
+    """Start it, or find the run that answers: also one that left a ready repair, so that nobody pays for a second."""
     _check_told(app, {"--subject": wish.subject}, wish.inputs)
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
         fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
     )  # fmt: skip
+    if ready := await ready_for(app, ask):
+        return Started(run=ready, created=False)
     return await _rung(app, app.intake.start(ask))
 
 

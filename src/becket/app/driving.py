@@ -10,14 +10,16 @@ from collections.abc import Sequence
 
 from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
-from becket.app.neighbours import Own, in_hand
+from becket.app.neighbours import Own
 from becket.app.serve import serve_own
-from becket.app.signs import command_of, deaf_driver, engine_trouble, held
+from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_hand
 from becket.app.state import holder
+from becket.contract.base import new_id
 from becket.contract.run import ENDED, Run, Status
 from becket.contract.store import Control, RunFilter
 
 ALL = "all"
+CLOCK = "clock"
 LOOK_AGAIN = 2.0
 GIVEN_UP = 5.0
 """An older run of the group that nobody takes up for so long, and no engine is there, is left to a person."""
@@ -30,12 +32,24 @@ async def see_through(app: App, run_ids: Sequence[str]) -> None:
     own = Own(app.store, [(await app.store.get_run(run_id)).run_id for run_id in run_ids])
     turn = Turn(app, own)
     await app.store.wake_due(among=await own.ids())  # what slept past its time, because nobody was there to wake it
+    for run_id in own.asked:
+        await _look_at_once(app, run_id)
     while not await turn.at_rest():
         if not await serve_own(app, own, turn.at_rest, turn.tell):
             ring(app.state.bell)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(_poll(turn), LOOK_AGAIN)
             await turn.tell()
+
+
+async def _look_at_once(app: App, run_id: str) -> None:
+    """Whoever asks is not kept waiting for the next look. Where somebody told when it is worth one, that time holds."""
+    run = await app.store.get_run(run_id)
+    if run.status is not Status.waiting or run.held:
+        return
+    waits = app.loops.parse(await app.store.spec_text(run.spec_digest)).wait_conditions
+    if any(name in waits and waits[name].wake == CLOCK and waits[name].poll for name in run.waiting_on):
+        await app.store.signal(run_id, CLOCK, {"by": app.person()[0]}, new_id("look"))
 
 
 async def _poll(turn: Turn) -> None:

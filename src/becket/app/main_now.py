@@ -11,16 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from becket.app.signs import is_cared_for
+from becket.app.state import State
 from becket.contract.ready import REASONS
 
-GREEN, RED, JUDGED_NOW, OPEN_QUESTION, UNKNOWN = "green", "red", "being judged", "not decided", "not judged yet"
+GREEN, RED, QUEUED, JUDGED_NOW = "green", "red", "queued", "being judged"
+OPEN_QUESTION, UNKNOWN = "not decided", "not judged yet"
 JUDGES = "heal"
 """The loop whose word on a commit of the branch counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class MainNow:
-    """The branch as it stands. `state` is one of the five words above."""
+    """The branch as it stands. `state` is one of the words above."""
 
     branch: str
     head: str
@@ -28,6 +31,7 @@ class MainNow:
     at: float | None = None  # when it was proven, or when whoever judges it began
     run_id: str = ""
     loop_id: str = ""
+    alone: bool = False  # nobody is there for the run that is to judge it
     repaired: bool = False
     failing: int = 0
     reason: str = ""  # why nobody can tell
@@ -37,14 +41,15 @@ class MainNow:
     behind: int | None = None  # so many commits came since then
 
 
-def read_main(conn: sqlite3.Connection, root: Path, settings: Mapping[str, Any]) -> MainNow | None:
+def read_main(conn: sqlite3.Connection, state: State, settings: Mapping[str, Any]) -> MainNow | None:
     """None where the branch has no commit."""
+    root = state.root
     branch = str(settings.get("branch") or "main")
     head = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     if not head:
         return None
     subject = f"{branch}@{head}"
-    return _proven(conn, branch, head, subject) or _judged(conn, root, branch, head, subject)
+    return _proven(conn, branch, head, subject) or _judged(conn, state, branch, head, subject)
 
 
 def _proven(conn: sqlite3.Connection, branch: str, head: str, subject: str) -> MainNow | None:
@@ -60,12 +65,12 @@ def _proven(conn: sqlite3.Connection, branch: str, head: str, subject: str) -> M
     return MainNow(branch, head, GREEN, row["at"], row["run_id"], row["loop_id"], repaired)
 
 
-def _judged(conn: sqlite3.Connection, root: Path, branch: str, head: str, subject: str) -> MainNow:
+def _judged(conn: sqlite3.Connection, state: State, branch: str, head: str, subject: str) -> MainNow:
     last = _last_green(conn, branch)
-    behind = _git(root, "rev-list", "--count", f"{last}..{head}") if last else ""
+    behind = _git(state.root, "rev-list", "--count", f"{last}..{head}") if last else ""
     known: dict[str, Any] = {"last_green": last, "behind": int(behind) if behind.isdecimal() else None}
     run = conn.execute(
-        "SELECT run_id, loop_id, status, reason, created_at FROM runs WHERE subject = ? AND loop_id = ? "
+        "SELECT run_id, loop_id, status, reason, worker, created_at FROM runs WHERE subject = ? AND loop_id = ? "
         "AND status NOT IN ('cancelled', 'completed_dry_run') ORDER BY number DESC LIMIT 1",
         (subject, JUDGES),
     ).fetchone()
@@ -73,7 +78,8 @@ def _judged(conn: sqlite3.Connection, root: Path, branch: str, head: str, subjec
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
     if run["status"] in ("queued", "running"):
-        return MainNow(branch, head, JUDGED_NOW, **known)
+        alone = not is_cared_for(state, run["run_id"], run["worker"])
+        return MainNow(branch, head, JUDGED_NOW if run["status"] == "running" else QUEUED, alone=alone, **known)
     return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=run["reason"], **known))
 
 

@@ -10,30 +10,18 @@ from collections.abc import Collection
 from pathlib import Path
 
 from becket.app.compose import App
+from becket.app.signs import LEASE
 from becket.app.state import State, holder, is_ours
 from becket.contract.run import Status
 from becket.contract.store import RunFilter, Store, WorkerInfo
 
-VOUCH_EVERY, LEASE = 10.0, 30.0
+VOUCH_EVERY = 10.0
 OPEN = (Status.queued, Status.running, Status.waiting)
 
 
 def driver_lock(state: State, worker_id: str) -> Path:
     state.drivers.mkdir(exist_ok=True)
     return state.drivers / worker_id
-
-
-def in_hand(state: State) -> frozenset[str]:
-    """The runs that commands drive now."""
-    held = [path for path in state.drivers.glob("*") if holder(path) is not None]
-    return frozenset(run_id for path in held for run_id in _read(path).split()[1:])
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:  # it ended meanwhile
-        return ""
 
 
 def _is_there(state: State, worker: WorkerInfo) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from becket.app.agent_spend import added
 from becket.app.compose import App
-from becket.app.main_now import GREEN, JUDGED_NOW, JUDGES, OPEN_QUESTION, RED, MainNow
+from becket.app.main_now import GREEN, JUDGED_NOW, JUDGES, OPEN_QUESTION, QUEUED, RED, MainNow
 from becket.app.quota import QUOTA, quota_of
 from becket.app.settling import proven_by
+from becket.app.signs import is_cared_for
 from becket.app.state import State
 from becket.app.status import (
     MOST,
@@ -109,7 +110,8 @@ async def _main(app: App) -> MainNow | None:
 async def _judged(app: App, now: MainNow, run: Run) -> MainNow:
     now = replace(now, run_id=run.run_id, loop_id=run.loop_id, at=run.created_at)
     if run.status in (Status.queued, Status.running):
-        return replace(now, state=JUDGED_NOW)
+        state = JUDGED_NOW if run.status is Status.running else QUEUED
+        return replace(now, state=state, alone=not cared_for(app, run))
     for handoff in await app.store.handoffs(UNSETTLED, run.run_id):
         now = replace(now, owner=handoff.owner, ready=handoff.reason in REASONS)
     red = [item for item in await app.store.conditions(run.run_id) if item.ref == "base.code_red"]
@@ -144,8 +146,15 @@ async def _run(app: App, run: Run) -> RunNow:
         iteration=run.iteration, phase=last.phase.value if last else "", step=last.id if last else "",
         since=await _since(app, run), waits_for=run.waiting_on,
         quota=quota_of(await app.store.calls(run.run_id)) if QUOTA in run.waiting_on else None,
-        nobody_since=nobody_since(run.status.value, run.lease_until, await app.store.now()),
+        nobody_since=nobody_since(run.model_dump(), await app.store.now(), cared_for(app, run)),
     )  # fmt: skip
+
+
+def cared_for(app: App, run: Run) -> bool:
+    """A journal that is shared may have workers on other machines, whose locks are not here: their leases tell."""
+    if app.config.database is not None and run.status is Status.running:
+        return True
+    return is_cared_for(app.state, run.run_id, run.worker)
 
 
 async def _since(app: App, run: Run) -> float:

@@ -15,7 +15,7 @@ from becket.contract.base import Json
 from becket.contract.errors import UsageError
 from becket.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.contract.ready import ACCEPT, REASONS
-from becket.contract.run import ENDED, Run, Started, Status
+from becket.contract.run import OPEN, Run, Started
 from becket.contract.spec import Autonomy
 from becket.contract.store import RunFilter
 from becket.engine.intake import Ask
@@ -73,6 +73,17 @@ async def find(app: App, name: str | None) -> Proposal:
     raise UsageError(f"there are ready repairs of {listed}: {wrong}; see `becket proposals list`")
 
 
+async def ready_for(app: App, ask: Ask) -> Run | None:
+    """The run that left a ready repair of exactly what is asked for, while nobody is at work on that."""
+    if ask.dry_run or ask.inputs.get(ACCEPT):
+        return None
+    left = [one.run for one in await all_open(app) if one.run.loop_id == ask.loop_id]
+    subject = (await app.intake.prepare(ask)).subject.name if left else ""
+    found = next((run for run in left if run.subject.name == subject), None)
+    open_ones = RunFilter(loop_id=ask.loop_id, subject=subject, statuses=tuple(OPEN), limit=1)
+    return None if found is None or await app.store.list_runs(open_ones) else found
+
+
 def _named(one: Proposal, name: str) -> bool:
     return any(each.startswith(name) for each in (one.run.run_id, one.handoff.handoff_id, one.sha))
 
@@ -105,7 +116,7 @@ async def accept(app: App, name: str | None, note: str) -> tuple[Proposal, Start
 
 async def _taken_by(app: App, one: Proposal) -> Started | None:
     """The run that is at it already: a second yes pays for no second proof."""
-    open_ones = RunFilter(loop_id=one.run.loop_id, statuses=tuple(set(Status) - ENDED), limit=None)
+    open_ones = RunFilter(loop_id=one.run.loop_id, statuses=tuple(OPEN), limit=None)
     runs = [run for run in await app.store.list_runs(open_ones) if run.inputs.get(ACCEPT) == one.run.run_id]
     return Started(run=runs[0], created=False) if runs else None
 

@@ -20,6 +20,8 @@ DEAF_AFTER = float(os.environ.get("BECKET_DEAF_AFTER", "60"))
 """An event loop that does not go round for so long will not come back by itself."""
 START_WITHIN = float(os.environ.get("BECKET_START_WITHIN", "300"))
 """From its beginning to its first sign of life: imports, migrations, what a killed one left to be put in order."""
+LEASE = 30.0
+"""Seconds that a run at work is its worker's without a further sign."""
 TELL_AFTER = min(10.0, DEAF_AFTER / 2)
 """A person is told of a silence that is longer than a busy store's."""
 
@@ -198,6 +200,26 @@ def drivers(state: State) -> tuple[Held, ...]:
     daemon = holder(state.daemon_lock)
     places = (state.engine_lock, *sorted(state.drivers.glob("*")))
     return tuple(one for place in places if (one := held(place)) is not None and one.pid != daemon)
+
+
+def in_hand(state: State) -> frozenset[str]:
+    """The runs that commands were asked to drive, and drive now."""
+    lists = [_read(path) for path in state.drivers.glob("*") if holder(path) is not None]
+    return frozenset(run_id for text in lists for run_id in text.split()[1:])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:  # it ended meanwhile
+        return ""
+
+
+def is_cared_for(state: State, run_id: str, worker: str | None) -> bool:
+    """Is somebody on this machine at work on the run, or about to be? An engine takes up whatever there is."""
+    if holder(state.engine_lock) is not None or run_id in in_hand(state):
+        return True
+    return worker is not None and holder(state.drivers / worker) is not None
 
 
 def driver_trouble(state: State) -> str:

@@ -22,7 +22,7 @@ from becket.app.config_now import config_trouble
 from becket.app.main_now import MainNow, read_main
 from becket.app.quota import QUOTA, QuotaNow, read_quota
 from becket.app.services_now import ServiceNow, read_services
-from becket.app.signs import deaf_for, driver_trouble, drivers
+from becket.app.signs import LEASE, deaf_for, driver_trouble, drivers, is_cared_for
 from becket.app.state import State, holder
 from becket.app.writing import undecided, unwritable
 from becket.contract.trust import trust_of
@@ -33,7 +33,7 @@ MOST = 20
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "runs": (
         "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "lease_until", "created_at", "updated_at", "reason", "detail",
+        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
     ),
     "facts": ("number", "fact", "subject_key", "run_id", "at"),
     "conditions": ("run_id", "object", "name", "evidence"),
@@ -83,7 +83,7 @@ class RunNow:
     looks_at: float | None = None  # when it looks again by itself
     until: float | None = None  # when it gives up
     quota: QuotaNow | None = None
-    nobody_since: float | None = None  # it counts as at work, and nobody has said so since then
+    nobody_since: float | None = None  # it is queued or counts as at work, and nobody has cared for it since then
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def take(state: State, now: float | None = None) -> Snapshot:
         with closing(_connect(state.database)) as conn:
             if look_at_tables(conn, state.database) and (wrong := objection(kept, own_mark(conn))):
                 raise damaged(state.database, wrong)
-            return with_alarms(replace(_read(conn, base), main=read_main(conn, state.root, settings)), state)
+            return with_alarms(replace(_read(conn, base, state), main=read_main(conn, state, settings)), state)
     except ValueError as error:
         raise damaged(state.database, f"a row cannot be read ({error})") from error
     except sqlite3.Error as error:
@@ -299,14 +299,14 @@ def _connect(path: os.PathLike[str]) -> sqlite3.Connection:
     return conn
 
 
-def _read(conn: sqlite3.Connection, base: Snapshot) -> Snapshot:
+def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
     counts = {str(row[0]): int(row[1]) for row in conn.execute("SELECT status, COUNT(*) FROM runs GROUP BY status")}
     return replace(
         base,
         counts=dict(sorted(counts.items())),
-        running=_runs(conn, "running", base.now),
-        queued=_runs(conn, "queued", base.now),
-        waiting=_runs(conn, "waiting", base.now),
+        running=_runs(conn, "running", base.now, state),
+        queued=_runs(conn, "queued", base.now, state),
+        waiting=_runs(conn, "waiting", base.now, state),
         handoffs=_handoffs(conn),
         approvals=_approvals(conn, base.now),
         paused=tuple(
@@ -352,22 +352,24 @@ def with_alarms(base: Snapshot, state: State) -> Snapshot:
         return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
 
 
-def _runs(conn: sqlite3.Connection, status: str, now: float) -> tuple[RunNow, ...]:
+def _runs(conn: sqlite3.Connection, status: str, now: float, state: State) -> tuple[RunNow, ...]:
     rows = conn.execute(
-        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, lease_until, created_at, "
-        "updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
+        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, worker, lease_until, "
+        "created_at, updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
         (status, MOST),
     ).fetchall()
-    return tuple(_run(conn, row, now) for row in rows)
+    return tuple(_run(conn, row, now, is_cared_for(state, row["run_id"], row["worker"])) for row in rows)
 
 
-def nobody_since(status: str, lease_until: float | None, now: float) -> float | None:
-    """Since when nobody is at work on a run that counts as at work; None if somebody is."""
-    until = lease_until or 0.0
-    return until if status == "running" and until <= now else None
+def nobody_since(row: Mapping[str, Any], now: float, cared_for: bool) -> float | None:
+    """Since when nobody is at work on a run that is queued or counts as at work; None if somebody is."""
+    if row["status"] == "running":
+        until = row["lease_until"] or 0.0
+        return until if until <= now else None if cared_for else min(until - LEASE, now)
+    return row["updated_at"] if row["status"] == "queued" and not cared_for else None
 
 
-def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
+def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float, cared_for: bool) -> RunNow:
     status, waits_for = row["status"], tuple(json.loads(row["waiting_on"]))
     step = conn.execute(
         "SELECT phase, id FROM steps WHERE run_id = ? AND iteration = ? ORDER BY number DESC LIMIT 1",
@@ -390,7 +392,7 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float) -> RunNow:
         looks_at=min((wake["due"] for wake in wakes if wake["due"] < wake["expires"]), default=None),
         until=min((wake["expires"] for wake in wakes), default=None),
         quota=read_quota(conn, row["run_id"]) if QUOTA in waits_for else None,
-        nobody_since=nobody_since(status, row["lease_until"], now),
+        nobody_since=nobody_since(dict(row), now, cared_for),
     )  # fmt: skip
 
 

@@ -10,10 +10,11 @@ import typer
 
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
-from becket.cli.plain import clock, line, short
+from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, Note, NoWait, group, in_app
 
 if TYPE_CHECKING:
+    from becket.app.asked import Asked
     from becket.app.compose import App
     from becket.contract.handoff import Approval
     from becket.contract.run import Run
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="See `becket approvals list`; its beginning is enough.")]
 About = Annotated[str | None, typer.Option("--about", help="Refuse unless it is about exactly this hash.")]
 
-approvals = group("List what waits for a decision.", bare="list")
+approvals = group("List what waits for a decision, or show what one is about.", bare="list")
 
 
 @approvals.command("list")
@@ -50,6 +51,36 @@ def _listed(item: Approval, now: float) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+@approvals.command("show")
+def show(
+    approval_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Its or its run's id, or the beginning; without it: the only open one."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a question with the whole change it is about, and the commands that decide it."""
+    from becket.app.asked import read_asked
+
+    async def read(app: App) -> tuple[Asked, float]:
+        return await read_asked(app, approval_id), await app.store.now()
+
+    asked, now = in_app(read, tolerant=True)
+    item, text = asked.approval, asked.diff.decode(errors="replace")
+    if as_json:
+        change = {"base": asked.base, "candidate": asked.candidate, "diff": text}
+        emit({**item.model_dump(mode="json"), **change})
+        return
+    for part in (safe(item.question).strip(), safe(text).rstrip("\n")):
+        if part:
+            say(part)
+    about = {"about": short(item.bound_to), "role": item.role, "until": clock(item.expires_at, now)}
+    state = words.STILL_ASKED if item.state == "asked" else item.state.value
+    say(words.ASKED_ABOUT.format(approval_id=item.approval_id, run_id=item.run_id, state=state, **about))
+    if item.state == "asked":
+        say(words.DECIDE_IT.format(approval_id=item.approval_id))
+
+
 def approve(
     approval_id: ApprovalId, about: About = None, note: Note = "", no_wait: NoWait = False, as_json: AsJson = False
 ) -> None:
@@ -76,6 +107,10 @@ def revoke(approval_id: ApprovalId, note: Note = "", no_wait: NoWait = False, as
 
 
 def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_json: bool) -> None:
+    from becket.app.report.collect import read_report
+    from becket.app.story import read_story
+    from becket.cli.follow import print_end
+
     async def decide(app: App) -> tuple[Approval, Run]:
         decided = await deciding(app)
         if not no_wait:
@@ -88,8 +123,10 @@ def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_js
         return
     about = short(approval.bound_to)
     say(words.DECIDED.format(approval_id=approval.approval_id, state=approval.state.value, about=about))
-    say(f"{run.run_id} {words.STATUS[run.status.value]}{': ' + words.reason(run.reason) if run.reason else ''}")
-    say(words.WATCH_IT.format(run_id=run.run_id))
+    story = in_app(lambda app: read_story(app, run.run_id))
+    print_end(story, in_app(lambda app: read_report(app, run.run_id)))
+    if run.ended_at is None:
+        say(words.WATCH_IT.format(run_id=run.run_id))
 
 
 async def carry_on(app: App, run_id: str) -> None:

@@ -162,7 +162,8 @@ def _at_work(run: RunNow, house: Snapshot) -> str:
 
 
 def _queued(run: RunNow, now: float) -> str:
-    return f"for {took(now - run.since)}"
+    alone = "" if run.nobody_since is None else words.STATUS_NOBODY_TAKES_IT.format(run_id=run.run_id)
+    return f"for {took(now - run.since)}{alone}"
 
 
 def _waiting(run: RunNow, now: float, engine: int | None) -> str:

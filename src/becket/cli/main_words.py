@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.app.main_now import GREEN, JUDGED_NOW, RED
+from becket.app.main_now import GREEN, JUDGED_NOW, QUEUED, RED
 from becket.cli import words
 from becket.cli.plain import line, short, took
 
@@ -19,12 +19,20 @@ def main_line(main: MainNow, now: float) -> str:
         return f"{branch} is green at {head}{how} (proven {ago(main.at, now)} by {main.loop_id}, {main.run_id})"
     if main.state == RED:
         return f"{branch} is red at {head}{_failing(main)}{_whose(main)}{_since(main)}"
-    if main.state == JUDGED_NOW:
-        return f"{branch} at {head} is being judged by {main.run_id} (began {ago(main.at, now)}){_since(main)}"
+    if main.state in (JUDGED_NOW, QUEUED):
+        return f"{branch} at {head} {_judged(main, now)}{_since(main)}"
     if main.run_id:
         why = words.reason(main.reason) if main.reason else f"its run waits, becket runs show {main.run_id}"
         return f"{branch} at {head} is not decided: {why}{_whose(main)}{_since(main)}"
     return f"{branch} at {head} is not judged yet{_since(main)}"
+
+
+def _judged(main: MainNow, now: float) -> str:
+    began = f"(began {ago(main.at, now)})"
+    if main.alone:
+        how = "is queued and" if main.state == QUEUED else "was interrupted:"
+        return f"is not judged yet: {main.run_id} {how} nobody works on it; becket runs show {main.run_id} --follow"
+    return f"waits for {main.run_id} {began}" if main.state == QUEUED else f"is being judged by {main.run_id} {began}"
 
 
 def _failing(main: MainNow) -> str:

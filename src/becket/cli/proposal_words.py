@@ -14,4 +14,5 @@ MOVED = "{branch} is at {head} now, and the repair stands on {base}: it is carri
 NEXT = "\nTake it:   becket proposals accept {run_id}\nLeave it:  becket proposals decline {run_id} --why '...'"
 ACCEPTED = "Accepted: {sha} goes to {branch}."
 ACCEPTED_MOVED = "Accepted: {branch} has moved, so {sha} is carried over and proven again first."
+NOT_YET = "{branch} has not moved yet: {run_id} takes the repair there as soon as it can."
 DECLINED = "Declined {sha}. Its branch stays until you remove it: git branch -D {branch}"

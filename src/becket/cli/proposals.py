@@ -15,7 +15,7 @@ from becket.cli.shape import AsJson, Note, group, in_app
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.proposals import Proposal
-    from becket.contract.run import Started
+    from becket.contract.run import Run, Started
 
 Which = Annotated[
     str | None,
@@ -117,7 +117,16 @@ def accept(run_id: Which = None, remark: Note = "", follow: Follow = None, as_js
     if not as_json:
         again = words.ACCEPTED_MOVED if one.moved else words.ACCEPTED
         note(again.format(sha=short(one.sha), branch=safe(one.target)))
-    see(started, follow, as_json)
+    see(started, True if follow is None else follow, as_json, code=_promoted)
+
+
+def _promoted(run: Run) -> int:
+    """0 only where the branch is where the person wanted it."""
+    from becket.contract.run import ENDED, Status
+
+    if run.status not in ENDED:
+        note(words.NOT_YET.format(run_id=run.run_id, branch=safe(str(run.subject.fields.get("branch", "")))))
+    return int(run.status is not Status.completed)
 
 
 @proposals.command("decline")

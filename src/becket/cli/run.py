@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from becket.app.story import Story
     from becket.contract.run import Run, Started
 
+Code = Callable[["Run"], int]
 Level = Annotated[str | None, typer.Option("--autonomy", help="At most observe, propose, merge or release.")]
 Follow = Annotated[
     bool | None,
@@ -75,7 +77,9 @@ def _say_which_branch(run: Run, head: str) -> None:
         note(words.OTHER_BRANCH.format(branch=branch, here=here))
 
 
-def see(started: Started, follow: bool | None, as_json: bool, everything: bool = False) -> None:
+def see(
+    started: Started, follow: bool | None, as_json: bool, everything: bool = False, code: Code | None = None
+) -> None:
     """What came of a start: nothing, a run to leave to the daemon, or a run to follow."""
     if started.run is None:
         if as_json:
@@ -86,12 +90,23 @@ def see(started: Started, follow: bool | None, as_json: bool, everything: bool =
     for other in started.superseded:
         note(words.SUPERSEDED.format(run_id=other))
     if not started.created:
+        over = started.run.ended_at is not None
         said = {"run_id": started.run.run_id, "subject": started.run.subject.name}
-        note(words.ALREADY.format(status=words.STATUS[started.run.status.value], **said))
-    see_run(started.run.run_id, follow, as_json, created=started.created, everything=everything)
+        status = words.STATUS[started.run.status.value]
+        note((words.READY_ALREADY if over else words.ALREADY).format(status=status, **said))
+        follow = True if over else follow
+    see_run(started.run.run_id, follow, as_json, created=started.created, everything=everything, code=code)
 
 
-def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = False, everything: bool = False) -> None:
+def see_run(
+    run_id: str,
+    follow: bool | None,
+    as_json: bool,
+    created: bool = False,
+    everything: bool = False,
+    code: Code | None = None,
+) -> None:
+    """`code` says how a run that was followed counts, where not every open end is good enough."""
     from becket.app.report.collect import read_report
     from becket.cli.follow import code_of, print_end, print_story, viewing
     from becket.cli.follow import follow as follow_run
@@ -111,7 +126,7 @@ def see_run(run_id: str, follow: bool | None, as_json: bool, created: bool = Fal
         emit(document(story, created))
     else:
         (print_story if everything else print_end)(story, in_app(lambda app: read_report(app, run_id)))
-    end(code_of(story.run))
+    end((code or code_of)(story.run))
 
 
 def _to_follow(follow: bool | None) -> bool:
@@ -171,7 +186,8 @@ async def _waits_alone(app: App, run: Run) -> str:
 
     told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]
-    due = {"due": clock(min(row["due"] for row in waits), at), "what": " and ".join(run.waiting_on)}
+    what = " and ".join(words.WAITS_FOR.get(name, name) for name in run.waiting_on)
+    due = {"due": clock(min(row["due"] for row in waits), at), "what": what}
     return words.WAITS_ALONE.format(run_id=run.run_id, **due)
 
 

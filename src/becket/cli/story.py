@@ -23,6 +23,7 @@ from becket.cli.timeline import Mark, Passage, Row, passages
 from becket.contract.agent import AgentOutcome
 from becket.contract.calls import AgentCall
 from becket.contract.effect import Effect, EffectState
+from becket.contract.events import Kind
 from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
 from becket.contract.run import ENDED, Run, Status, StepState
 
@@ -281,12 +282,18 @@ def _waits(story: Story) -> Text:
     for name in run.waiting_on:
         wait = story.spec.wait_conditions.get(name)
         quota = quota_of(story.calls) if name == words.QUOTA_WAIT else None
-        wakes = quota_back(quota, story.now) if quota else f", wakes on {wait.wake}" if wait else ""
+        wakes = quota_back(quota, story.now) if quota else _wakes(story, name, wait.wake) if wait else ""
         most = f", at most {took(wait.for_)}" if wait else ""
         since = clock(run.waits_since.get(name, run.updated_at), story.now)
         lines.append(f"for {waits_words(name, quota)}{wakes}{most}, since {since}")
         lines += _why_it_waits(story, name)
     return Text.assemble("\n".join(lines), "\n", (f"becket drop {run.run_id}", "bold"), ("  gives it up", "dim"))
+
+
+def _wakes(story: Story, name: str, wake: str) -> str:
+    told = [event.data["waits"] for event in story.events if event.kind is Kind.run_waiting]
+    due = [row["due"] for row in told[-1] if row["condition"] == name] if told else []
+    return f", looks again {clock(due[0], story.now)}" if wake == "clock" and due else f", wakes on {wake}"
 
 
 def _why_it_waits(story: Story, name: str) -> list[str]:

@@ -125,6 +125,10 @@ interrupted; nothing is lost. {run_id} goes on where it stopped:
 LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
 OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here."
 ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
+READY_ALREADY = (
+    "Nothing was started: {run_id} left a proven repair of {subject}. Take it: becket proposals accept {run_id}; or "
+    "ask for a new one: becket runs retry {run_id}"
+)
 DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
 PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
@@ -134,8 +138,8 @@ BEHIND = (
     "--follow; or give it up: becket runs cancel {other}"
 )
 WAITS_ALONE = (
-    "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach, or then: "
-    "becket runs show {run_id} --follow"
+    "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach; or look "
+    "now: becket runs show {run_id} --follow"
 )
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run is like that."
@@ -147,6 +151,7 @@ STATUS_NOBODY_AT_WORK = (
     "nobody has been at work on it for {took}; go on with it: becket runs show {run_id} --follow, "
     "or end it: becket runs cancel {run_id}"
 )
+STATUS_NOBODY_TAKES_IT = ", and nobody works on it; go on with it: becket runs show {run_id} --follow"
 CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
 NEXT = "Next: "
@@ -228,7 +233,11 @@ AGENT_USED = "{agent}: {outcome} in {took}, {used}"
 QUOTA_WAIT = "agent.quota_wait"
 QUOTA_OF = "the quota of the agent {agent}"
 QUOTA_UNTOLD = ", nobody says when it is back"
-WAITS_FOR = {"agent.model_error": "the agent's model to work again"}
+WAITS_FOR = {
+    "agent.model_error": "the agent's model to work again",
+    "main_dirty": "a clean work tree",
+    "main_busy": "another git command to end",
+}
 AGENT_WAITS = "its quota is back at {at}"
 AGENT_WAITS_UNTOLD = "nobody says when its quota is back: Becket looks again in minutes"
 AGENT_NO_OUTCOME = "no outcome"
@@ -270,6 +279,9 @@ SPEND_OPEN = "{count} without an end seen; they count on the budgets as what the
 
 NO_APPROVALS = "Nothing waits for a decision."
 NO_HANDOFFS = "No handoff is open."
+ASKED_ABOUT = "{approval_id} of {run_id} is {state}; for {role}, about {about}, until {until}."
+STILL_ASKED = "to be decided"
+DECIDE_IT = "Next: becket approve {approval_id}   or   becket deny {approval_id}"
 DECIDED = "{approval_id} is {state}; it was about {about}."
 TAKEN = "{handoff_id} is yours, {by}. Next: {next_step}"
 DONE = "{handoff_id} is done."

@@ -279,6 +279,14 @@ ENV_FILE_MEND = "create {file}, or remove the `env_file`"
 NO_HANDOFF = "handoff_to is not set: what Becket cannot finish has no owner"
 TRUST_OK = "guard.promote is {promote}: what a change newly can do decides how much it must prove"
 TRUST_MEND = "leave it, if the tests are enough for you; else write in becket.yaml: guard: {promote: ordinary}"
+NO_HOLD_OUT = (
+    "autonomy is {autonomy}, and no agent writes hold-out checks: a repair with a new function, constant, import or "
+    "state is proposed to you, not promoted"
+)
+NO_HOLD_OUT_MEND = (
+    "name an agent that writes them in becket.yaml: heal: {{hold_out: {agent}}}; or say that you mean it: guard: "
+    "{{promote: plain}}"
+)
 HANDOFF_OK = "handoffs go to {name}"
 HANDOFF_MEND = "add to becket.yaml: handoff_to: {name}"
 PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${{USER}}"}}}} and handoff_to: {name}'

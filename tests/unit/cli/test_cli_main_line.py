@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.main_now import GREEN, JUDGED_NOW, OPEN_QUESTION, RED, UNKNOWN, MainNow
+from becket.app.main_now import GREEN, JUDGED_NOW, OPEN_QUESTION, QUEUED, RED, UNKNOWN, MainNow
 from becket.app.overview import overview
 from becket.app.status import take
 from becket.cli.glance import told
@@ -41,6 +41,14 @@ gates: {fast: [{name: word, run: "grep good word.txt"}]}
          "(last green abc12345, 1 commit ago)")),
         (MainNow("main", HEAD, JUDGED_NOW, NOW - 7200, "run_1", "heal"),
          "main at 9efd980a is being judged by run_1 (began 2 hours ago)"),
+        (MainNow("main", HEAD, JUDGED_NOW, NOW, "run_1", "heal", alone=True),
+         ("main at 9efd980a is not judged yet: run_1 was interrupted: nobody works on it; "
+         "becket runs show run_1 --follow")),
+        (MainNow("main", HEAD, QUEUED, NOW, "run_1", "heal", alone=True),
+         ("main at 9efd980a is not judged yet: run_1 is queued and nobody works on it; "
+         "becket runs show run_1 --follow")),
+        (MainNow("main", HEAD, QUEUED, NOW, "run_1", "heal"),
+         "main at 9efd980a waits for run_1 (began just now)"),
         (MainNow("main", HEAD, UNKNOWN, last_green=OLD, behind=2),
          "main at 9efd980a is not judged yet (last green abc12345, 2 commits ago)"),
     ],
@@ -71,7 +79,8 @@ def test_the_line_is_read_from_the_journal_and_both_readers_agree(tmp_path: Path
         now = await stand()
         assert (now.state, now.last_green, now.behind) == (UNKNOWN, green, 1)
         await world.start("heal")
-        assert (await stand()).state == JUDGED_NOW
+        now = await stand()
+        assert (now.state, now.alone) == (QUEUED, True)
         await world.settle()
         now = await stand()
         assert now.state in (RED, OPEN_QUESTION)

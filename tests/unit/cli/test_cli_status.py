@@ -18,6 +18,7 @@ from becket.adapters.store import open_sqlite
 from becket.adapters.store.tables import metadata
 from becket.app import status
 from becket.app.desk import Wish, start
+from becket.app.neighbours import driver_lock
 from becket.app.overview import overview
 from becket.app.quota import QuotaNow
 from becket.app.state import Lock, find_state
@@ -57,7 +58,7 @@ def test_status_says_which_columns_it_reads(tmp_path: Path) -> None:
 
     with closing(status._connect(state.database)) as conn:
         conn.set_authorizer(look)
-        status._read(conn, status.outline(state, {}, 0.0))
+        status._read(conn, status.outline(state, {}, 0.0), state)
     assert {table for table, _ in seen} >= {"runs", "handoffs", "approvals", "controls", "cursors", "alerts"}
     assert {(table, column) for table, column in seen if column not in COLUMNS[table]} == set()
 
@@ -96,15 +97,22 @@ def test_a_run_that_nobody_is_at_work_on_does_not_look_like_one_at_work(tmp_path
         run = (await start(world.app, Wish(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha}))).run
         assert run is not None
         assert await world.store.claim(run.run_id, 1, "lost", 30.0) is not None
-        fresh = await overview(world.app)
-        world.clock.advance(45.0)
+        with Lock(driver_lock(world.state, "lost")) as lock:
+            assert lock.acquire()
+            fresh = await overview(world.app)
+            assert take(world.state, fresh.now).running == fresh.running
+        world.clock.advance(5.0)
+        gone = await overview(world.app)
+        assert take(world.state, gone.now).running == gone.running
+        assert gone.running[0].nobody_since == fresh.now, "a worker whose lock is free is dead, whatever its lease says"
+        world.clock.advance(40.0)
         return fresh, await overview(world.app)
 
     fresh, late = asyncio.run(play())
-    for full, nobody in ((fresh, False), (late, True)):
-        quick = take(world.state, full.now)
-        assert quick.running == full.running
-        assert ("nobody has been at work on it for 15.0s; go on with it: becket runs" in lines(quick)) is nobody
+    assert fresh.running[0].nobody_since is None
+    quick = take(world.state, late.now)
+    assert quick.running == late.running
+    assert "nobody has been at work on it for 15.0s; go on with it: becket runs" in lines(quick)
 
 
 def test_a_run_without_quota_says_whose_and_when_it_looks_again(tmp_path: Path) -> None:

@@ -175,6 +175,10 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do",
         "guard: {promote: ordinary}",
     ),
+    "nobody writes hold-out checks": (
+        config("autonomy: merge\nagents: {a: {driver: command, run: make}}\n"), "trust", WARN,
+        "autonomy is merge, and no agent writes hold-out checks", "heal: {hold_out: a}",
+    ),
     "missing tool": (
         config(base=CONFIG.replace("make test", "cd web && CI=1 frobnicate --all")),
         "tools", ERROR, "frobnicate, which gates.fast.unit starts", "install frobnicate",

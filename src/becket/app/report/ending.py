@@ -19,6 +19,7 @@ STATUS = {"ready_for_handoff": "handed off"}
 ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
 WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
 """Ends at which a person has to judge a change."""
+STUCK = ("no_progress", "iterations_exhausted")
 BY_TESTS = (
     "no_agent",
     "agent_not_found",
@@ -126,7 +127,37 @@ def _lines(report: told.Report) -> Iterator[str]:
         yield from (str(one.evidence.get("why", "")) for one in report.conditions if one.name == "plan.revert")
     if run.status in ("ready_for_handoff", "failed"):
         yield from _about_tries(report)
-        yield from _reasons(report)
+        stuck = tuple(_stuck(report))
+        yield from stuck
+        yield from (text for text in _reasons(report) if not any(text in line for line in stuck))
+
+
+def _stuck(report: told.Report) -> Iterator[str]:
+    """The gate, its step and the failing tests that the tries did not come past."""
+    approved = _tried_as_approved(report)
+    if report.run.reason not in STUCK and not approved:
+        return
+    form = words.STUCK_APPROVED if approved else words.STUCK
+    for gate, step, why in list(dict.fromkeys(_last_red(report)))[:MOST_AGAINST]:
+        yield form.format(gate=gate, step=step, why=why)
+
+
+def _last_red(report: told.Report) -> Iterator[tuple[str, str, str]]:
+    """Of the last candidate that was tried; of the branch itself where none came so far."""
+    of_candidate = [gate for gate in report.gates if gate.of != "base"]
+    crossing = report.crossings[-1] if report.crossings else None
+    if crossing is not None and crossing.says != "crossed":
+        yield from ((test.gate, test.step, why) for test in crossing.tests for why in test.against)
+    else:
+        for gate in (of_candidate or [one for one in report.gates if one.color != "green"])[-1:]:
+            yield from ((gate.gate, step.step, why) for step in gate.steps for why in step.reasons)
+
+
+def _tried_as_approved(report: told.Report) -> bool:
+    """The last candidate was tried with its own tests, by a person's yes, and failed with them too."""
+    asked = {guard.candidate for guard in report.guards if "candidate.test_change_asked" in guard.says}
+    last = report.crossings[-1] if report.crossings else None
+    return last is not None and last.says != "crossed" and last.candidate in asked
 
 
 def _failing(report: told.Report) -> Iterator[str]:
@@ -161,9 +192,16 @@ def _reasons(report: told.Report) -> Iterator[str]:
         yield from (f"{place(one)} {one.rule}: {one.message}" for one in report.guards[-1].refusals[:MOST_AGAINST])
         return
     known = {f"{step.step}: {why}" for gate in report.gates for step in gate.steps for why in step.reasons}
+    allowed = tuple(
+        f"{place(one)}: {one.rule}:"
+        for guard in report.guards[-1:]
+        for one in guard.refusals
+        if _tried_as_approved(report)
+    )
     seen: dict[str, None] = {}
     for key in ("why", "problems", "findings", "against", "errors", "unproven", "last_lines"):
-        seen |= dict.fromkeys(cause(text) for text in _texts(detail.get(key)) if text not in known)
+        texts = [text for text in _texts(detail.get(key)) if text not in known and not text.startswith(allowed)]
+        seen |= dict.fromkeys(map(cause, texts))
     headline = _headline(report)
     yield from [text for text in seen if text and text not in headline][:MOST_AGAINST]
 

@@ -230,13 +230,15 @@ def guards(found: Evidence) -> Iterator[told.GuardFacts]:
         made = found.document(digest, "the guard")
         if made and (digest, says) not in seen:
             seen.add((digest, says))
-            yield _guard(step.iteration, says, made)
+            yield _guard(step, says, made)
 
 
-def _guard(iteration: int, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
+def _guard(step: Step, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
     reading = made.get("reading") or {}
+    candidates = [one.evidence["candidate"] for one in step.conditions if one.evidence.get("candidate")]
     return told.GuardFacts(
-        iteration=iteration,
+        iteration=step.iteration,
+        candidate=str(candidates[0]) if candidates else "",
         says=says,
         refusals=tuple(_remark(one, "fix") for one in made.get("refusals", ())),
         change_class=str(reading.get("kind", "")),

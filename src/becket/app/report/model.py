@@ -219,6 +219,7 @@ class GuardFacts(Record):
     change_class: str = ""
     findings: tuple[FindingFacts, ...] = ()
     promote: str = ""
+    candidate: str = ""  # the commit it was said of
 
 
 class Claim(Record):

@@ -19,6 +19,10 @@ HEADLINES = {
     "agent_gave_up": "{agent} gave up",
     "fix_exhausted": "no repair by {agent} was proven",
     "never_green": "it was never green here, so no agent was called",
+    "no_progress": "the last try brought nothing new, and no repair was proven",
+    "iterations_exhausted": "the tries are used up, and no repair was proven",
+    "deadline_passed": "the time is over, and no repair was proven",
+    "budget_exhausted": "a budget is used up, and no repair was proven",
     "model_unavailable": "the model of {agent} did not answer",
     "observe_only": "the autonomy is observe, so nothing was repaired",
     "candidate.guard_refused": "the guard refused what {agent} changed",
@@ -63,6 +67,8 @@ NEXT_OF_LOG = "becket runs show {run} --log {step}"
 NEXT_OF_COMMIT = "git show {sha}"
 NEXT_OTHERWISE = "becket runs show {run} --all"
 
+STUCK = "it is stuck at the step {step} of the gate {gate}: {why}"
+STUCK_APPROVED = "with the approved change of the tests, the step {step} of the gate {gate} still fails: {why}"
 SAID = "{agent} said: {words}"
 DENIED = "{agent} was not let reach {hosts} (`hosts` in becket.yaml)"
 MORE = "... {count} more"

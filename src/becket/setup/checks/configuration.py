@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from becket.contract.config import COMMITTED_KEYS, Config
 from becket.contract.errors import InvalidDocument
+from becket.contract.guard import ChangeClass
+from becket.contract.spec import Autonomy
 from becket.contract.trust import trust_words
 from becket.setup import words
 from becket.setup.facts import Diagnosis, Exam, Level
@@ -103,8 +105,22 @@ def trust(exam: Exam) -> Iterator[Diagnosis]:
     if words_of_trust := trust_words(config.guard.promote):
         where = place_of(exam, "promote: powerful")
         yield Diagnosis(name="trust", level=Level.warn, what=words_of_trust, mend=words.TRUST_MEND, where=where)
+    elif _has_nobody_for_ordinary(config):
+        yield Diagnosis(
+            name="trust",
+            level=Level.warn,
+            what=words.NO_HOLD_OUT.format(autonomy=config.autonomy),
+            mend=words.NO_HOLD_OUT_MEND.format(agent=next(iter(config.agents))),
+            where=place_of(exam, "heal:"),
+        )
     else:
         yield Diagnosis(name="trust", level=Level.ok, what=words.TRUST_OK.format(promote=config.guard.promote))
+
+
+def _has_nobody_for_ordinary(config: Config) -> bool:
+    """May main move by itself, and nobody writes the checks that an ordinary repair needs for that?"""
+    promotes = config.autonomy.allows(Autonomy.merge) and config.guard.promote is ChangeClass.ordinary
+    return promotes and bool(config.agents) and config.heal.hold_out is None
 
 
 def place_of(exam: Exam, value: str) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from becket.contract.guard import NOT_SOURCE, Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
 from becket.verifiers.guard.classes import words
-from becket.verifiers.guard.classes.facts import Kind, SourceFile
+from becket.verifiers.guard.classes.facts import NO_FILE, Kind, SourceFile
 from becket.verifiers.guard.classes.judge import MOST, FileChange
 from becket.verifiers.guard.classes.own import OwnModules, module_name
 from becket.verifiers.guard.classes.readers import Read, Readers, as_written, readers_for
@@ -36,14 +36,20 @@ _SETTING = re.compile(
 _GENERATED = re.compile(rb"(?i)@generated|\bdo not edit\b|auto-?generated")
 
 
-def classify(change: Change, side: TestSide, pure: Mapping[str, Sequence[str]] = {}) -> Reading:
-    """Read what the change adds. `pure`: by language, further modules that only compute."""
-    return Reading.of(_Reader(change, side, pure).findings())
+def classify(
+    change: Change, side: TestSide, pure: Mapping[str, Sequence[str]] = {}, proven: Mapping[str, bytes] = {}
+) -> Reading:
+    """Read what the change adds. `pure`: by language, further modules that only compute. `proven`: by path, the files
+    of the last proven commit; what comes back from there to the letter is nothing new.
+    """
+    return Reading.of(_Reader(change, side, pure, proven).findings())
 
 
 class _Reader:
-    def __init__(self, change: Change, side: TestSide, pure: Mapping[str, Sequence[str]]) -> None:
-        self._change, self._side, self._pure = change, side, pure
+    def __init__(
+        self, change: Change, side: TestSide, pure: Mapping[str, Sequence[str]], proven: Mapping[str, bytes]
+    ) -> None:
+        self._change, self._side, self._pure, self._proven = change, side, pure, proven
         self._sizes: Counter[str] = Counter()
         self._own = OwnModules(change.base_paths | {file.path for file in change.files if file.in_candidate})
         self._read: list[FileChange] = []
@@ -111,6 +117,7 @@ class _Reader:
                 is_own=self._own.of(table.name),
                 is_new=not file.in_base or file.path != file.old_path,
                 sizes=self._sizes,
+                proven=_alone(readers, table, self._proven.get(file.path)),
             )
             found = list(made.findings())
         except (Unreadable, RecursionError) as error:
@@ -119,7 +126,7 @@ class _Reader:
         self._read.append(made)
         if made.old.was_broken:
             yield _finding(ChangeClass.ordinary, "unreadable", file, words.WAS_UNPARSABLE)
-        if made.is_new:
+        if made.is_new and self._proven.get(file.path) != new:
             yield _finding(ChangeClass.ordinary, "new-file", file, words.NEW_FILE)
         yield from found
 
@@ -150,6 +157,15 @@ def _both(readers: Readers, old: bytes | None, new: bytes) -> tuple[Table, Sourc
             return table, *_repaired(read, old, new)
     table, read = readers[-1]
     return table, *_repaired(read, old, new)
+
+
+def _alone(readers: Readers, table: Table, content: bytes | None) -> SourceFile:
+    if content is not None and len(content) <= _LARGEST:
+        for of, read in readers:
+            with suppress(Unreadable, RecursionError):
+                if of is table:
+                    return read(None, content)[1]
+    return NO_FILE
 
 
 def _repaired(read: Read, old: bytes | None, new: bytes) -> tuple[SourceFile, SourceFile]:

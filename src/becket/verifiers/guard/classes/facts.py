@@ -103,6 +103,7 @@ class Unit:
     read: Callable[[], Facts]
     is_hook: bool = False
     meaning: Callable[[], str] = str  # what it does, with locals renamed: asked only of hooks
+    parts: tuple[str, ...] = ()  # the text of each statement outside all functions; empty for a function
     _facts: Facts | None = None
 
     @property
@@ -135,6 +136,18 @@ class SourceFile:
 
     def values(self, kind: Kind) -> Iterator[str]:
         return (value for of, value in self.known if of is kind)
+
+
+def restored(unit: Unit, before: Unit | None, proven: SourceFile) -> Facts:
+    """The facts that a unit brings back: those of the proven one, if each of its statements stood there or stands in
+    the parent to the letter. A mixture within a function is neither.
+    """
+    then = proven.units.get(unit.name)
+    if then is None:
+        return NO_FACTS
+    was = before.parts if before is not None else ()
+    whole = {*then.parts, *was}.issuperset(unit.parts) if unit.parts else unit.source == then.source
+    return then.facts if whole else NO_FACTS
 
 
 NO_FILE = SourceFile({})

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field
 
 from becket.contract.guard import ChangeClass, Finding
 from becket.verifiers.guard.classes import words
-from becket.verifiers.guard.classes.facts import NO_FACTS, Fact, Facts, Kind, Mark, Size, SourceFile, Unit
+from becket.verifiers.guard.classes.facts import (
+    NO_FACTS,
+    NO_FILE,
+    Fact,
+    Facts,
+    Kind,
+    Mark,
+    Size,
+    SourceFile,
+    Unit,
+    restored,
+)
 from becket.verifiers.guard.classes.table import ORDINARY, PLAIN, Said, Table
 from becket.verifiers.guard.text import shown
 
@@ -41,6 +52,7 @@ class FileChange:
     is_own: Callable[[str], bool] = lambda module: False  # a module of the project itself
     is_new: bool = False
     sizes: Counter[str] = field(default_factory=Counter)
+    proven: SourceFile = field(default_factory=lambda: NO_FILE)  # the same path in the last proven commit
 
     def findings(self) -> Iterator[Finding]:
         for name, unit in self.new.units.items():
@@ -106,21 +118,27 @@ class _Judge:
     def findings(self) -> Iterator[Finding]:
         old = self.before.facts if self.before is not None else NO_FACTS
         new = self.unit.facts
-        if self.before is None and self.unit.line:
+        back = restored(self.unit, self.before, self.file.proven)
+        if self.before is None and self.unit.line and back is NO_FACTS:
             yield self._say(ORDINARY, Mark.new_function, self.unit.line, words.MARKS[Mark.new_function])
         if self.unit.is_hook and self.before is not None and self.unit.meaning() != self.before.meaning():
             said = Said(ChangeClass.powerful, "hooks")
             yield self._say(said, "hooks", self.unit.line, words.hook_changed(self.unit.name))
         for (kind, value), count in new.beyond(old).items():
-            judge = _JUDGES.get(kind)
+            judge, is_back = _JUDGES.get(kind), count <= back.counts[kind, value]
             if judge is None:
-                if kind in (Kind.size, Kind.line):
+                if kind in (Kind.size, Kind.line) and not is_back:
                     self.file.sizes[Size.statement if kind is Kind.line else value] += count
                 continue
             told = judge(self, value)
-            if told is not None and told[0] is not PLAIN:
+            if told is not None and told[0] is not PLAIN and not (is_back and self._is_proven(told[0], kind, value)):
                 said, power, message = told
                 yield self._say(said, power, self._line((kind, value), new, old), message)
+
+    def _is_proven(self, said: Said, kind: Kind, value: str) -> bool:
+        """What was proven once is nothing new; a power is, for whoever took it away may have meant that."""
+        power = self.file.table.power_of(value) if kind is Kind.name else None
+        return said.kind is ChangeClass.ordinary and power is None
 
     def _say(self, said: Said, power: str, line: int, message: str) -> Finding:
         return self.file.finding(said, power, line, message)

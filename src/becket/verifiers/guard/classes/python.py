@@ -131,7 +131,8 @@ class _Module:
         self._take(self._body, "")
         for place, body in self._outside.items():
             read = partial(self._outside_facts, body, place)
-            self._enter(Unit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
+            texts = tuple(map(self._text, body))
+            self._enter(Unit(place or "(module)", 0, "\n".join(texts), read, parts=texts))
         return SourceFile(self._units, partial(_defined, self._whole))
 
     def _take(self, body: list[ast.stmt], place: str) -> None:

@@ -96,8 +96,8 @@ class TreeModule:
 
     def file(self) -> SourceFile:
         self._take(self._body, "")
-        text = "\n".join(child.source or child.text for child in self._body.children)
-        self._units["(module)"] = Unit("(module)", 0, text, self._outside)
+        texts = tuple(child.source or child.text for child in self._body.children)
+        self._units["(module)"] = Unit("(module)", 0, "\n".join(texts), self._outside, parts=texts)
         return SourceFile(self._units, self._defined)
 
     def _defined(self) -> frozenset[str]:
