@@ -44,7 +44,7 @@ def rescued(stage: Stage, name: str, files: dict[str, str], on: str = "main") ->
 
 def test_the_test_tree_is_made_reset_and_told(stage: Stage) -> None:
     """L4, L5, L9: at the exact commit, clean, and out of the way of `git status`."""
-    tree = stage.root / ".worktrees/test"
+    tree = stage.root / ".worktrees/base"
     assert "becket worktree ensure" in stage.becket("worktree", "status").out
     first = sha(stage)
     told = stage.becket("worktree", "ensure").out
@@ -73,11 +73,11 @@ def test_only_commits_of_the_branch_come_into_the_tree(stage: Stage) -> None:
 
 def test_somebody_elses_folder_is_left_alone(stage: Stage) -> None:
     """L9"""
-    stage.write(".worktrees/test/precious", "mine\n")
+    stage.write(".worktrees/base/precious", "mine\n")
     assert "did not make" in stage.becket("worktree", "ensure", code=1).err
     assert "none can be made" in stage.becket("worktree", "status").out
     assert "did not make" in stage.json("worktree", "status")["in_the_way"]
-    assert (stage.root / ".worktrees/test/precious").read_text() == "mine\n"
+    assert (stage.root / ".worktrees/base/precious").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
@@ -104,7 +104,7 @@ def test_a_file_or_a_link_where_the_tree_belongs_is_named_everywhere_and_heal_ha
 
 def test_a_tree_whose_git_was_removed_is_named_and_mended(stage: Stage) -> None:
     """By whatever ran in it: a gate's step may do so."""
-    tree = stage.root / ".worktrees/test"
+    tree = stage.root / ".worktrees/base"
     stage.becket("worktree", "ensure")
     assert tree_checks(stage) == [("ok", None)]
     shutil.rmtree(tree / ".git")
@@ -114,10 +114,10 @@ def test_a_tree_whose_git_was_removed_is_named_and_mended(stage: Stage) -> None:
     assert tree_checks(stage) == [("ok", None)]
     assert stage.json("worktree", "status")["clean"]
     shutil.rmtree(tree)
-    stage.write(".worktrees/test/precious", "mine\n")
+    stage.write(".worktrees/base/precious", "mine\n")
     assert tree_checks(stage) == [("warn", "becket worktree ensure")]
     stage.becket("worktree", "ensure")
-    (aside,) = (stage.root / ".worktrees").glob("test.aside-*")
+    (aside,) = (stage.root / ".worktrees").glob("base.aside-*")
     assert (aside / "precious").read_text() == "mine\n"
     assert tree_checks(stage) == [("ok", None), ("warn", f"rm -rf -- {aside}")]
 
@@ -136,9 +136,9 @@ def test_what_somebody_left_in_the_tree_is_saved_once(stage: Stage) -> None:
     stage.write(".env", "TOKEN=secret\n")
     stage.becket("worktree", "ensure")
     for _ in range(2):
-        stage.write(".worktrees/test/note.txt", "mine\n")
+        stage.write(".worktrees/base/note.txt", "mine\n")
         saved = stage.json("worktree", "ensure")["saved"]
-        assert not (stage.root / ".worktrees/test/note.txt").exists()
+        assert not (stage.root / ".worktrees/base/note.txt").exists()
     (found,) = stage.json("rescue", "list")
     assert (found["name"], found["paths"]) == (saved, ["note.txt"])
     assert stage.git("for-each-ref", "refs/becket/worktree") == ""
@@ -147,7 +147,7 @@ def test_what_somebody_left_in_the_tree_is_saved_once(stage: Stage) -> None:
 def test_the_env_file_is_copied_only_where_it_is_declared(stage: Stage) -> None:
     """L12: and as committed, not as it stands in the working copy."""
     stage.write(".env", "TOKEN=secret\n")
-    copy = stage.root / ".worktrees/test/.env"
+    copy = stage.root / ".worktrees/base/.env"
     stage.write("becket.yaml", CONFIG + GATES)
     told = stage.becket("worktree", "ensure").out
     assert "Did not copy .env: no gate step and no service" in told
@@ -264,7 +264,7 @@ def test_dropped_work_can_still_be_brought_back(stage: Stage) -> None:
 
 def test_a_rescue_tells_its_size_its_end_and_what_was_left_out(stage: Stage) -> None:
     stage.becket("worktree", "ensure")
-    tree = stage.root / ".worktrees/test"
+    tree = stage.root / ".worktrees/base"
     (tree / "new.py").write_text("n = 1\n")
     (tree / ".env.local").write_text("A=1\n")
     with (tree / "huge.bin").open("wb") as file:
@@ -296,7 +296,7 @@ def test_doctor_finds_broken_refs_of_ours_and_removes_them_on_request(stage: Sta
 
 def test_a_tree_whose_commit_was_pruned_is_named_saved_and_mended(stage: Stage) -> None:
     stage.becket("worktree", "ensure")
-    tree, gone = stage.root / ".worktrees/test", sha(stage)
+    tree, gone = stage.root / ".worktrees/base", sha(stage)
     (tree / "notes.txt").write_text("what I saw\n")
     stage.write("app.py", "x = 2\n")
     stage.git("commit", "--quiet", "--all", "--amend", "--message=other")
@@ -322,7 +322,7 @@ def test_links_of_a_set_up_are_nobodys_work(stage: Stage) -> None:
     stage.write("becket.yaml", CONFIG + gate + setup + alone)
     stage.commit("a set-up")
     stage.becket("run", "heal")
-    tree = stage.root / ".worktrees/test"
+    tree = stage.root / ".worktrees/base"
     assert (tree / ".dep").is_symlink()
     (tree / "mine.txt").write_text("mine\n")
     assert stage.json("worktree", "ensure")["saved"] == "test"
@@ -336,9 +336,9 @@ def test_the_report_of_a_gate_is_nobodys_work(stage: Stage) -> None:
     stage.write("becket.yaml", CONFIG + f"gates: {{fast: [{step}]}}\n")
     stage.commit("gates")
     stage.becket("worktree", "ensure")
-    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
+    stage.write(".worktrees/base/out/report.xml", "<testsuite/>\n")
     assert stage.json("worktree", "ensure")["saved"] == ""
-    stage.write(".worktrees/test/out/report.xml", "<testsuite/>\n")
-    stage.write(".worktrees/test/mine.xml", "mine\n")
+    stage.write(".worktrees/base/out/report.xml", "<testsuite/>\n")
+    stage.write(".worktrees/base/mine.xml", "mine\n")
     assert stage.json("worktree", "ensure")["saved"] == "test"
     assert stage.git("diff", "--name-only", "main", "refs/becket/rescue/test").split() == ["mine.xml"]

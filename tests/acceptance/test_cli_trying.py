@@ -106,6 +106,35 @@ def test_what_is_red_comes_with_its_log_and_the_key_to_change_and_is_tried_again
     assert stage.json("gates", "list")["steps"][0]["name"] == "make_test"
 
 
+def test_a_red_try_leaves_no_copy_of_its_set_up_behind_and_the_next_one_finds_it(stage: Stage) -> None:
+    """Without any daemon. Where the sandbox holds no files, a set-up is nobody else's and goes with its run."""
+    stage.write("lock", "one\n")
+    stage.commit("a lock")
+    setup = 'setup: {run: "mkdir deps && cp lock deps", key: [lock]}'
+    stage.write(CONFIG_FILE, f'version: 1\n{setup}\ngates: {{fast: [{{name: unit, run: "exit 1"}}]}}\n')
+    kept = []
+    for number in range(3):
+        stage.becket("gates", "try", code=1)
+        kept.append([path.name for path in (stage.state / "setups").iterdir() if path.is_dir()])
+        stage.write(CONFIG_FILE, (stage.root / CONFIG_FILE).read_text().replace("exit ", f"exit {number}"))
+    assert kept[0] == kept[1] == kept[2]
+    assert len(kept[0]) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="only bubblewrap can show a tree elsewhere")
+def test_a_try_and_a_run_see_their_tree_at_the_same_place_that_misleads_no_tool(stage: Stage) -> None:
+    """jest finds nothing below `.git`, and node takes every file below `test` for a test."""
+    step = '{name: place, run: "test $(pwd) = /run/becket/tree && test $(git rev-parse --show-toplevel) = $(pwd)"}'
+    sandbox = "sandbox: {use: bwrap}"
+    stage.write(CONFIG_FILE, f"version: 1\nbranch: main\nautonomy: observe\n{sandbox}\ngates: {{fast: [{step}]}}\n")
+    assert "green at" in stage.becket("gates", "try").out
+    stage.commit("gates")
+    assert "main is green" in stage.becket("run", "heal").out
+    assert (stage.root / ".worktrees/base/state.txt").exists()
+    assert stage.becket("shell", "--", "pwd").out == "/run/becket/tree\n"
+
+
 def test_init_without_a_commit_or_a_wish_to_try_only_writes(stage: Stage, tmp_path: Path) -> None:
     told = stage.json("init", "--no-try")
     assert told["tried"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 from git_repos import commit, git, new_repository
@@ -13,13 +14,14 @@ from becket.adapters.setups import CachedSetups
 from becket.contract.config import SetupConfig
 from becket.contract.git import Workspace
 from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Network, SandboxKind
-from becket.contract.setup import SetupFailed, SetupReady
+from becket.contract.setup import OpenRuns, SetupFailed, SetupReady
 
 
 class World:
     """A repository whose state folder is hidden from every child, as in real life."""
 
     def __init__(self, base: Path, kind: SandboxKind = SandboxKind.none, keep: int = 5) -> None:
+        self.later = 0.0
         self.base = base
         self.home = base / "home"
         if not self.home.exists():
@@ -28,7 +30,9 @@ class World:
         self.processes = choose(kind)
         self.extra: tuple[Path, ...] = ()  # what children may read besides
         self.state = self.home / ".git" / "becket"
-        self.setups = CachedSetups(self.state / "setups", self.git, self.processes, keep=keep)
+        self.setups = CachedSetups(
+            self.state / "setups", self.git, self.processes, keep=keep, clock=lambda: time.time() + self.later
+        )
 
     def commit(self, files: dict[str, str]) -> str:
         return commit(self.home, files)
@@ -62,7 +66,7 @@ class World:
         return asyncio.run(self.setups.trust(key, run_id))
 
     def sweep(self, *open_runs: str) -> None:
-        asyncio.run(self.setups.sweep(open_runs))
+        asyncio.run(self.setups.sweep(these(*open_runs)))
 
     def checkout(self, sha: str, name: str = "proof") -> Workspace:
         return asyncio.run(self.git.open_workspace(self.state / "runs" / name, sha))
@@ -91,6 +95,13 @@ class World:
 
     def entries(self) -> list[str]:
         return sorted(path.name for path in (self.state / "setups").iterdir() if path.is_dir())
+
+
+def these(*open_runs: str) -> OpenRuns:
+    async def asked() -> tuple[str, ...]:
+        return open_runs
+
+    return asked
 
 
 def said(answer: SetupReady | SetupFailed) -> str:

@@ -54,7 +54,7 @@ async def is_new(port: GitRepository, workspace: Workspace) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_a_tree_where_people_look_is_ours_whatever_was_done_in_it(home: Path, name: str) -> None:
     """L9: by its folder, which nobody inside can change."""
-    folder, tree = home / ".git/becket/worktrees/test", home / ".worktrees/test"
+    folder, tree = home / ".git/becket/worktrees/test", home / ".worktrees/base"
     asyncio.run(survived(home, folder, tree, [name]))
     assert list(tree.parent.iterdir()) == []
 
@@ -64,11 +64,11 @@ def test_a_tree_where_people_look_is_ours_whatever_was_done_in_it(home: Path, na
 def test_damages_together_are_no_more_than_each(home: Path, tmp_path: Path, seed: int) -> None:
     names = [name for name in chosen(seed) if name in ALONE]
     asyncio.run(survived(home, tmp_path / "runs/run_1", None, names))
-    asyncio.run(survived(home, home / ".git/becket/worktrees/test", home / ".worktrees/test", names))
+    asyncio.run(survived(home, home / ".git/becket/worktrees/test", home / ".worktrees/base", names))
 
 
 def test_a_link_to_the_git_of_a_persons_worktree_makes_our_tree_not_theirs(home: Path, tmp_path: Path) -> None:
-    folder, tree = home / ".git/becket/worktrees/test", home / ".worktrees/test"
+    folder, tree = home / ".git/becket/worktrees/test", home / ".worktrees/base"
     git(home, "worktree", "add", "--quiet", "-b", "side", str(tmp_path / "side"))
     port = discover(home)
     asyncio.run(port.open_workspace(folder, "main", tree))

@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def places(home: Path) -> tuple[Path, Path]:
-    return home / ".git" / "becket" / "worktrees" / "test", home / ".worktrees" / "test"
+    return home / ".git" / "becket" / "worktrees" / "test", home / ".worktrees" / "base"
 
 
 def opened(home: Path, revision: str = "main") -> Workspace:
@@ -154,7 +154,7 @@ def test_a_linked_worktree_put_in_place_of_ours_is_refused(home: Path) -> None:
     assert git(tree, "status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("part", [".worktrees", ".worktrees/test"])
+@pytest.mark.parametrize("part", [".worktrees", ".worktrees/base"])
 def test_a_symbolic_link_leads_nobody_out(home: Path, tmp_path: Path, part: str) -> None:
     outside = tmp_path / "outside"
     write(outside, {"test/precious": "mine\n", "precious": "mine\n"})
@@ -179,12 +179,33 @@ def test_a_moved_repository_keeps_its_tree_and_a_copy_leaves_the_originals_alone
     copy = tmp_path / "copy"
     shutil.copytree(home, copy, symlinks=True)
     write(tree, {"mark": "original\n"})
-    assert opened(copy).tree == copy / ".worktrees/test"
+    assert opened(copy).tree == copy / ".worktrees/base"
     closed(copy)
     assert (tree / "mark").exists()
     moved = tmp_path / "moved"
     home.rename(moved)
-    assert opened(moved).tree == moved / ".worktrees/test"
+    assert opened(moved).tree == moved / ".worktrees/base"
+
+
+def test_a_tree_by_the_name_of_an_earlier_version_is_moved_with_what_it_holds(home: Path) -> None:
+    """A folder called `test` makes tests of every file in it, for node and others."""
+    folder, tree = places(home)
+    old = tree.with_name("test")
+    asyncio.run(discover(home).open_workspace(folder, "main", old))
+    (old / "mine").write_text("left here\n")
+    before = old.stat().st_ino
+    workspace = found(home)
+    assert workspace is not None
+    assert asyncio.run(discover(home).status(workspace)).untracked == ("mine",)
+    write(home, {".worktrees/base/precious": "mine\n"})
+    with pytest.raises(GitFailed, match="did not make"):
+        opened(home)
+    assert (old / "mine").exists()
+    (tree / "precious").unlink()
+    assert opened(home).tree == tree
+    assert (tree.stat().st_ino, old.exists(), health(folder, tree)) == (before, False, TreeHealth.good)
+    tree.rename(old)  # as a crash right after the move would leave it, the other way round
+    assert opened(home).tree == tree
 
 
 def test_one_folder_has_one_tree(home: Path, tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_a_folder_that_becket_did_not_make_is_never_removed(home: Path, folder: 
 
 def test_the_resident_tree_below_the_root_does_not_touch_the_person(home: Path) -> None:
     (home / ".git/info/exclude").write_text("/.worktrees/\n")
-    opened(home, home / ".worktrees/test")
+    opened(home, home / ".worktrees/base")
     assert asyncio.run(discover(home).status()).clean
 
 

@@ -13,7 +13,7 @@ from process_stage import KINDS, Ground
 
 from becket.adapters.process import choose
 from becket.contract.errors import UsageError
-from becket.contract.process import ChildEnd, ChildRef
+from becket.contract.process import NEUTRAL, ChildEnd, ChildRef, SandboxKind
 from becket.contract.toolchains import find
 
 ALLOWED = {"PATH", "LANG", "TZ", "HOME", "TMPDIR", "TERM", "BECKET_CHILD"}
@@ -93,6 +93,15 @@ def test_no_git_variable_of_ours_reaches_the_child(ground: Ground, monkeypatch: 
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
+
+
+def test_a_tree_is_seen_at_a_place_that_misleads_no_tool_where_the_sandbox_can(ground: Ground) -> None:
+    """Only bubblewrap can. What the child writes there is in the tree; where the tree really is, it sees nothing."""
+    moves = ground.processes.kind is SandboxKind.bwrap
+    ground.shell(f"pwd; echo made > made; ls {ground.tree} >/dev/null && echo there", at=NEUTRAL)
+    assert ground.said.splitlines()[0] == str(NEUTRAL if moves else ground.tree)
+    assert ("there" in ground.said.splitlines()) is not moves
+    assert (ground.tree / "made").read_text() == "made\n"
 
 
 def test_git_does_not_find_a_repository_above_the_tree(ground: Ground) -> None:

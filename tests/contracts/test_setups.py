@@ -12,13 +12,19 @@ from pathlib import Path
 
 import pytest
 from git_repos import git
-from setup_stage import World, said, setup
+from process_stage import LANDLOCK_WORKS
+from setup_stage import World, said, setup, these
 
+from becket.adapters.setups import CachedSetups
 from becket.contract import crash
-from becket.contract.process import ChildRef, Network
+from becket.contract.process import ChildRef, Network, SandboxKind
 from becket.contract.setup import SetupReady
 
 MAKE = "mkdir -p deps && cp lock deps/made && echo built >&2"
+
+
+HELD = SandboxKind.landlock
+held = pytest.mark.skipif(not LANDLOCK_WORKS, reason="no landlock here to hold files")
 
 
 @pytest.fixture
@@ -56,8 +62,8 @@ def test_a_second_run_finds_what_is_trusted(world: World) -> None:
     assert (found.built, found.trusted, found.folder, found.key) == (False, True, built.folder, built.key)
 
 
-def test_an_unproven_entry_serves_only_the_run_that_made_it(world: World) -> None:
-    """DESIGN 6: a new entry is quarantined until its tree is proven."""
+def test_an_unproven_entry_that_steps_could_write_to_serves_only_the_run_that_made_it(world: World) -> None:
+    """DESIGN 6: a new entry is quarantined until its tree is proven. The sandbox `none` keeps nothing read-only."""
     sha = world.commit({"lock": "one\n"})
     mine = world.ready(sha, setup(MAKE), "run_1")
     other = world.ready(sha, setup(MAKE), "run_2")
@@ -68,6 +74,36 @@ def test_an_unproven_entry_serves_only_the_run_that_made_it(world: World) -> Non
     assert world.ready(sha, setup(MAKE), "run_3").built
     assert world.trust(mine.key, "run_2")
     assert world.ready(sha, setup(MAKE), "run_4").folder == other.folder
+
+
+@held
+def test_an_unproven_entry_that_no_step_could_write_to_is_shared_for_an_hour(tmp_path: Path) -> None:
+    """Whoever tries red gates again and again waits for one build; one that came out broken does not last."""
+    world = World(tmp_path, HELD)
+    sha = world.commit({"lock": "one\n"})
+    mine = world.ready(sha, setup(MAKE), "run_1")
+    other = world.ready(sha, setup(MAKE), "run_2")
+    assert (other.folder, other.built, other.trusted) == (mine.folder, False, False)
+    assert world.trust(mine.key, "run_3") is False
+    world.later = 3600.0
+    assert world.ready(sha, setup(MAKE), "run_1").folder == mine.folder
+    late = world.ready(sha, setup(MAKE), "run_4")
+    assert (late.built, late.folder != mine.folder) == (True, True)
+    assert world.trust(mine.key, "run_2"), "a tree was proven with it by a run that did not build it"
+    assert world.ready(sha, setup(MAKE), "run_5").folder == mine.folder
+
+
+@held
+def test_once_shown_without_a_sandbox_an_unproven_entry_is_nobody_elses(tmp_path: Path) -> None:
+    """DESIGN 6: what a step may have written to is not as it was built."""
+    world = World(tmp_path, HELD)
+    sha = world.commit({"lock": "one\n"})
+    mine = world.ready(sha, setup(MAKE), "run_1")
+    bare = World(tmp_path)
+    assert bare.ready(sha, setup(MAKE), "run_2").built, "nor does it serve where it would not be read-only"
+    assert world.ready(sha, setup(MAKE), "run_3").folder == mine.folder
+    assert bare.ready(sha, setup(MAKE), "run_1").folder == mine.folder
+    assert world.ready(sha, setup(MAKE), "run_4").built
 
 
 @pytest.mark.parametrize("change", ["content", "name", "command", "network", "tool", "variable", "passed on"])
@@ -235,6 +271,7 @@ CRASHER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+from process_stage import LANDLOCK_WORKS
 from setup_stage import World, setup
 World(Path(sys.argv[2])).ensure(sys.argv[3], setup("mkdir deps && cp lock deps/made"), "run_1")
 """
@@ -299,13 +336,45 @@ def test_a_sweep_removes_what_was_never_proven_once_its_run_has_ended(world: Wor
     assert list((world.state / "setups").iterdir()) == []
 
 
+@held
+def test_a_sweep_keeps_the_two_latest_that_were_never_proven_while_they_are_new(tmp_path: Path) -> None:
+    """Whoever edits `setup:` and tries again makes another key each time: the disk does not fill."""
+    world = World(tmp_path, HELD)
+    names = []
+    for number in range(4):
+        ready = world.ready(world.commit({"lock": f"{number}\n"}), setup(MAKE), f"run_{number}")
+        os.utime(ready.folder.parent / "setup.json", (number, number))
+        names.append(ready.folder.parent.name)
+    world.sweep("run_0")
+    assert world.entries() == sorted([names[0], names[2], names[3]])
+    world.later = 3600.0
+    world.sweep()
+    assert world.entries() == []
+
+
+def test_a_sweep_takes_nothing_from_a_run_that_begins_meanwhile(world: World) -> None:
+    sha = world.commit({"lock": "one\n"})
+    ready = world.ready(sha, setup(MAKE))
+    world.trust(ready.key)
+    world.setups = CachedSetups(world.state / "setups", world.git, world.processes, keep=0)
+
+    async def asked_too_early() -> tuple[str, ...]:
+        await world.asked(sha, setup(MAKE), "run_2")
+        return ()
+
+    asyncio.run(world.setups.sweep(asked_too_early))
+    assert world.entries() == [ready.folder.parent.name]
+    world.sweep()
+    assert world.entries() == []
+
+
 def test_a_sweep_leaves_a_running_build_alone(world: World) -> None:
     sha = world.commit({"lock": "one\n"})
 
     async def sweep_meanwhile() -> object:
         class Sweeps(Notes):
             async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
-                await world.setups.sweep(())
+                await world.setups.sweep(these())
 
         return await world.asked(sha, setup(MAKE), watcher=Sweeps())
 

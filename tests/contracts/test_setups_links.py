@@ -44,6 +44,27 @@ def test_a_step_reads_the_set_up_and_cannot_change_it(kind: SandboxKind, tmp_pat
     assert world.clean(workspace)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_tools_keep_their_caches_beside_the_packages_and_the_set_up_stays_as_built(
+    kind: SandboxKind, tmp_path: Path
+) -> None:
+    """nyc, xo, babel-loader and vite write below node_modules: into a folder of the tree, which goes with it."""
+    world = World(tmp_path, kind)
+    sha = world.commit({"lock": "one\n", "sub/lock": ""})
+    make = "mkdir -p node_modules/dep node_modules/.cache/made sub/node_modules/dep"
+    ready = world.ready(sha, setup(f"{make} && cp lock node_modules/dep && cp lock node_modules/.cache/made", "**lock"))
+    workspace = world.provided(sha, ready)
+    caches = ("node_modules/.cache/tool", "node_modules/.vite-temp", "sub/node_modules/.cache")
+    for cache in caches:
+        result, text = world.step(workspace, ready, f"mkdir -p {cache} && echo worked-out > {cache}/result")
+        assert result.ok, (cache, text)
+    _, text = world.step(workspace, ready, "cat node_modules/.cache/tool/result node_modules/.cache/made/lock")
+    assert text == "worked-out\none\n"
+    assert world.clean(workspace)
+    assert not [cache for cache in caches if (ready.folder / cache).exists()]
+    assert not (world.checkout(sha).tree / "node_modules").exists()
+
+
 def test_links_do_not_make_the_tree_look_changed(world: World) -> None:
     """`.gitignore` says `.venv/`, which does not match a link: the runtime's and the tree's own git overlook it."""
     sha = world.commit({"lock": "", ".gitignore": ".venv/\n", "sub/lock": ""})
@@ -119,7 +140,7 @@ def test_a_link_to_the_projects_own_code_leads_into_the_tree_being_proven(world:
         "node_modules/self": "..",
         "node_modules/other": f"{ready.folder}/node_modules/other",
         "node_modules/.bin": f"{ready.folder}/node_modules/.bin",
-        "packages/b/node_modules": f"{ready.folder}/packages/b/node_modules",
+        "packages/b/node_modules/other": f"{ready.folder}/packages/b/node_modules/other",
     }
     assert (workspace.tree / "node_modules/@me/b/index.js").read_text() == "candidate"
     assert (workspace.tree / "node_modules/.bin/tool").is_dir()

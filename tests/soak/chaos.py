@@ -131,7 +131,7 @@ def configuration_broken(town: Town) -> None:
 
 
 def tree_damaged(town: Town) -> None:
-    tree = town.root / ".worktrees" / "test"
+    tree = town.root / ".worktrees" / "base"
     git = tree / ".git"
     with contextlib.suppress(OSError):
         if town.chance.random() < 0.5:

@@ -62,7 +62,7 @@ def test_a_step_does_not_see_the_env_file_of_another(tmp_path: Path) -> None:
     stage.world.write(".env", "TOKEN=1\n")
     run = asyncio.run(stage.heal())
     assert run.status is Status.completed, (run.reason, run.detail)
-    assert not (stage.world.root / ".worktrees/test/.env").exists()
+    assert not (stage.world.root / ".worktrees/base/.env").exists()
 
 
 def test_the_secrets_of_an_env_file_stay_out_of_what_is_kept(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_linked_worktree_is_healed_beside_the_first_one(tmp_path: Path) -> Non
     assert run_git(linked, ["rev-parse", "HEAD^"]) == broken
     assert run_git(linked, ["status", "--porcelain"]) == ""
     assert stage.main() == stage.green
-    assert (linked / ".worktrees/test/calc.py").exists()
+    assert (linked / ".worktrees/base/calc.py").exists()
     assert asyncio.run(stage.heal()).status is Status.completed
 
 
@@ -43,7 +43,7 @@ def test_a_test_tree_is_still_known_after_its_worktree_was_moved(tmp_path: Path)
     opened(tmp_path / "old.1")
     run_git(world.root, ["worktree", "move", str(tmp_path / "old.1"), str(tmp_path / "new")])
     assert health(*find_state(tmp_path / "new").resident) is TreeHealth.good
-    assert opened(tmp_path / "new") == tmp_path / "new/.worktrees/test"
+    assert opened(tmp_path / "new") == tmp_path / "new/.worktrees/base"
 
 
 def opened(root: Path) -> Path:

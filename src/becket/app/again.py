@@ -16,7 +16,7 @@ from becket.app.proofs import CROSSING, GATE, VERDICT
 from becket.contract.config import Config, GateStep
 from becket.contract.errors import BecketError
 from becket.contract.git import Workspace
-from becket.contract.process import ChildEnd, ChildResult, ChildSpec, Network
+from becket.contract.process import NEUTRAL, ChildEnd, ChildResult, ChildSpec, Network
 from becket.contract.receipt import StoredReceipt
 from becket.contract.removal import removed
 from becket.contract.run import Run
@@ -86,6 +86,7 @@ class _Again:
             ChildSpec(
                 argv=(*program, handed.before + text),
                 tree=tree,
+                at=NEUTRAL,
                 env=handed.env,
                 network=Network(body.get("network", "none")),
                 output=self.folder / "again.log",
@@ -119,6 +120,7 @@ class _Again:
                 ChildSpec(
                     argv=receipt.command,
                     tree=proof.root,
+                    at=NEUTRAL,
                     env=step_env(step, proof),
                     timeout=step.timeout,
                     network=Network(step.network.value),

@@ -155,6 +155,8 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
 
     try:
         await dispatcher.serve(finished if part.until is not None else None)
+        if part.own is not None:
+            await sweep_setups(app)  # there may never be a daemon
     finally:
         if stopper is not None:
             stopper.cancel()
@@ -300,9 +302,16 @@ async def _forget_work(app: App, before: float) -> None:
             log.info("the rescue %s (%s) is dropped: `retention.rescues` has passed", saved.name, saved.sha)
             await candidates.forget(f"rescue/{saved.name}")
     await candidates.tidy()
-    if (app.state.folder / "setups").is_dir():
+    await sweep_setups(app)
+
+
+async def sweep_setups(app: App) -> None:
+    async def open_runs() -> set[str]:
         still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(Status) - ENDED), limit=None))
-        await app.setups.sweep({run.run_id for run in still_open})
+        return {run.run_id for run in still_open}
+
+    if (app.state.folder / "setups").is_dir():
+        await app.setups.sweep(open_runs)
 
 
 async def _is_done_with(app: App, run_id: str, before: float | None, *, forgotten: bool) -> bool:

@@ -15,7 +15,7 @@ from becket.app.again import fresh_tree, provide_env_file
 from becket.app.compose import App
 from becket.contract.config import GateStep
 from becket.contract.errors import ActionFailed, UsageError
-from becket.contract.process import ChildResult, ChildSpec, Rein
+from becket.contract.process import NEUTRAL, ChildResult, ChildSpec, Rein
 from becket.contract.removal import removed
 from becket.loops.trial.actions import wanted
 
@@ -73,6 +73,7 @@ async def execute(
     spec = ChildSpec(
         argv=(python, "-I", "-c", _PTY, *argv) if terminal else argv,
         tree=proof.root,
+        at=NEUTRAL,
         env={**step_env(step, proof), **term},
         network=step.network,
         timeout=A_WEEK,

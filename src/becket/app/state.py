@@ -42,7 +42,7 @@ class State:
         one of its own.
         """
         name = _linked_name(self.root, self.common)
-        return self.folder / "worktrees" / (f"test-{name}" if name else "test"), self.root / ".worktrees" / "test"
+        return self.folder / "worktrees" / (f"test-{name}" if name else "test"), self.root / ".worktrees" / "base"
 
     @property
     def database(self) -> Path:

@@ -1,4 +1,4 @@
-"""The resident test tree `.worktrees/test`: the branch at an exact commit, for people and for gates that stay warm."""
+"""The resident test tree `.worktrees/base`: the branch at an exact commit, for people and for gates that stay warm."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def look(app: App) -> TreeSeen:
     changed = (*state.changed, *state.untracked)
     damaged = health(folder, tree) is TreeHealth.damaged
     return TreeSeen(
-        tree=tree, branch=branch, sha=workspace.sha, branch_sha=head, damaged=damaged,
+        tree=workspace.tree, branch=branch, sha=workspace.sha, branch_sha=head, damaged=damaged,
         pruned=await app.git.resolve(workspace.sha) is None, clean=state.clean, changed=changed,
     )  # fmt: skip
 

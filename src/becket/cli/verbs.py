@@ -49,7 +49,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("watch", "watch:watch", "Watch over commits: the daemon as one thing to start, stop and look at.", HOUSE),
     Verb("service", "service:service", "Start, stop, watch and build the services of becket.yaml.", HOUSE),
     Verb("store", "store:store", "Check the journal, copy it, and bring a copy back.", HOUSE),
-    Verb("worktree", "worktree:worktree", "Make or reset the test tree `.worktrees/test`.", HOUSE),
+    Verb("worktree", "worktree:worktree", "Make or reset the test tree `.worktrees/base`.", HOUSE),
     Verb("bench", "bench:bench", "Measure the loops against scripted agents.", HOUSE),
     Verb("watchdog", "daemon:watchdog", "Be the second process that watches over the daemon."),
 )

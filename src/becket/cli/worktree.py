@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.worktree import TreeReady, TreeSeen
 
-worktree = group("Make or reset the test tree `.worktrees/test`.")
+worktree = group("Make or reset the test tree `.worktrees/base`.")
 
 
 @worktree.command("ensure")

@@ -13,6 +13,10 @@ from pydantic import Field
 from becket.contract.base import Record
 
 LARGEST_TAIL = 1_000_000
+NEUTRAL = Path("/run/becket/tree")
+"""Where a step sees its tree. Tools go by a path's names: jest finds nothing below `.git`, node takes every file below
+`test` for a test, linters overlook folders with a dot.
+"""
 
 
 class SandboxKind(StrEnum):
@@ -53,12 +57,15 @@ class ChildSpec(Record):
     `tree` is its working directory and, with a private temporary folder, all it may write. `hidden` folders do not
     exist for it. `readable` is what it may read beside the system (an object store, a set-up cache).
 
+    The child sees its tree `at` that place, where the sandbox can show it there; else, and without one, where it is.
+
     With `reach`, a loopback entry (`127.0.0.1:11434`) is to be had inside at that very address; every other host
     through the proxy that HTTPS_PROXY and HTTP_PROXY name inside, and through nothing else.
     """
 
     argv: tuple[str, ...]
     tree: Path
+    at: Path | None = None
     env: Mapping[str, str] = Field(default_factory=dict)
     network: Network = Network.none
     timeout: float = 600.0

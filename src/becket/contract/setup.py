@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +11,9 @@ from becket.contract.config import SetupConfig
 from becket.contract.errors import BecketError
 from becket.contract.git import Workspace
 from becket.contract.process import ChildWatcher
+
+OpenRuns = Callable[[], Awaitable[Collection[str]]]
+"""Asks for the runs that have not ended."""
 
 
 class SetupClash(BecketError):
@@ -62,12 +65,13 @@ class Setups(Protocol):
         """The set-up for one commit: found by its key, or built in a folder that holds only the commit's key files.
 
         Called before a commit is proven, with base's command. Waits while another call builds the same key. Until it
-        is trusted, an entry serves only the run that made it. Raises GitFailed; a cancelled build is made anew later.
+        is trusted, an entry serves the run that made it, and others for an hour where the sandbox kept it read-only
+        from the start. Raises GitFailed; a cancelled build is made anew later.
         """
         ...
 
     async def trust(self, key: str, run_id: str) -> bool:
-        """Let every run use what this run built, because a tree was proven with it. False if there is nothing of it."""
+        """Let every run use what this run used, because a tree was proven with it. False if there is nothing of it."""
         ...
 
     def provide(self, workspace: Workspace, ready: SetupReady) -> None:
@@ -77,9 +81,11 @@ class Setups(Protocol):
         """
         ...
 
-    async def sweep(self, open_runs: Collection[str]) -> None:
-        """Remove what nobody needs: entries of ended runs that were never trusted, and old trusted ones.
+    async def sweep(self, open_runs: OpenRuns) -> None:
+        """Remove what nobody needs: entries of ended runs that were never trusted, but for the latest, and old trusted
+        ones.
 
-        Called now and then, with the runs that have not ended; what those use stays.
+        Called now and then by a daemon, and by every driver at its end. What open runs use stays; they are asked for
+        once it is known what is there, so that a run which begins meanwhile loses nothing.
         """
         ...

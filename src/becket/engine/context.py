@@ -21,7 +21,7 @@ from becket.contract.errors import ActionFailed, StartRefused
 from becket.contract.git import Git, Workspace
 from becket.contract.handoff import Approval, ApprovalState
 from becket.contract.loop import UNHELD, Loops, Places, Policy
-from becket.contract.process import ChildSpec, ChildWatcher, Network, Processes
+from becket.contract.process import NEUTRAL, ChildSpec, ChildWatcher, Network, Processes
 from becket.contract.receipt import Receipt, StoredReceipt
 from becket.contract.removal import removed
 from becket.contract.run import Decision, Run
@@ -238,6 +238,7 @@ class StepContext:
         spec = ChildSpec(
             argv=shell(handed.before + command.text),
             tree=command.cwd,
+            at=NEUTRAL,
             env=handed.env,
             network=Network(command.network),
             output=log,

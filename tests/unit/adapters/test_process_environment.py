@@ -13,7 +13,7 @@ from becket.contract.process import ChildSpec
 
 def made(ours: dict[str, str], given: dict[str, str] | None = None) -> dict[str, str]:
     spec = ChildSpec(argv=("true",), tree=Path("/trees/one"), output=Path("/log"), env=given or {})
-    return build(spec, ours, home="/private/home", temporary="/private/tmp")
+    return build(spec, ours, tree=spec.tree, home="/private/home", temporary="/private/tmp")
 
 
 def test_only_the_allow_list_is_kept() -> None:

@@ -100,6 +100,17 @@ def test_bubblewrap_covers_a_hole(base: Path) -> None:
     assert command[-4:] == ["--remount-ro", "/", "--", "keeper"]
 
 
+def test_bubblewrap_shows_a_tree_elsewhere_with_its_holes(base: Path) -> None:
+    (base / "tree" / "secret").mkdir()
+    made = rules(base, hidden=(base / "tree" / "secret",))
+    around = Surroundings(made, Network.none, Scratch(base), moved=(base / "tree", Path("/at/tree")))
+    command = Bubblewrap(Path("/bwrap")).command(["keeper"], around)
+    mounted = command.index(str(base / "tree"))
+    assert command[mounted - 1 : mounted + 2] == ["--bind", str(base / "tree"), "/at/tree"]
+    assert command[command.index("--tmpfs") + 1] == "/at/tree/secret"
+    assert str(base / "tree" / "secret") not in command
+
+
 def test_network_namespace_unless_full(base: Path) -> None:
     assert "--unshare-net" in Bubblewrap.namespaces(Network.none)
     assert "--unshare-net" in Bubblewrap.namespaces(Network.loopback)

@@ -116,7 +116,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> DoctorFacts:
         which=shutil.which,
         inotify=lambda: InotifyFacts(True, 65_536, 128, 10, 1),
         lint_loops=lambda: (),
-        look_at_tree=lambda: TreeFact(root / ".worktrees/test", TreeHealth.good),
+        look_at_tree=lambda: TreeFact(root / ".worktrees/base", TreeHealth.good),
     )
 
 

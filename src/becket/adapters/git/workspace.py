@@ -148,8 +148,10 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
     if marker.state is _State.foreign:
         raise GitFailed(f"{folder} holds files that Becket did not make; remove them or choose another folder")
     resident = _claimed(source, folder, marker, tree)
-    workspace = _workspace(folder, sha, resident)
     try:
+        if resident is not None and tree is not None and resident.path != tree:
+            resident = replace(resident, path=resident.path.rename(tree))  # after a crash here `_followed` finds it
+        workspace = _workspace(folder, sha, resident)
         if resident is not None and resident.replaced and any(workspace.tree.iterdir()):
             log.warning("%s is not the folder that Becket made; it was moved to %s", tree, _move_aside(workspace.tree))
         if marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir):
@@ -165,9 +167,12 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
 
 
 def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -> Resident | None:
-    """The tree that may be reset. Nothing that is not known to be ours is ever emptied."""
+    """The tree that may be reset, where it is now: it is ours still if it has another name in the same folder, which
+    earlier versions gave it. Nothing that is not known to be ours is ever emptied.
+    """
     known = _followed(marker.resident, tree)
-    if known is not None and known.path != tree and known.ours:
+    elsewhere = known is not None and known.path != tree and known.ours
+    if known is not None and elsewhere and (tree is None or known.path.parent != tree.parent):
         raise PlaceTaken(
             f"the workspace {folder} has its tree at {known.path}; remove that tree before it gets another"
         )
@@ -180,7 +185,7 @@ def _claimed(source: Source, folder: Path, marker: _Marker, tree: Path | None) -
         check_free(tree)
     except OSError as error:
         raise GitFailed(f"{tree} cannot be looked at: {error}") from error
-    return Resident(tree)
+    return known if known is not None and elsewhere else Resident(tree)
 
 
 def _followed(known: Resident | None, tree: Path | None) -> Resident | None:
@@ -224,7 +229,7 @@ def in_the_way(source: Source, folder: Path, tree: Path) -> str:
 
 def set_aside(tree: Path) -> tuple[Path, ...]:
     """What was moved out of the way when a new tree was made in its place."""
-    return tuple(sorted(tree.parent.glob(f"{tree.name}{ASIDE}*")))
+    return tuple(sorted(tree.parent.glob(f"*{ASIDE}*")))
 
 
 async def status(source: Source, workspace: Workspace, *, untracked: bool) -> TreeState:

@@ -113,14 +113,16 @@ class ContainedProcesses:
         spec, ways = call.spec, call.ways
         home, temporary = self._sandbox.private_folders(scratch, spec.home)
         proxy = None if ways is None else ways.env
-        env = environment.build(spec, os.environ, home=home, temporary=temporary, proxy=proxy)
+        tree = self._sandbox.tree_inside(spec)
+        env = environment.build(spec, os.environ, tree=tree, home=home, temporary=temporary, proxy=proxy)
         ports = () if ways is None else ways.ports
         rules = self._disk.rules_of(spec, env, self._readable())
-        around = Surroundings(rules, spec.network, scratch, spec.home, ports)
+        moved = None if tree == spec.tree.absolute() else (spec.tree.resolve(), tree)
+        around = Surroundings(rules, spec.network, scratch, spec.home, ports, moved)
         return around, Job(
             argv=list(spec.argv),
             env=env,
-            tree=str(spec.tree.absolute()),
+            tree=str(tree),
             timeout=spec.timeout,
             grace=self._grace,
             cap=spec.output_cap,

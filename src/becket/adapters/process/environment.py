@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from becket.contract.errors import UsageError
 from becket.contract.process import ChildSpec
@@ -19,9 +20,18 @@ _GIT_ALLOWED = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 
 
 def build(
-    spec: ChildSpec, ours: Mapping[str, str], *, home: str, temporary: str, proxy: Mapping[str, str] | None = None
+    spec: ChildSpec,
+    ours: Mapping[str, str],
+    *,
+    tree: Path,
+    home: str,
+    temporary: str,
+    proxy: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """All that the child's environment holds, but for the mark. `proxy` is how it finds the ways out of its network."""
+    """All that the child's environment holds, but for the mark; `tree`, `home` and `temporary` by their names inside.
+
+    `proxy` is how it finds the ways out of its network.
+    """
     _refuse_reserved(spec.env)
     env = {name: value for name, value in ours.items() if name in _KEPT or name.startswith(_KEPT_PREFIX)}
     env["PATH"] = os.pathsep.join(_absolute(env.get("PATH", ""))) or _DEFAULT_PATH
@@ -29,7 +39,7 @@ def build(
     env |= {"HOME": home, "TMPDIR": temporary, "TERM": "dumb"}
     env |= spec.env
     env |= {
-        "GIT_CEILING_DIRECTORIES": str(spec.tree.absolute().parent),
+        "GIT_CEILING_DIRECTORIES": str(tree.parent),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",

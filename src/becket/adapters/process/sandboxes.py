@@ -14,7 +14,7 @@ from becket.adapters.process.keeper.job import Landlock as LandlockJob
 from becket.adapters.process.places import ETC, SYSTEM, Access, Rule, nearest
 from becket.adapters.process.scratch import Scratch
 from becket.contract.errors import UsageError
-from becket.contract.process import Holds, Network, SandboxKind
+from becket.contract.process import ChildSpec, Holds, Network, SandboxKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Surroundings:
     """What one child is to see: the rules of its disk, its network, its private folders.
 
     `home` is a lasting one, in place of the private; `ports` are what it connects to, where it has no network of its
-    own.
+    own; `moved` is where its tree is and where it sees it, if that is not the same.
     """
 
     rules: tuple[Rule, ...]
@@ -30,6 +30,13 @@ class Surroundings:
     scratch: Scratch
     home: Path | None = None
     ports: tuple[int, ...] = ()
+    moved: tuple[Path, Path] | None = None
+
+    def inside(self, path: Path) -> Path:
+        """The name that a place has inside."""
+        if self.moved is None or not path.is_relative_to(self.moved[0]):
+            return path
+        return self.moved[1] / path.relative_to(self.moved[0])
 
 
 class Sandbox(Protocol):
@@ -40,6 +47,10 @@ class Sandbox(Protocol):
     @property
     def own_network(self) -> bool:
         """Whether a child without the host's network has one of its own."""
+        ...
+
+    def tree_inside(self, spec: ChildSpec) -> Path:
+        """The tree, by the name that it has inside."""
         ...
 
     def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
@@ -62,6 +73,9 @@ class Bare:
 
     def holds(self) -> Holds:
         return Holds(kind=SandboxKind.none, files=False, processes=False, network=False, notes=words.NONE_NOTES)
+
+    def tree_inside(self, spec: ChildSpec) -> Path:
+        return spec.tree.absolute()
 
     def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
         return str((home or scratch.home).absolute()), str(scratch.temporary)
@@ -148,6 +162,9 @@ class Bubblewrap:
         notes = (*words.BWRAP_NOTES, *_notes_for_root())
         return Holds(kind=SandboxKind.bwrap, files=True, processes=True, network=True, notes=notes)
 
+    def tree_inside(self, spec: ChildSpec) -> Path:
+        return spec.at or spec.tree.absolute()
+
     def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
         return self._HOME, self._TEMPORARY
 
@@ -160,7 +177,7 @@ class Bubblewrap:
         if not any(rule.path.is_relative_to(self._ALSO_TEMPORARY) for rule in around.rules):
             arguments += ["--symlink", self._TEMPORARY, self._ALSO_TEMPORARY]
         arguments += ["--bind", str(around.home or around.scratch.home), self._HOME]
-        arguments += _mounts(around.rules)
+        arguments += _mounts(around)
         for path in ETC:
             if os.path.exists(path):  # noqa: PTH110 - a third of pathlib's time, for each of thirty names
                 arguments += _settings(str(path))
@@ -201,20 +218,21 @@ def _settings(path: str) -> list[str]:
     return ["--ro-bind", real, path]
 
 
-def _mounts(rules: Sequence[Rule]) -> list[str]:
+def _mounts(around: Surroundings) -> list[str]:
     """Shallow before deep, so that a deeper mount lies on top of a shallower one."""
     arguments: list[str] = []
     sealed: list[str] = []
-    for rule in rules:
-        path = str(rule.path)
+    for rule in around.rules:
+        path, inside = str(rule.path), str(around.inside(rule.path))
         if rule.access is not Access.hide:
-            arguments += ["--bind" if rule.access is Access.write else "--ro-bind-try", path, path]
+            arguments += ["--bind" if rule.access is Access.write else "--ro-bind-try", path, inside]
         elif rule.path.is_dir():
-            arguments += ["--tmpfs", path]
-            sealed += ["--remount-ro", path]
+            arguments += ["--tmpfs", inside]
+            sealed += ["--remount-ro", inside]
         else:
-            arguments += ["--ro-bind", os.devnull, path]
-    return [*arguments, *_links(rules), *sealed]
+            arguments += ["--ro-bind", os.devnull, inside]
+    in_place = [rule for rule in around.rules if around.inside(rule.path) == rule.path]
+    return [*arguments, *_links(in_place), *sealed]
 
 
 def _links(rules: Sequence[Rule]) -> list[str]:

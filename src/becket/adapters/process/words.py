@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+_IN_PLACE = "steps see their tree where it is, below .git or .worktrees: jest finds no tests below .git; use bwrap"
+
 NONE_NOTES = (
     "a child can do whatever your user can: read your files, reach the network, signal your programs",
     "what it starts is killed at its end, unless it hides from that on purpose",
+    _IN_PLACE,
 )
 
 LANDLOCK_NOTES = (
@@ -12,6 +15,7 @@ LANDLOCK_NOTES = (
     "unix sockets in the file system (Docker's, for example) stay reachable",
     "the shared /tmp, /dev/shm and terminals are closed: a program that insists on them fails",
     "host processes stay visible: their names and arguments, not their environment or memory",
+    _IN_PLACE,
 )
 LANDLOCK_SIGNALS_HELD = "signals to host processes, and their abstract sockets, are denied"
 LANDLOCK_SIGNALS_OPEN = "signals to host processes are allowed: this kernel's landlock (ABI {abi}) is older than 6"

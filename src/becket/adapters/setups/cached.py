@@ -22,12 +22,14 @@ from becket.contract.config import SetupConfig
 from becket.contract.crash import CrashPoint
 from becket.contract.git import Git, Workspace
 from becket.contract.process import ChildEnd, ChildResult, ChildSpec, ChildWatcher, Processes
-from becket.contract.setup import SetupFailed, SetupReady
+from becket.contract.setup import OpenRuns, SetupFailed, SetupReady
 
 before_run = CrashPoint("setup.before_run", "the entry holds its key files, the command has not run")
 after_run = CrashPoint("setup.after_run", "the command has ended, the entry still counts as half built")
 after_record = CrashPoint("setup.after_record", "the entry is quarantined, its run does not know of it yet")
 
+MOST_UNPROVEN = 2
+"""Kept beyond their runs: whoever tries a step usually tries it again."""
 _NOT_FOUND = (126, 127)
 _ITSELF = re.compile(
     r"(-e|--editable)[\s=]+['\"]?\.|install\s+(?:-\S+\s+)*['\"]?\.(?![\w-])|setup\.py\s+(develop|install)"
@@ -55,7 +57,7 @@ class _Wanted:
 
 
 class CachedSetups:
-    """Keeps entries below `folder`; the `keep` trusted ones that were used last survive a sweep."""
+    """Keeps entries below `folder`; the `keep` trusted ones that were used last survive a sweep, and a few new ones."""
 
     def __init__(
         self, folder: Path, git: Git, processes: Processes, *, keep: int = 5, clock: Callable[[], float] = time.time
@@ -99,23 +101,25 @@ class CachedSetups:
         async with held(self._lock(key)):
             of_key = [entry for entry in entries(self._home, key[:16]) if entry.record.key == key]
             for entry in of_key:
-                if entry.record.state is State.quarantined and entry.serves(run_id):
+                if entry.record.state is State.quarantined and entry.used_by(run_id) and entry.whole:
                     entry.write(State.trusted)
             return any(entry.record.state is State.trusted for entry in of_key)
 
     def provide(self, workspace: Workspace, ready: SetupReady) -> None:
         provide(workspace, ready)
 
-    async def sweep(self, open_runs: Collection[str]) -> None:
+    async def sweep(self, open_runs: OpenRuns) -> None:
         if self._home.is_dir():
-            await asyncio.to_thread(self._sweep, frozenset(open_runs))
+            seen = {entry.folder: entry.used_at for entry in entries(self._home)}
+            await asyncio.to_thread(self._sweep, frozenset(await open_runs()), seen)
 
     def _lock(self, key: str) -> Path:
         return self._home / f"{key[:16]}.lock"
 
     async def _found_or_built(self, wanted: _Wanted) -> SetupReady | SetupFailed:
         of_key = [entry for entry in entries(self._home, wanted.key[:16]) if entry.record.key == wanted.key]
-        usable = [entry for entry in of_key if entry.serves(wanted.run_id)]
+        now, read_only = self._clock(), self._processes.holds().files
+        usable = [entry for entry in of_key if entry.serves(wanted.run_id, now, read_only=read_only)]
         if usable:
             best = max(usable, key=lambda entry: (entry.record.state is State.trusted, entry.record.made_at))
             return self._ready(best, wanted, built=False)
@@ -130,6 +134,8 @@ class CachedSetups:
         except InTheWay as path:
             reason = words.IN_THE_WAY.format(path=path, sha=wanted.sha[:12])
             return SetupFailed(reason=reason, log=entry.log, environment=False)
+        if entry.record.untouched and not self._processes.holds().files:
+            entry.write(entry.record.state, untouched=False)
         entry.use(wanted.run_id)
         return SetupReady(
             key=wanted.key,
@@ -162,7 +168,7 @@ class CachedSetups:
         if isinstance(made, SetupFailed):
             await asyncio.to_thread(entry.fail)
             return made
-        entry.write(State.quarantined, made)
+        entry.write(State.quarantined, made, untouched=self._processes.holds().files)
         after_record()
         return entry
 
@@ -186,26 +192,38 @@ class CachedSetups:
         )
         return await self._processes.run(spec, wanted.watcher)
 
-    def _sweep(self, open_runs: frozenset[str]) -> None:
-        trusted = [entry for entry in entries(self._home) if entry.record.state is State.trusted]
-        trusted.sort(key=lambda entry: entry.record.made_at)
-        latest = {entry.record.key: entry for entry in trusted}  # two runs may have built one key, each for itself
-        by_use = sorted(latest.values(), key=lambda entry: entry.used_at, reverse=True)
-        kept = {entry.folder for entry in by_use[: self._keep]}
-        for lock in {self._lock(entry.folder.name) for entry in entries(self._home)} | set(self._home.glob("*.lock")):
+    def _sweep(self, open_runs: frozenset[str], seen: Mapping[Path, float]) -> None:
+        kept = {entry.folder for entry in (*self._latest_trusted(), *self._latest_new())}
+        for lock in {self._lock(folder.name) for folder in seen} | set(self._home.glob("*.lock")):
             with held_if_free(lock) as ours:
                 if ours:
-                    self._sweep_key(lock.stem, kept, open_runs)
+                    self._sweep_key(lock.stem, kept, open_runs, seen)
                     if not entries(self._home, lock.stem):
                         lock.unlink(missing_ok=True)
 
-    def _sweep_key(self, start: str, kept: Collection[Path], open_runs: frozenset[str]) -> None:
+    def _latest_trusted(self) -> list[Entry]:
+        trusted = [entry for entry in entries(self._home) if entry.record.state is State.trusted]
+        trusted.sort(key=lambda entry: entry.record.made_at)
+        latest = {entry.record.key: entry for entry in trusted}  # two runs may have built one key, each for itself
+        return sorted(latest.values(), key=lambda entry: entry.used_at, reverse=True)[: self._keep]
+
+    def _latest_new(self) -> list[Entry]:
+        now = self._clock()
+        new = [entry for entry in entries(self._home) if entry.record.untouched and entry.is_new(now)]
+        return sorted(new, key=lambda entry: entry.used_at, reverse=True)[:MOST_UNPROVEN]
+
+    def _sweep_key(
+        self, start: str, kept: Collection[Path], open_runs: frozenset[str], seen: Mapping[Path, float]
+    ) -> None:
         for entry in entries(self._home, start):
+            if entry.folder not in seen or entry.used_at != seen[entry.folder]:
+                continue  # by a run that may have begun after the open ones were asked for
             unused = entry.forget_users(open_runs)
+            mine = entry.record.made_by in open_runs
             needed = {
                 State.building: False,
-                State.failed: entry.record.made_by in open_runs,
-                State.quarantined: entry.record.made_by in open_runs,
+                State.failed: mine,
+                State.quarantined: mine or not unused or entry.folder in kept,
                 State.trusted: entry.folder in kept or not unused,
             }
             if not needed[entry.record.state]:

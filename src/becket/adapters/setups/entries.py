@@ -13,13 +13,14 @@ from pydantic import ValidationError
 from becket.contract.base import Record
 from becket.contract.removal import remove
 
+UNPROVEN_FOR = 3600.0
 _RECORD = "setup.json"
 _NAME = re.compile(r"(?P<start>[0-9a-f]{16})-(?P<number>[0-9]+)")
 
 
 class State(StrEnum):
     building = "building"  # or left by a crash, if nobody holds the key's lock
-    quarantined = "quarantined"  # only for the run that made it
+    quarantined = "quarantined"  # no tree was proven with it yet
     trusted = "trusted"
     failed = "failed"  # only its log is left
 
@@ -38,6 +39,7 @@ class EntryRecord(Record):
     made_by: str
     made_at: float
     made: Made | None = None
+    untouched: bool = False  # every sandbox that it was shown in kept it read-only
 
 
 class Entry:
@@ -61,7 +63,10 @@ class Entry:
 
     @property
     def used_at(self) -> float:
-        return (self.folder / _RECORD).stat().st_mtime
+        try:
+            return (self.folder / _RECORD).stat().st_mtime
+        except FileNotFoundError:
+            return 0.0  # a crash's
 
     @property
     def whole(self) -> bool:
@@ -69,14 +74,24 @@ class Entry:
         made = self.record.made
         return made is not None and all(os.path.lexists(self.tree / path) for path in made.paths)
 
-    def serves(self, run_id: str) -> bool:
-        """A quarantined entry serves only its own run."""
+    def is_new(self, now: float) -> bool:
+        """Long enough for one who tries again and again; a set-up that came out broken does not last."""
+        return self.record.state is State.quarantined and now - self.record.made_at < UNPROVEN_FOR
+
+    def serves(self, run_id: str, now: float, *, read_only: bool) -> bool:
+        """A quarantined entry serves its own run; others while it is new, if no step could ever write to it."""
         state = self.record.state
         mine = state is State.quarantined and self.record.made_by == run_id
-        return (mine or state is State.trusted) and self.whole
+        shared = self.record.untouched and read_only and self.is_new(now)
+        return (mine or shared or state is State.trusted) and self.whole
 
-    def write(self, state: State, made: Made | None = None) -> None:
-        self.record = self.record.model_copy(update={"state": state, "made": made or self.record.made})
+    def used_by(self, run_id: str) -> bool:
+        return self.record.made_by == run_id or (self._users / run_id).exists()
+
+    def write(self, state: State, made: Made | None = None, *, untouched: bool | None = None) -> None:
+        kept = self.record.untouched if untouched is None else untouched
+        update = {"state": state, "made": made or self.record.made, "untouched": kept}
+        self.record = self.record.model_copy(update=update)
         new = self.folder / f"{_RECORD}.new"
         new.write_text(self.record.model_dump_json(indent=2), encoding="utf-8")
         new.replace(self.folder / _RECORD)

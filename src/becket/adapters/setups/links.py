@@ -14,6 +14,9 @@ from becket.adapters.setups import words
 from becket.contract.git import Workspace
 from becket.contract.setup import SetupClash, SetupLink, SetupReady
 
+_PACKAGES = "node_modules"
+_CACHES = (_PACKAGES, f"{_PACKAGES}/.cache")
+"""Tools keep what they work out in here, beside the packages: each tree has a real folder of its own for that."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -99,13 +102,17 @@ class Plan:
             raise InTheWay(path)
         if not shared and not named:
             self.paths.append(path)
-        if is_folder and (shared or path in self.opened):
+        if is_folder and (shared or path in self.opened or _holds_caches(path)):
             for child in _children(self.tree, path):
                 self._add(child, folders, named=named or not shared)
         elif _leads_into_tree(self.tree, path, self.made):
             self.links.append(SetupLink(path=path, target=(self.tree / path).readlink()))
         else:
             self.links.append(SetupLink(path=path, target=self.tree / path))
+
+
+def _holds_caches(path: str) -> bool:
+    return any(path == place or path.endswith(f"/{place}") for place in _CACHES)
 
 
 def provide(workspace: Workspace, ready: SetupReady) -> None:

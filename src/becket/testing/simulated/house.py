@@ -141,7 +141,7 @@ class ModelProjects:
         return self._folder / "runs" / run_id
 
     def resident(self) -> tuple[Path, Path]:
-        return self._folder / "resident", self._ground.port.root / ".worktrees" / "test"
+        return self._folder / "resident", self._ground.port.root / ".worktrees" / "base"
 
     def hidden(self) -> tuple[Path, ...]:
         return ()
