@@ -24,13 +24,22 @@ from pathlib import Path
 
 from figures import Difference, Row, show
 
-from becket.adapters.agents.outfit import Outfit
-from becket.adapters.agents.prices import prices_with
-from becket.adapters.process import ContainedProcesses
-from becket.app.agents import made
-from becket.contract.agent import Agent, Around, CallFiles, Limits
-from becket.contract.config import AgentConfig
-from becket.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Processes, Rein, SandboxKind
+from becket.kernel.contract.agent import Agent, Around, CallFiles, Limits
+from becket.kernel.contract.config import AgentConfig
+from becket.kernel.contract.process import (
+    ChildRef,
+    ChildResult,
+    ChildSpec,
+    ChildWatcher,
+    Holds,
+    Processes,
+    Rein,
+    SandboxKind,
+)
+from becket.kernel.process import ContainedProcesses
+from becket.parts.agents.adapters.outfit import Outfit
+from becket.parts.agents.adapters.prices import prices_with
+from becket.parts.agents.configured import made
 from becket.testing.clis import install
 from becket.testing.world import make_repository
 

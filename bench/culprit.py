@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from becket.verifiers.culprit import Culprit, Noise, Observation, search
+from becket.parts.gates.culprit import Culprit, Noise, Observation, search
 
 SIZES = (4, 8, 16, 32, 64)
 FALSE_FAIL = (0.0, 0.05, 0.10, 0.20)

@@ -24,17 +24,17 @@ from typing import Any
 import peers
 from figures import Row, show
 
-from becket.adapters.dispatch.bell import Bell
-from becket.adapters.dispatch.embedded import Embedded, Staff
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.serve import serve
 from becket.app.state import find_state
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.run import Status
-from becket.engine.intake import Ask
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.run import Status
+from becket.kernel.dispatch.bell import Bell
+from becket.kernel.dispatch.embedded import Embedded, Staff
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_sqlite
 from becket.testing.world import commit_all, make_repository, run_git
 
 LOOP = """\
@@ -175,8 +175,8 @@ async def _wake(app: App, run_id: str, *, by_signal: bool) -> float:
 SIGNAL = """
 import asyncio, sys, time
 from pathlib import Path
-from becket.adapters.dispatch.bell import ring
-from becket.adapters.store import open_sqlite
+from becket.kernel.dispatch.bell import ring
+from becket.kernel.store import open_sqlite
 from becket.app.state import find_state
 state = find_state(Path(sys.argv[1]))
 async def main():
@@ -191,7 +191,7 @@ asyncio.run(main())
 DUE = """
 import sqlite3, sys, time
 from pathlib import Path
-from becket.adapters.dispatch.bell import ring
+from becket.kernel.dispatch.bell import ring
 from becket.app.state import find_state
 state = find_state(Path(sys.argv[1]))
 at = time.time() + 0.5

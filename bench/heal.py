@@ -25,12 +25,12 @@ from typing import Any
 import culprit
 from figures import Row, show
 
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.state import State, find_state
-from becket.contract.run import ENDED, Status
-from becket.contract.store import RunFilter
-from becket.engine.intake import Ask
+from becket.kernel.contract.run import ENDED, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_sqlite
 from becket.testing.simulated.judge import judge
 from becket.testing.simulated.play import Play
 from becket.testing.simulated.project import Odds, begin, broken, module, source, truly_green

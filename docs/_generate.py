@@ -17,11 +17,11 @@ import typer
 from becket.cli import words
 from becket.cli.front import typer_of
 from becket.cli.verbs import VERBS, Verb
-from becket.contract import condition, config, effect, events, handoff, process, run, spec, template
-from becket.contract.action import ActionDef, Registry, VerifierDef
-from becket.contract.base import Record
-from becket.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
-from becket.spec.schema import config_schema, spec_schema
+from becket.kernel.contract import condition, config, effect, events, handoff, process, run, spec, template
+from becket.kernel.contract.action import ActionDef, Registry, VerifierDef
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
+from becket.kernel.spec.schema import config_schema, spec_schema
 from becket.testing.crashes import every_point
 from becket.testing.world import World
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from becket.contract import config, spec
-from becket.contract.base import show_duration
+from becket.kernel.contract import config, spec
+from becket.kernel.contract.base import show_duration
 
 Schema = Mapping[str, Any]
 

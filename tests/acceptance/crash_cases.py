@@ -18,7 +18,7 @@ import crash_world
 from crash_compare import Doubt, compare, no_stray_process
 from crash_world import STORIES
 
-from becket.contract.base import Json
+from becket.kernel.contract.base import Json
 from becket.testing.crashes import Life, Nursery
 from becket.testing.receiver import Answer, Receiver
 

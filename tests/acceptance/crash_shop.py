@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import AgentOutcome, Limits, Usage
-from becket.contract.base import Record
-from becket.contract.calls import CallEnd, CallWish
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.calls import CallEnd, CallWish
 
 COST = Usage(seconds=2.0, turns=1, output_tokens=10, usd=0.25)
 

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.verify import verify_run
-from becket.contract.base import Json
-from becket.contract.effect import Effect
-from becket.contract.events import Kind
-from becket.contract.receipt import StoredReceipt
-from becket.contract.run import ENDED, Run, Step
-from becket.contract.store import RunFilter
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.effect import Effect
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.receipt import StoredReceipt
+from becket.kernel.contract.run import ENDED, Run, Step
+from becket.kernel.contract.store import RunFilter
 from becket.testing.world import run_git
 
 TOLD = frozenset(Kind) - {

@@ -17,20 +17,20 @@ from pathlib import Path
 from crash_loops import BY_NAME, CONFIG
 from crash_shop import ACTIONS
 
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.serve import serve
 from becket.app.state import State
-from becket.contract.agent import AgentReport, Agents, AgentsByName, Around, CallFiles, Limits, Usage
-from becket.contract.base import Json
-from becket.contract.effect import EffectState
-from becket.contract.errors import UsageError
-from becket.contract.events import Kind
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.store import RunFilter
-from becket.engine import commands
-from becket.engine.door import Door, Patience
-from becket.engine.intake import Ask
+from becket.kernel.contract.agent import AgentReport, Agents, AgentsByName, Around, CallFiles, Limits, Usage
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.effect import EffectState
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine import commands
+from becket.kernel.engine.door import Door, Patience
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_sqlite
 from becket.testing.receiver import Answer
 from becket.testing.world import commit_all, make_repository, run_git
 

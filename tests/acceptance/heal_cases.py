@@ -17,7 +17,7 @@ from typing import Any
 import heal_world
 from crash_compare import no_stray_process
 
-from becket.contract.base import Json
+from becket.kernel.contract.base import Json
 from becket.testing.crashes import Life, Nursery
 from becket.testing.world import run_git
 

@@ -12,20 +12,20 @@ import signal
 import sys
 from pathlib import Path
 
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
+from becket.app.record.verify import verify_run
 from becket.app.serve import serve
 from becket.app.state import State
-from becket.app.verify import verify_run
-from becket.contract import crash
-from becket.contract.base import Json
-from becket.contract.effect import EffectState
-from becket.contract.errors import UsageError
-from becket.contract.gate import GateVerdict
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.store import RunFilter
-from becket.engine.door import Door, Patience
-from becket.engine.intake import Ask
+from becket.kernel.contract import crash
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.effect import EffectState
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.door import Door, Patience
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_sqlite
+from becket.parts.gates.ports.gate import GateVerdict
 from becket.testing.world import commit_all, make_repository, run_git
 
 PATIENCE = Patience(grace=0.2, delays=(0.1, 0.1, 0.1), jitter=0.0, deferred_first=0.2, deferred_growth=1.0)

@@ -10,9 +10,9 @@ from typing import ClassVar
 import pytest
 
 from agent_programs import KEY, real, settings
-from becket.adapters.agents.codex import CodexAgent
-from becket.contract.agent import AgentReport, Around, Limits
-from becket.contract.config import AgentConfig, AgentLimits
+from becket.kernel.contract.agent import AgentReport, Around, Limits
+from becket.kernel.contract.config import AgentConfig, AgentLimits
+from becket.parts.agents.adapters.codex import CodexAgent
 from becket.testing.cheats import Kind, find, run_cases, sandbox_holds
 from becket.testing.cheats.agents import Wired
 from becket.testing.model import Say, ScriptedModel, Shell

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli_stage import PROGRAM, Stage, environment
 
-from becket.setup.scaffold import CONFIG_FILE
+from becket.parts.init.scaffold import CONFIG_FILE
 
 MAKEFILE = "test:\n\tgrep -q good state.txt\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_stage import Stage, wait_for
 
-from becket.contract.crash import ENV
+from becket.kernel.contract.crash import ENV
 
 KILLED = -signal.SIGKILL
 

@@ -13,8 +13,8 @@ import pytest
 from cli_stage import wait_for
 from damage_world import Shop
 
-from becket.adapters.store import open_sqlite
-from becket.contract.errors import StoreBusy
+from becket.kernel.contract.errors import StoreBusy
+from becket.kernel.store import open_sqlite
 
 pytestmark = pytest.mark.slow
 

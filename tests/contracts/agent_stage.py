@@ -14,13 +14,23 @@ from typing import Any
 import pytest
 
 from agent_programs import fakes, live_as_a_daemon, real, settings
-from becket.adapters.agents.inbox import put
-from becket.adapters.process import ContainedProcesses, available
-from becket.adapters.process.resolve import Resolve
-from becket.app.agents import ConfiguredAgents
-from becket.contract.agent import Agent, AgentEvent, AgentReport, Around, CallFiles, EventKind, Judged, Limits, judge
-from becket.contract.config import AgentConfig, Config, Price
-from becket.contract.process import ChildRef, SandboxKind
+from becket.kernel.contract.agent import (
+    Agent,
+    AgentEvent,
+    AgentReport,
+    Around,
+    CallFiles,
+    EventKind,
+    Judged,
+    Limits,
+    judge,
+)
+from becket.kernel.contract.config import AgentConfig, Config, Price
+from becket.kernel.contract.process import ChildRef, SandboxKind
+from becket.kernel.process import ContainedProcesses, available
+from becket.kernel.process.resolve import Resolve
+from becket.parts.agents.adapters.inbox import put
+from becket.parts.agents.configured import ConfiguredAgents
 from becket.testing.model import Edit, Say, ScriptedModel, Shell, Step, Write
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())

@@ -19,8 +19,8 @@ import pytest
 from process_table import ESCAPED, HELD, published
 from process_wire import DENIED, Wire
 
-from becket.adapters.process import ContainedProcesses, KeeperProgram, available
-from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Network, SandboxKind
+from becket.kernel.contract.process import ChildResult, ChildSpec, ChildWatcher, Network, SandboxKind
+from becket.kernel.process import ContainedProcesses, KeeperProgram, available
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
 KINDS = [

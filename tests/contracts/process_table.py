@@ -9,8 +9,8 @@ from pathlib import Path
 
 import process_probes
 
-from becket.adapters.process.sandboxes import Bare, Bubblewrap, Landlocked
-from becket.contract.process import Holds
+from becket.kernel.contract.process import Holds
+from becket.kernel.process.sandboxes import Bare, Bubblewrap, Landlocked
 
 ESCAPED, HELD = "escaped", "held"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md"

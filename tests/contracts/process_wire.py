@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 import process_probes
 
-from becket.adapters.process.reach import Place
-from becket.adapters.process.resolve import Address, PublicOnly
-from becket.adapters.process.ways import WaysOut
+from becket.kernel.process.reach import Place
+from becket.kernel.process.resolve import Address, PublicOnly
+from becket.kernel.process.ways import WaysOut
 
 DENIED = ("unlisted.test:443", "listed.test:444", "rebound.test:443")
 _BEHIND = {

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from promote_world import request_for
 
-from becket.adapters.git.promote_effect import PromoteEffect
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.adapters.store import open_sqlite
-from becket.contract.action import EffectReport
-from becket.contract.base import Json
-from becket.contract.effect import Origin
-from becket.contract.promote import promote_call
-from becket.contract.spec import Autonomy
-from becket.contract.store import Store
-from becket.engine.door import Door
-from becket.engine.redact import Redactor
+from becket.kernel.contract.action import EffectReport
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.effect import Origin
+from becket.kernel.contract.promote import promote_call
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import Store
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.git.repository import discover
+from becket.kernel.store import open_sqlite
+from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.effect import PromoteEffect
 from becket.testing.clock import ManualClock
 
 ORIGIN = Origin(run_id="run_1", iteration=1, phase="decide", action_id="promote")

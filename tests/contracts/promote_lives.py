@@ -9,10 +9,10 @@ from pathlib import Path
 
 from promote_world import permit_for, request_for
 
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.contract import crash
-from becket.contract.base import Json
+from becket.kernel.contract import crash
+from becket.kernel.contract.base import Json
+from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.intent import IntentFile
 
 
 async def life(

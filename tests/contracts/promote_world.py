@@ -14,10 +14,10 @@ from typing import Self
 
 from git_repos import commit, git, new_repository
 
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.contract.effect import Permit, door_mint
-from becket.contract.promote import NotPromoted, Promoted, PromoteRequest, WhyNot, promote_call
+from becket.kernel.contract.effect import Permit, door_mint
+from becket.kernel.contract.promote import NotPromoted, Promoted, PromoteRequest, WhyNot, promote_call
+from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.intent import IntentFile
 
 FILES = {
     "app.py": "x = 1\n",

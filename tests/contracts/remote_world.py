@@ -12,11 +12,11 @@ from pathlib import Path
 
 from git_repos import commit, git, new_repository
 
-from becket.adapters.git.refs import Refs
-from becket.adapters.git.remote import GitRemote
-from becket.adapters.git.repository import GitRepository, discover
-from becket.contract.effect import door_mint
-from becket.contract.remote import Fetched, NotPushed, Pushed, PushRequest, push_call
+from becket.kernel.contract.effect import door_mint
+from becket.kernel.contract.remote import Fetched, NotPushed, Pushed, PushRequest, push_call
+from becket.kernel.git.refs import Refs
+from becket.kernel.git.remote import GitRemote
+from becket.kernel.git.repository import GitRepository, discover
 
 
 class World:

@@ -25,17 +25,17 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from becket.adapters.store import open_memory, open_postgres, open_sqlite
-from becket.adapters.store.steady import Steady
-from becket.adapters.store.tables import metadata
-from becket.contract.agent import Limits
-from becket.contract.calls import AgentCall
-from becket.contract.condition import Condition
-from becket.contract.events import SEALS, Event, Kind, NewEvent, event_digest
-from becket.contract.handoff import Approval
-from becket.contract.run import NewRun, Step, StepState, Subject
-from becket.contract.spec import Phase
-from becket.contract.store import Carried, Claim, Recorded, Store, WaitRow, WorkerInfo
+from becket.kernel.contract.agent import Limits
+from becket.kernel.contract.calls import AgentCall
+from becket.kernel.contract.condition import Condition
+from becket.kernel.contract.events import SEALS, Event, Kind, NewEvent, event_digest
+from becket.kernel.contract.handoff import Approval
+from becket.kernel.contract.run import NewRun, Step, StepState, Subject
+from becket.kernel.contract.spec import Phase
+from becket.kernel.contract.store import Carried, Claim, Recorded, Store, WaitRow, WorkerInfo
+from becket.kernel.store import open_memory, open_postgres, open_sqlite
+from becket.kernel.store.steady import Steady
+from becket.kernel.store.tables import metadata
 
 KINDS = ("memory", "sqlite", "postgres")
 START = 1_000_000.0

@@ -20,8 +20,8 @@ from agent_stage import (
     stage,
 )
 
-from becket.contract.agent import AgentOutcome, CallState, EventKind, Limits
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.agent import AgentOutcome, CallState, EventKind, Limits
+from becket.kernel.contract.process import SandboxKind
 from becket.testing.model import Cut, Loop, Refuse, Say, Shell, Status, Think, Truncate, Write
 
 __all__ = ["model", "stage"]

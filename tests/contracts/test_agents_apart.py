@@ -23,8 +23,8 @@ from agent_stage import (
     stage,
 )
 
-from becket.contract.agent import AgentOutcome
-from becket.contract.errors import UsageError
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.errors import UsageError
 from becket.testing.model import Delay, Edit, Say
 
 __all__ = ["model", "stage"]

@@ -13,8 +13,8 @@ import chatty_program
 import pytest
 from agent_stage import LANDLOCK_WORKS, AgentStage, Kind, Outcome, model, stage
 
-from becket.contract.agent import AgentOutcome, Limits
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.agent import AgentOutcome, Limits
+from becket.kernel.contract.process import SandboxKind
 
 __all__ = ["model", "stage"]
 

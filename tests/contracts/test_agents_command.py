@@ -10,9 +10,9 @@ import pytest
 from agent_stage import LANDLOCK_WORKS, AgentStage, Kind, model, stage
 from process_stage import sleeping, unique_sleep
 
-from becket.contract.agent import AgentOutcome, EventKind, Limits, Priced
-from becket.contract.errors import UsageError
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.agent import AgentOutcome, EventKind, Limits, Priced
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import SandboxKind
 
 __all__ = ["model", "stage"]
 

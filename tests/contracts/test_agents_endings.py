@@ -13,7 +13,7 @@ import pytest
 from agent_stage import CLAUDE, CODEX, GEMINI, IN_LANDLOCK, AgentStage, Outcome, descendants, kinds, model, shell, stage
 from process_stage import sleeping, unique_sleep
 
-from becket.contract.agent import AgentOutcome, Limits
+from becket.kernel.contract.agent import AgentOutcome, Limits
 from becket.testing.model import Delay, Hang, Loop, Say, Shell, Tokens
 
 __all__ = ["model", "stage"]

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from agent_stage import CLAUDE, CODEX, GEMINI, AgentStage, Kind, kinds, model, repairs, stage
 
-from becket.contract.agent import AgentEvent, AgentOutcome, EventKind, Limits, Priced, Usage
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.agent import AgentEvent, AgentOutcome, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.process import SandboxKind
 from becket.testing.model import Delay, Edit, Hang, Say, Shell, Tokens
 
 __all__ = ["model", "stage"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from agent_stage import CLAUDE, CODEX, GEMINI, AgentStage, Kind, asks_the_proxy_for_elsewhere, make_stage, repairs
 
-from becket.contract.agent import AgentOutcome
+from becket.kernel.contract.agent import AgentOutcome
 from becket.testing.model import ScriptedModel
 
 HOST = "model.test"

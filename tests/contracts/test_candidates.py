@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, planted_script, write
 
-from becket.adapters.git.candidates import GitCandidates
-from becket.adapters.git.repository import discover
-from becket.contract.candidate import Barred, Candidates, Conflict, Made
-from becket.contract.errors import GitFailed
-from becket.contract.git import Workspace
-from becket.verifiers.guard.examine import bar
+from becket.kernel.contract.candidate import Barred, Candidates, Conflict, Made
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import Workspace
+from becket.kernel.git.candidates import GitCandidates
+from becket.kernel.git.repository import discover
+from becket.parts.guard.reading.examine import bar
 
 TOKEN = "ghp_" + "Zk3Qw9Lm2Xv7Bn5Tc8Rf1Hd6Js4Py0Ga2VuE7"
 LINES = "".join(f"line {number}\n" for number in range(1, 30))

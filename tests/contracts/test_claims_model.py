@@ -24,9 +24,9 @@ from claims_model import (
 )
 from store_worlds import ManualClock, World, every_world, new_run, worker
 
-from becket.contract.errors import Fenced
-from becket.contract.run import ENDED, Move
-from becket.contract.store import End, Store
+from becket.kernel.contract.errors import Fenced
+from becket.kernel.contract.run import ENDED, Move
+from becket.kernel.contract.store import End, Store
 
 TICK = 10.0
 TTL = LEASE * TICK

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from store_worlds import new_run, wait_for, worker
 
-from becket.adapters.dispatch import embedded
-from becket.adapters.dispatch.bell import MAX_PATH, Bell, ring
-from becket.adapters.dispatch.embedded import Embedded, Staff
-from becket.adapters.store import open_sqlite
-from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
-from becket.contract.run import Move, Status
-from becket.contract.store import Carried, Claim, Cursor, End, RunFilter, Store
+from becket.kernel.contract.errors import StoreUnavailable, WorkerDeclaredDead
+from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.store import Carried, Claim, Cursor, End, RunFilter, Store
+from becket.kernel.dispatch import embedded
+from becket.kernel.dispatch.bell import MAX_PATH, Bell, ring
+from becket.kernel.dispatch.embedded import Embedded, Staff
+from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
 
 TTL = 0.6

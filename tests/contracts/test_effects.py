@@ -16,16 +16,18 @@ from typing import cast
 
 import pytest
 
-from becket.adapters.http import Endpoint, HttpPost
-from becket.adapters.notify import CommandNotice, ConsoleNotice, FileNotice
-from becket.adapters.store import open_memory
-from becket.contract import crash
-from becket.contract.action import EffectReport
-from becket.contract.effect import EffectAdapter, EffectCall, EffectState, Origin, Permit, Seen, door_mint
-from becket.contract.errors import EffectFailed, EffectRefused
-from becket.contract.spec import Autonomy, EffectClass
-from becket.engine.door import Door
-from becket.engine.redact import Redactor
+from becket.kernel.contract import crash
+from becket.kernel.contract.action import EffectReport
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, EffectState, Origin, Permit, Seen, door_mint
+from becket.kernel.contract.errors import EffectFailed, EffectRefused
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.http import Endpoint, HttpPost
+from becket.kernel.store import open_memory
+from becket.parts.notify.command import CommandNotice
+from becket.parts.notify.console import ConsoleNotice
+from becket.parts.notify.file import FileNotice
 from becket.testing.clock import ManualClock
 from becket.testing.receiver import Answer, Receiver
 
@@ -367,7 +369,7 @@ class TestHttpPost:
         assert (said is None) if wrong is None else (wrong in (said or ""))
 
     def test_httpx_is_loaded_only_when_something_is_posted(self) -> None:
-        code = "import sys, becket.adapters.http, becket.engine.door; sys.exit('httpx' in sys.modules)"
+        code = "import sys, becket.kernel.http, becket.kernel.engine.door; sys.exit('httpx' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

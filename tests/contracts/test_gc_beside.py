@@ -15,14 +15,14 @@ from gc_beside import GcBeside
 from git_repos import commit, git, new_repository, write
 from promote_world import permit_for, request_for
 
-from becket.adapters.git import quarantine
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import GitRepository, discover
-from becket.contract.candidate import Made
-from becket.contract.crash import ENV
-from becket.contract.errors import GitFailed
-from becket.contract.git import Workspace
-from becket.contract.promote import Promoted
+from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.crash import ENV
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import Workspace
+from becket.kernel.contract.promote import Promoted
+from becket.kernel.git import quarantine
+from becket.kernel.git.repository import GitRepository, discover
+from becket.parts.promote.adapters.intent import IntentFile
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_real_gc_in_a_loop_breaks_nothing(home: Path, workspace: Workspace) ->
 _LIFE = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.git.repository import discover
+from becket.kernel.git.repository import discover
 home, folder = Path(sys.argv[1]), Path(sys.argv[2])
 async def life():
     git = discover(home)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, planted_script, write
 
-from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover, version
-from becket.contract.errors import GitFailed, UsageError
-from becket.contract.git import Git
+from becket.kernel.contract.errors import GitFailed, UsageError
+from becket.kernel.contract.git import Git
+from becket.kernel.git.repository import MIN_VERSION, GitRepository, discover, version
 
 
 @pytest.fixture

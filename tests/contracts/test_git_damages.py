@@ -10,9 +10,9 @@ import pytest
 from git_repos import commit, git, new_repository
 from tree_damages import DEEDS, VOIDING, chosen, damage
 
-from becket.adapters.git.repository import GitRepository, discover
-from becket.adapters.git.resident import Resident
-from becket.contract.git import Workspace
+from becket.kernel.contract.git import Workspace
+from becket.kernel.git.repository import GitRepository, discover
+from becket.kernel.git.resident import Resident
 
 ALONE = [name for name in DEEDS if name != "writer_left_running"]  # nothing ends it here
 SOON = 20.0

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from git_repos import commit, git, new_repository, planted_script
 
-from becket.adapters.git.effects import UpdateRefEffect
-from becket.adapters.git.move import BranchInUse, RefBusy, RefLost, update_ref_call
-from becket.adapters.git.repository import discover
-from becket.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
-from becket.contract.errors import EffectFailed, EffectRefused, GitFailed
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
+from becket.kernel.contract.errors import EffectFailed, EffectRefused, GitFailed
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.git.effects import UpdateRefEffect
+from becket.kernel.git.move import BranchInUse, RefBusy, RefLost, update_ref_call
+from becket.kernel.git.repository import discover
 
 
 class World:

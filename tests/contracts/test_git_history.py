@@ -17,12 +17,12 @@ import pytest
 from git_repos import commit, git, new_repository, write
 from process_stage import KINDS
 
-from becket.adapters.git import history
-from becket.adapters.git.repository import discover
-from becket.adapters.process import ContainedProcesses
-from becket.contract import crash
-from becket.contract.git import Workspace
-from becket.contract.process import ChildSpec, SandboxKind
+from becket.kernel.contract import crash
+from becket.kernel.contract.git import Workspace
+from becket.kernel.contract.process import ChildSpec, SandboxKind
+from becket.kernel.git import history
+from becket.kernel.git.repository import discover
+from becket.kernel.process import ContainedProcesses
 
 ALL = ("cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
 Shape = Callable[[Path, Path], Path]
@@ -328,7 +328,7 @@ def test_a_pack_that_git_only_gave_another_date_is_not_damaged(
 _OPEN = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.git.repository import discover
+from becket.kernel.git.repository import discover
 asyncio.run(discover(Path(sys.argv[1])).open_workspace(Path(sys.argv[2]), "main"))
 """
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, write
 
-from becket.adapters.git.lfs import absent
-from becket.adapters.git.repository import discover
-from becket.contract.candidate import Made
-from becket.contract.git import TreeState, Workspace
+from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.git import TreeState, Workspace
+from becket.kernel.git.lfs import absent
+from becket.kernel.git.repository import discover
 
 pytestmark = pytest.mark.slow
 

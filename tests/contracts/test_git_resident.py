@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, write
 
-from becket.adapters.git.repository import discover
-from becket.adapters.git.workspace import health, set_aside
-from becket.contract import crash
-from becket.contract.errors import GitFailed
-from becket.contract.git import TreeHealth, Workspace
+from becket.kernel.contract import crash
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import TreeHealth, Workspace
+from becket.kernel.git.repository import discover
+from becket.kernel.git.workspace import health, set_aside
 
 
 @pytest.fixture
@@ -221,8 +221,8 @@ def test_one_folder_has_one_tree(home: Path, tmp_path: Path) -> None:
 _OPEN = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.git.repository import discover
-from becket.adapters.git.workspace import health, set_aside
+from becket.kernel.git.repository import discover
+from becket.kernel.git.workspace import health, set_aside
 asyncio.run(discover(Path(sys.argv[1])).open_workspace(Path(sys.argv[2]), "main", Path(sys.argv[3])))
 """
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from git_repos import commit, git, new_repository, write
 
-from becket.adapters.git.repository import discover
-from becket.contract.candidate import Made
-from becket.contract.git import TreeState, Workspace
+from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.git import TreeState, Workspace
+from becket.kernel.git.repository import discover
 
 
 def with_submodule(tmp_path: Path) -> Path:

@@ -14,11 +14,11 @@ import pytest
 from git_repos import commit, git, new_repository, write
 from watchfiles._rust_notify import RustNotify
 
-from becket.adapters.git.program import Place
-from becket.adapters.git.refs import Refs
-from becket.adapters.git.repository import GitRepository, discover
-from becket.adapters.git.watch import FolderEvents, notifier, watch
-from becket.contract.git import RefMoved
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.git.program import Place
+from becket.kernel.git.refs import Refs
+from becket.kernel.git.repository import GitRepository, discover
+from becket.kernel.git.watch import FolderEvents, notifier, watch
 
 PATIENCE, POLL = 60.0, 300.0  # far apart: what arrives was brought by an event
 
@@ -350,7 +350,7 @@ def test_no_thread_is_left_behind(home: Path, ending: str) -> None:
 _WATCH = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.git.repository import discover
+from becket.kernel.git.repository import discover
 async def main():
     repository = discover(Path(sys.argv[1]))
     async for move in repository.watch(["main"]):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, planted_script, write
 
-from becket.adapters.git.repository import discover
-from becket.contract import crash
-from becket.contract.errors import GitFailed
-from becket.contract.git import Workspace
+from becket.kernel.contract import crash
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import Workspace
+from becket.kernel.git.repository import discover
 
 
 @pytest.fixture
@@ -311,7 +311,7 @@ def test_workspaces_of_one_repository_do_not_meet(home: Path, tmp_path: Path) ->
 _OPEN = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.git.repository import discover
+from becket.kernel.git.repository import discover
 repository = discover(Path(sys.argv[1]))
 for revision in sys.argv[3:]:
     asyncio.run(repository.open_workspace(Path(sys.argv[2]), revision))

@@ -13,19 +13,19 @@ from typing import Protocol
 import pytest
 from git_repos import git
 
-from becket.adapters.git.effects import ProposeEffect
-from becket.adapters.git.promote_effect import PromoteEffect
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.adapters.store import open_memory
-from becket.contract.base import Json
-from becket.contract.candidate import Candidates, Conflict, Made
-from becket.contract.effect import EffectAdapter, EffectCall, Origin
-from becket.contract.git import Git, Workspace
-from becket.contract.promote import PROMOTE
-from becket.contract.spec import Autonomy
-from becket.engine.door import Door
-from becket.engine.redact import Redactor
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.candidate import Candidates, Conflict, Made
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, Origin
+from becket.kernel.contract.git import Git, Workspace
+from becket.kernel.contract.promote import PROMOTE
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.git.effects import ProposeEffect
+from becket.kernel.git.repository import discover
+from becket.kernel.store import open_memory
+from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.effect import PromoteEffect
 from becket.testing.clock import ManualClock
 from becket.testing.simulated.candidates import ModelCandidates, ModelPromote, ModelPropose
 from becket.testing.simulated.git import ModelGit

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground
 
-from becket.adapters.process import choose
-from becket.contract.errors import UsageError
-from becket.contract.process import NEUTRAL, ChildEnd, ChildRef, SandboxKind
-from becket.contract.toolchains import find
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import NEUTRAL, ChildEnd, ChildRef, SandboxKind
+from becket.kernel.contract.toolchains import find
+from becket.kernel.process import choose
 
 ALLOWED = {"PATH", "LANG", "TZ", "HOME", "TMPDIR", "TERM", "BECKET_CHILD"}
 LIBC_SIGNALS = 1 << 31 | 1 << 32  # 32 and 33: the C library lets nobody change what was inherited for them

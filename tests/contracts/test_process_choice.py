@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from process_stage import LANDLOCK_WORKS
 
-from becket.adapters.process import available, choose
-from becket.adapters.process.choice import Unavailable, Undecided, answer_of
-from becket.contract.errors import UsageError
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import available, choose
+from becket.kernel.process.choice import Unavailable, Undecided, answer_of
 
 
 def test_every_kind_is_offered_or_explained() -> None:

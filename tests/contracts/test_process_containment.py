@@ -14,10 +14,10 @@ import process_stage
 import pytest
 from process_stage import KINDS, LANDLOCK_WORKS, Ground, Stage, play
 
-from becket.adapters.process import ContainedProcesses, choose
-from becket.adapters.process.keeper import landlock
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildEnd, Network, SandboxKind
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildEnd, Network, SandboxKind
+from becket.kernel.process import ContainedProcesses, choose
+from becket.kernel.process.keeper import landlock
 
 NOBODY = 65534
 WRITE = "import sys; open(sys.argv[1], 'w').write('x')"
@@ -248,7 +248,7 @@ def test_tools_on_path_are_readable(ground: Ground, monkeypatch: pytest.MonkeyPa
 
 CONFINED = """
 import os, sys
-from becket.adapters.process.keeper.landlock import restrict
+from becket.kernel.process.keeper.landlock import restrict
 version, inside, outside = int(sys.argv[1]), *sys.argv[2:]
 restrict([(inside, "write"), ("/usr", "read")], True, version, [443])
 open(os.path.join(inside, "made"), "w").write("x")

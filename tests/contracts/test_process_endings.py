@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground, sleeping, unique_sleep, wait_until
 
-from becket.adapters.process import ContainedProcesses
-from becket.adapters.process.identity import boot_id, mark, reference
-from becket.adapters.process.scratch import Scratch
-from becket.contract.process import ChildEnd, ChildRef, SandboxKind
+from becket.kernel.contract.process import ChildEnd, ChildRef, SandboxKind
+from becket.kernel.process import ContainedProcesses
+from becket.kernel.process.identity import boot_id, mark, reference
+from becket.kernel.process.scratch import Scratch
 
 DAEMON = """
 import asyncio, os, sys
 from pathlib import Path
-from becket.adapters.process import ContainedProcesses
-from becket.contract.process import ChildSpec, SandboxKind
+from becket.kernel.process import ContainedProcesses
+from becket.kernel.contract.process import ChildSpec, SandboxKind
 
 class Watcher:
     async def started(self, child, argv):

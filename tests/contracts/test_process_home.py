@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground
 
-from becket.adapters.process import choose
-from becket.contract.errors import UsageError
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import choose
 
 
 @pytest.fixture(params=KINDS)

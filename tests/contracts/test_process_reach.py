@@ -17,10 +17,10 @@ import pytest
 from process_stage import KINDS, Ground, sleeping, unique_sleep, wait_until
 from process_town import ASK, FETCH, echo_after_end, hello, hold, server
 
-from becket.adapters.process import ContainedProcesses
-from becket.adapters.process.resolve import Address, PublicOnly
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildEnd, Network, Rein, SandboxKind
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildEnd, Network, Rein, SandboxKind
+from becket.kernel.process import ContainedProcesses
+from becket.kernel.process.resolve import Address, PublicOnly
 
 
 class Names:
@@ -323,8 +323,8 @@ def _certificate(folder: Path) -> Path:
 DAEMON = """
 import asyncio, sys
 from pathlib import Path
-from becket.adapters.process import ContainedProcesses
-from becket.contract.process import ChildSpec, SandboxKind
+from becket.kernel.process import ContainedProcesses
+from becket.kernel.contract.process import ChildSpec, SandboxKind
 
 kind, tree, port, script, nap = sys.argv[1:]
 argv = (sys.executable, "-I", "-c", script, port, nap)

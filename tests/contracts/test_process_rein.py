@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground, sleeping, unique_sleep
 
-from becket.adapters.process import ContainedProcesses, KeeperProgram
-from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, Rein
+from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, Rein
+from becket.kernel.process import ContainedProcesses, KeeperProgram
 
 
 @pytest.fixture(params=KINDS)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground
 
-from becket.adapters.process import ContainedProcesses
-from becket.adapters.process.places import unseen
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import ContainedProcesses
+from becket.kernel.process.places import unseen
 
 
 @pytest.fixture

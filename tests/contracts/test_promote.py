@@ -12,11 +12,11 @@ import pytest
 from git_repos import commit, git, planted_script
 from promote_world import World, permit_for, request_for
 
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.contract.effect import EffectCall, door_mint
-from becket.contract.errors import EffectRefused, GitFailed
-from becket.contract.promote import NotPromoted, Promoter, PromoteRequest, WhyNot
+from becket.kernel.contract.effect import EffectCall, door_mint
+from becket.kernel.contract.errors import EffectRefused, GitFailed
+from becket.kernel.contract.promote import NotPromoted, Promoter, PromoteRequest, WhyNot
+from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.intent import IntentFile
 
 
 @pytest.fixture

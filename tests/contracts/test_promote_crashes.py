@@ -13,7 +13,7 @@ import pytest
 from git_repos import commit, git
 from promote_world import CHANGE, World, consistent, filtered, persons_work, prepared
 
-from becket.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
 from becket.testing.crashes import Nursery, every_point
 
 LOCKED = [

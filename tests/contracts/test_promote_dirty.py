@@ -10,7 +10,7 @@ import pytest
 from git_repos import git
 from promote_world import World
 
-from becket.contract.promote import Promoted, WhyNot
+from becket.kernel.contract.promote import Promoted, WhyNot
 
 Work = Callable[[Path], object]
 

@@ -12,14 +12,14 @@ from git_repos import commit, git
 from promote_door import ORIGIN, let_out
 from promote_world import World, consistent, persons_work, prepared, request_for
 
-from becket.adapters.git.promote_effect import PromoteEffect
-from becket.adapters.git.repository import discover
-from becket.adapters.store import open_memory
-from becket.contract.action import EffectReport
-from becket.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
-from becket.contract.errors import EffectFailed, EffectRefused
-from becket.contract.promote import promote_call
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.action import EffectReport
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
+from becket.kernel.contract.errors import EffectFailed, EffectRefused
+from becket.kernel.contract.promote import promote_call
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.git.repository import discover
+from becket.kernel.store import open_memory
+from becket.parts.promote.effect import PromoteEffect
 from becket.testing.clock import ManualClock
 from becket.testing.crashes import Nursery
 

@@ -12,10 +12,10 @@ import pytest
 from git_repos import git
 from promote_world import CHANGE, World, consistent, filtered, permit_for, prepared, request_for
 
-from becket.adapters.git.promote_recover import NotPutBack
-from becket.adapters.git.repository import discover
-from becket.contract import crash
-from becket.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.contract import crash
+from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.recover import NotPutBack
 
 
 @pytest.fixture

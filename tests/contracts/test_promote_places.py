@@ -13,8 +13,8 @@ import pytest
 from git_repos import commit, git
 from promote_world import World
 
-from becket.adapters.git.repository import discover
-from becket.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.git.repository import discover
 
 
 @pytest.fixture

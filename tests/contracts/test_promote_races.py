@@ -20,9 +20,9 @@ import pytest
 from git_repos import commit, git
 from promote_world import World, permit_for, request_for
 
-from becket.adapters.git.repository import discover
-from becket.contract import crash
-from becket.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.contract import crash
+from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
+from becket.kernel.git.repository import discover
 
 RACER = Path(__file__).with_name("promote_racer.py")
 IDENTITY = {

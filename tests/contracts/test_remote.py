@@ -18,10 +18,10 @@ import pytest
 from git_repos import commit, git, planted_script
 from remote_world import World, silent_port, web
 
-from becket.adapters.git.program import GitCommandFailed, run
-from becket.contract.effect import Permit, door_mint
-from becket.contract.errors import EffectRefused, GitFailed
-from becket.contract.remote import NotPushed, Pushed, PushRequest, RemoteFailed, Trouble, WhyNotPushed, push_call
+from becket.kernel.contract.effect import Permit, door_mint
+from becket.kernel.contract.errors import EffectRefused, GitFailed
+from becket.kernel.contract.remote import NotPushed, Pushed, PushRequest, RemoteFailed, Trouble, WhyNotPushed, push_call
+from becket.kernel.git.program import GitCommandFailed, run
 from becket.testing.ports import unused_port
 
 

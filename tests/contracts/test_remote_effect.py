@@ -10,17 +10,17 @@ import pytest
 from git_repos import commit, git
 from remote_world import World
 
-from becket.adapters.git.effects import ProposeEffect
-from becket.adapters.git.move import propose_call
-from becket.adapters.git.remote_effect import PushEffect
-from becket.adapters.store import open_memory
-from becket.contract.action import EffectReport
-from becket.contract.effect import EffectAdapter, EffectCall, Origin, Seen, door_mint
-from becket.contract.errors import EffectFailed, EffectRefused
-from becket.contract.remote import PushRequest, push_call
-from becket.contract.spec import Autonomy, EffectClass
-from becket.engine.door import Door
-from becket.engine.redact import Redactor
+from becket.kernel.contract.action import EffectReport
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, Origin, Seen, door_mint
+from becket.kernel.contract.errors import EffectFailed, EffectRefused
+from becket.kernel.contract.remote import PushRequest, push_call
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.git.effects import ProposeEffect
+from becket.kernel.git.move import propose_call
+from becket.kernel.store import open_memory
+from becket.parts.promote.remote_effect import PushEffect
 from becket.testing.clock import ManualClock
 from becket.testing.crashes import Crashed, crashing
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, write
 
-from becket.adapters.git.repository import GitRepository, discover
 from becket.app.rescue_rules import rules
-from becket.contract.candidate import LeftOut, Rescued, RescueRules
-from becket.contract.config import Retention
-from becket.contract.git import Workspace
-from becket.engine.redact import Redactor
+from becket.kernel.contract.candidate import LeftOut, Rescued, RescueRules
+from becket.kernel.contract.config import Retention
+from becket.kernel.contract.git import Workspace
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.git.repository import GitRepository, discover
 
 TOKEN = "ghp_Zk3v9Qw8Lr2Tb7Xy5Nc1Mh6Pd4Fs0Ga9Jue2"
 

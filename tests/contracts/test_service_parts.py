@@ -13,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process import ContainedProcesses, available
-from becket.adapters.process.service import ContainedSmokes, ProcessHost, service_environment
-from becket.adapters.process.service import logs as service_logs
-from becket.adapters.process.service.shared import copy_shared, link_shared
-from becket.adapters.service import NobodyListens, SqliteBook, ask, listening_socket
-from becket.contract.config import BuildConfig, HealthConfig, ServiceConfig
-from becket.contract.errors import UsageError
-from becket.contract.process import SandboxKind
-from becket.contract.service import Ending as End
-from becket.contract.service import Incident, Launch, Op, Outcome, Request, Service, Sight
+from becket.kernel.contract.config import BuildConfig, HealthConfig, ServiceConfig
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import ContainedProcesses, available
+from becket.parts.services.book import SqliteBook
+from becket.parts.services.line import NobodyListens, ask, listening_socket
+from becket.parts.services.ports import Ending as End
+from becket.parts.services.ports import Incident, Launch, Op, Outcome, Request, Service, Sight
+from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
+from becket.parts.services.process import logs as service_logs
+from becket.parts.services.process.shared import copy_shared, link_shared
 from becket.testing.ports import unused_port
 
 SLEEPER = "import time; time.sleep(30)"

@@ -15,10 +15,10 @@ from git_repos import git
 from process_stage import LANDLOCK_WORKS
 from setup_stage import World, said, setup, these
 
-from becket.adapters.setups import CachedSetups
-from becket.contract import crash
-from becket.contract.process import ChildRef, Network, SandboxKind
-from becket.contract.setup import SetupReady
+from becket.kernel.contract import crash
+from becket.kernel.contract.process import ChildRef, Network, SandboxKind
+from becket.parts.gates.ports.setup import SetupReady
+from becket.parts.gates.setups import CachedSetups
 
 MAKE = "mkdir -p deps && cp lock deps/made && echo built >&2"
 

@@ -10,8 +10,8 @@ import pytest
 from process_stage import KINDS
 from setup_stage import World, setup
 
-from becket.contract.process import SandboxKind
-from becket.contract.setup import SetupClash
+from becket.kernel.contract.process import SandboxKind
+from becket.parts.gates.ports.setup import SetupClash
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from git_repos import git, write
 from process_stage import KINDS
 from setup_stage import World, setup
 
-from becket.contract.config import SetupConfig
-from becket.contract.process import Network, SandboxKind
-from becket.setup.detect import Detected, detect
+from becket.kernel.contract.config import SetupConfig
+from becket.kernel.contract.process import Network, SandboxKind
+from becket.parts.init.detect import Detected, detect
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.store import FileArtifacts
-from becket.contract import crash
-from becket.contract.artifacts import Artifacts
-from becket.contract.errors import NotFound
+from becket.kernel.contract import crash
+from becket.kernel.contract.artifacts import Artifacts
+from becket.kernel.contract.errors import NotFound
+from becket.kernel.store import FileArtifacts
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_content_that_is_wanted_again_is_young_again(artifacts: Artifacts) -> No
 
 def test_a_crash_leaves_no_half_content_under_a_name(folder: Path) -> None:
     for point in ("artifacts.before_rename", "artifacts.after_rename"):
-        code = f"from becket.adapters.store import FileArtifacts as F; F({str(folder)!r}).put({point.encode()!r})"
+        code = f"from becket.kernel.store import FileArtifacts as F; F({str(folder)!r}).put({point.encode()!r})"
         environment = {**os.environ, crash.ENV: point}
         died = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
         assert died.returncode == -9

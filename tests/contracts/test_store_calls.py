@@ -23,13 +23,13 @@ from store_worlds import (
     told,
 )
 
-from becket.adapters.store import open_postgres, open_sqlite
-from becket.contract.agent import AgentOutcome, Priced, Usage
-from becket.contract.calls import CallEnd, SettledBy
-from becket.contract.errors import Fenced, NotFound
-from becket.contract.events import Event, Kind
-from becket.contract.run import Move
-from becket.contract.store import End, SpendLimit, Store
+from becket.kernel.contract.agent import AgentOutcome, Priced, Usage
+from becket.kernel.contract.calls import CallEnd, SettledBy
+from becket.kernel.contract.errors import Fenced, NotFound
+from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.run import Move
+from becket.kernel.contract.store import End, SpendLimit, Store
+from becket.kernel.store import open_postgres, open_sqlite
 
 DAY = SpendLimit(name="the usd budget of today", kind="usd", most=2.0, since=START)
 RACERS = 3

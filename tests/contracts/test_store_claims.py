@@ -22,14 +22,14 @@ from store_worlds import (
     worker,
 )
 
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import BecketError, Fenced, WorkerDeclaredDead
-from becket.contract.events import COVERS, Kind
-from becket.contract.handoff import Approval
-from becket.contract.process import ChildRef
-from becket.contract.run import Move, Status
-from becket.contract.spec import EffectClass
-from becket.contract.store import ArtifactRef, AtWork, Carried, Claim, End, Store
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import BecketError, Fenced, WorkerDeclaredDead
+from becket.kernel.contract.events import COVERS, Kind
+from becket.kernel.contract.handoff import Approval
+from becket.kernel.contract.process import ChildRef
+from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import ArtifactRef, AtWork, Carried, Claim, End, Store
 
 
 @every_store

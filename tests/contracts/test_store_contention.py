@@ -29,10 +29,10 @@ from store_worlds import (
     worker,
 )
 
-from becket.adapters.store import open_sqlite
-from becket.contract.errors import Fenced
-from becket.contract.run import Move, Status
-from becket.contract.store import Carried, End, SignalEnd, SpendLimit, Store
+from becket.kernel.contract.errors import Fenced
+from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.store import Carried, End, SignalEnd, SpendLimit, Store
+from becket.kernel.store import open_sqlite
 
 RUNS = 200
 PROCESSES = 4

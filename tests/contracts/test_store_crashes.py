@@ -26,15 +26,15 @@ from store_worlds import (
     worker,
 )
 
-from becket.adapters.store import open_sqlite, points
-from becket.contract import crash
-from becket.contract.agent import AgentOutcome
-from becket.contract.calls import CallEnd
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.process import ChildRef
-from becket.contract.run import Move
-from becket.contract.spec import EffectClass
-from becket.contract.store import ArtifactRef, Carried, Claim, Cursor, End, Store
+from becket.kernel.contract import crash
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.calls import CallEnd
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.process import ChildRef
+from becket.kernel.contract.run import Move
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import ArtifactRef, Carried, Claim, Cursor, End, Store
+from becket.kernel.store import open_sqlite, points
 
 LATER = START + 1000.0
 CALL = EffectCall(name="http.post", target="https://x")

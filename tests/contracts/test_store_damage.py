@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from store_worlds import started
 
-from becket.adapters.store import open_sqlite
-from becket.adapters.store.backups import backups, make_backup, problem
-from becket.adapters.store.mark import Mark, read_mark
-from becket.contract.errors import NotFound, StoreDamaged, StoreUnavailable
-from becket.contract.store import Store
+from becket.kernel.contract.errors import NotFound, StoreDamaged, StoreUnavailable
+from becket.kernel.contract.store import Store
+from becket.kernel.store import open_sqlite
+from becket.kernel.store.backups import backups, make_backup, problem
+from becket.kernel.store.mark import Mark, read_mark
 
 Deed = Callable[[Path], object]
 
@@ -326,7 +326,7 @@ def test_a_kill_between_the_commit_and_the_mark_is_no_damage(place: Place) -> No
     place.live("run_a")
     code = (
         "import asyncio, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-        "from store_worlds import started; from becket.adapters.store import open_sqlite\n"
+        "from store_worlds import started; from becket.kernel.store import open_sqlite\n"
         "store = open_sqlite(sys.argv[2], mark=Path(sys.argv[3])); asyncio.run(started(store, 'run_b'))"
     )
     victim = subprocess.run(

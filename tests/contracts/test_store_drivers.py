@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from store_worlds import START, ManualClock, asleep, claimed, every_store, started, wait_for, worker
 
-from becket.contract.errors import WorkerDeclaredDead
-from becket.contract.process import ChildRef
-from becket.contract.run import Status
-from becket.contract.store import Store
+from becket.kernel.contract.errors import WorkerDeclaredDead
+from becket.kernel.contract.process import ChildRef
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.store import Store
 
 
 @every_store

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from store_worlds import START, ManualClock, asleep, claimed, contents, every_store, started, told, wait_for
 
-from becket.contract.effect import SETTLED, Effect, EffectCall, EffectState, Origin
-from becket.contract.errors import EffectRefused, NotFound
-from becket.contract.events import Kind
-from becket.contract.run import Move
-from becket.contract.spec import EffectClass
-from becket.contract.store import End, Store
+from becket.kernel.contract.effect import SETTLED, Effect, EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import EffectRefused, NotFound
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Move
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import End, Store
 
 CALL = EffectCall(name="http.post", target="https://x", payload={"é": [1]}, label="l", approval="apr_1", defer=True)
 

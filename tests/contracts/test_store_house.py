@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from store_worlds import START, ManualClock, World, claimed, contents, every_store, every_world, new_run
 
-from becket.adapters.store import open_sqlite
-from becket.contract.errors import Fenced, NotFound
-from becket.contract.store import AlertState, Cursor, SpendLimit, Store
+from becket.kernel.contract.errors import Fenced, NotFound
+from becket.kernel.contract.store import AlertState, Cursor, SpendLimit, Store
+from becket.kernel.store import open_sqlite
 
 
 @every_store

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from store_worlds import START, ManualClock, asleep, claimed, contents, every_store, started, wait_for, worker
 
-from becket.adapters.store import leaping
-from becket.contract.events import Kind
-from becket.contract.handoff import Approval
-from becket.contract.run import Status
-from becket.contract.store import Leap, Store
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import Approval
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.store import Leap, Store
+from becket.kernel.store import leaping
 
 HOURS = 25 * 3600.0
 DECADE = 10 * 365 * 86_400.0

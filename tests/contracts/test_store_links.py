@@ -21,9 +21,9 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.contract.events import Kind
-from becket.contract.run import Move, Started, Status
-from becket.contract.store import Carried, End, RunFilter, Store
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Move, Started, Status
+from becket.kernel.contract.store import Carried, End, RunFilter, Store
 
 DONE = End(move=Move.complete, reason="done")
 

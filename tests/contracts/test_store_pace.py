@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from store_worlds import ManualClock, contents, every_store, new_run, started
 
-from becket.contract.errors import StartRefused
-from becket.contract.run import Started, StartLimits
-from becket.contract.store import Cursor, RunFilter, Store
+from becket.kernel.contract.errors import StartRefused
+from becket.kernel.contract.run import Started, StartLimits
+from becket.kernel.contract.store import Cursor, RunFilter, Store
 
 FEW = StartLimits(depth=3, per_minute=4)
 

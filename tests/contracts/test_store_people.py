@@ -16,11 +16,11 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.contract.errors import ActionFailed, NotFound, UsageError
-from becket.contract.events import Kind
-from becket.contract.handoff import Approval, ApprovalState
-from becket.contract.run import Move, Status
-from becket.contract.store import Carried, End, Store
+from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import Approval, ApprovalState
+from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.store import Carried, End, Store
 
 
 async def asked(store: Store) -> Approval:

@@ -17,15 +17,15 @@ from store_worlds import (
     step,
 )
 
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import NotFound
-from becket.contract.events import Kind, NewEvent
-from becket.contract.handoff import Handoff, HandoffState
-from becket.contract.process import ChildRef
-from becket.contract.receipt import Receipt, StoredReceipt
-from becket.contract.run import Move, StepState
-from becket.contract.spec import EffectClass, Phase
-from becket.contract.store import ArtifactRef, Claim, End, Recorded, Store
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import NotFound
+from becket.kernel.contract.events import Kind, NewEvent
+from becket.kernel.contract.handoff import Handoff, HandoffState
+from becket.kernel.contract.process import ChildRef
+from becket.kernel.contract.receipt import Receipt, StoredReceipt
+from becket.kernel.contract.run import Move, StepState
+from becket.kernel.contract.spec import EffectClass, Phase
+from becket.kernel.contract.store import ArtifactRef, Claim, End, Recorded, Store
 
 
 def receipt(claim: Claim, log: str | None = None, exit_code: int = 0) -> StoredReceipt:

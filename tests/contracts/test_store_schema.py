@@ -17,14 +17,14 @@ import pytest
 import sqlalchemy as sa
 from store_worlds import World, agent_call, claimed, make_world, postgres_of, question, recorded, started, worker
 
-from becket.adapters.store import open_postgres, open_sqlite
-from becket.adapters.store.schema import MIGRATIONS, REVISIONS, migrate, version_of
-from becket.adapters.store.tables import VERSION, metadata
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import StoreUnavailable, UsageError
-from becket.contract.run import Status
-from becket.contract.spec import EffectClass
-from becket.contract.store import Carried, RunFilter, Store
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import StoreUnavailable, UsageError
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import Carried, RunFilter, Store
+from becket.kernel.store import open_postgres, open_sqlite
+from becket.kernel.store.schema import MIGRATIONS, REVISIONS, migrate, version_of
+from becket.kernel.store.tables import VERSION, metadata
 
 
 def sqlite_shape(conn: sa.Connection) -> dict[str, Any]:
@@ -349,8 +349,8 @@ def test_many_processes_may_open_a_new_journal_at_once(
 def test_importing_the_package_costs_neither_sqlalchemy_nor_alembic_nor_psycopg() -> None:
     """Start-up: quick verbs do not pay for the journal; opening an up-to-date one does not pay for migrations."""
     look = "print([name for name in ('sqlalchemy', 'alembic', 'psycopg', 'greenlet') if name in sys.modules])"
-    first = f"import sys, becket.adapters.store; {look}"
-    second = f"import sys, asyncio; from becket.adapters.store import open_memory; open_memory(); {look}"
+    first = f"import sys, becket.kernel.store; {look}"
+    second = f"import sys, asyncio; from becket.kernel.store import open_memory; open_memory(); {look}"
     for code, allowed in ((first, "[]"), (second, "['sqlalchemy']")):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == allowed

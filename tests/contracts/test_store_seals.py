@@ -19,15 +19,15 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.contract.agent import AgentOutcome, Limits, Usage
-from becket.contract.calls import CallEnd
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.events import COVERS, SEALS, Kind, NewEvent
-from becket.contract.handoff import Handoff, HandoffState
-from becket.contract.receipt import Receipt, StoredReceipt
-from becket.contract.run import Move, started_as
-from becket.contract.spec import EffectClass
-from becket.contract.store import ArtifactRef, Carried, End, Recorded, Store
+from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
+from becket.kernel.contract.calls import CallEnd
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.events import COVERS, SEALS, Kind, NewEvent
+from becket.kernel.contract.handoff import Handoff, HandoffState
+from becket.kernel.contract.receipt import Receipt, StoredReceipt
+from becket.kernel.contract.run import Move, started_as
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import ArtifactRef, Carried, End, Recorded, Store
 
 AWKWARD: dict[str, Any] = {
     "numbered": {10: 1, 9: 2},

@@ -17,10 +17,10 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.contract.errors import NotFound, UsageError
-from becket.contract.events import Kind
-from becket.contract.run import Autonomy, Move, Status
-from becket.contract.store import End, RunFilter, Store
+from becket.kernel.contract.errors import NotFound, UsageError
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Autonomy, Move, Status
+from becket.kernel.contract.store import End, RunFilter, Store
 
 
 @every_store

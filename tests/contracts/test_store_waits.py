@@ -20,11 +20,11 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.contract.errors import NotFound, UsageError
-from becket.contract.events import Kind
-from becket.contract.handoff import Handoff, HandoffState
-from becket.contract.run import IllegalMove, Move, Status
-from becket.contract.store import Carried, Claim, End, SignalEnd, Store
+from becket.kernel.contract.errors import NotFound, UsageError
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import Handoff, HandoffState
+from becket.kernel.contract.run import IllegalMove, Move, Status
+from becket.kernel.contract.store import Carried, Claim, End, SignalEnd, Store
 
 
 async def woken_by(store: Store, run_id: str) -> dict[str, object]:

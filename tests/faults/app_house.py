@@ -16,17 +16,17 @@ from typing import Any
 from properties import Scene, broken
 from virtual_time import LoopTime, VirtualLoop
 
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
 from becket.app.serve import serve
 from becket.app.state import State
-from becket.contract.agent import Agents, AgentsByName
-from becket.contract.effect import SETTLED
-from becket.contract.errors import BecketError
-from becket.contract.process import ChildResult, ChildSpec, ChildWatcher, Processes
-from becket.contract.run import Run, Status
-from becket.contract.store import RunFilter
-from becket.engine.intake import Ask
+from becket.kernel.contract.agent import Agents, AgentsByName
+from becket.kernel.contract.effect import SETTLED
+from becket.kernel.contract.errors import BecketError
+from becket.kernel.contract.process import ChildResult, ChildSpec, ChildWatcher, Processes
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_sqlite
 from becket.testing.simulated.ground import RealGround
 from becket.testing.simulated.project import CONFIG as PROJECT
 from becket.testing.simulated.project import ModelAgent, ModelProcesses, Odds, begin, module, source

@@ -22,19 +22,19 @@ from properties import Scene, broken
 from properties_git import Moved
 from virtual_time import LoopTime, VirtualLoop
 
-from becket.adapters.dispatch.embedded import Chore, Embedded, Staff
-from becket.adapters.store import open_memory
-from becket.adapters.store.database import Database
-from becket.adapters.store.journal import Journal
 from becket.app.serve import SWEEP_EVERY, Deliveries, FolderSweep, Sometimes, recover
-from becket.contract.effect import SETTLED
-from becket.contract.errors import StoreUnavailable, WorkerDeclaredDead
-from becket.contract.git import RefMoved
-from becket.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, SandboxKind
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.spec import EffectClass
-from becket.contract.store import RunFilter, WorkerInfo
-from becket.engine.intake import Ask
+from becket.kernel.contract.effect import SETTLED
+from becket.kernel.contract.errors import StoreUnavailable, WorkerDeclaredDead
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, SandboxKind
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import RunFilter, WorkerInfo
+from becket.kernel.dispatch.embedded import Chore, Embedded, Staff
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store import open_memory
+from becket.kernel.store.database import Database
+from becket.kernel.store.journal import Journal
 from becket.testing.effects import RecordedEffect
 from becket.testing.simulated.ground import ModelGround
 from becket.testing.simulated.house import BRANCH, House, Kept, MemoryArtifacts, MemoryVerdicts, Outside, build

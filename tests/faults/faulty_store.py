@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from becket.adapters.store.database import Database
-from becket.adapters.store.steady import Steady
+from becket.kernel.store.database import Database
+from becket.kernel.store.steady import Steady
 
 BUSY = 5.0  # as long as SQLite waits for a lock
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from app_house import AppHouse
 from virtual_time import VirtualLoop, play
 
-from becket.adapters.process.keeper import processes
+from becket.kernel.process.keeper import processes
 
 
 class Way(StrEnum):

@@ -24,16 +24,16 @@ import sqlalchemy as sa
 from properties_git import Moved, git_problems, moves_of
 from properties_machine import folder_problems, lock_problems, process_problems
 
-from becket.adapters.store import tables
 from becket.app.compose import App
+from becket.app.record.verify import verified
 from becket.app.state import State, find_state
-from becket.app.verify import verified
 from becket.app.watchdog import ALARM_FILE
-from becket.contract.effect import SETTLED, Effect, EffectState
-from becket.contract.promote import PROMOTE
-from becket.contract.run import ENDED, Run, Status, Step
-from becket.contract.spec import EffectClass
-from becket.contract.store import AlertState, RunFilter, Store
+from becket.kernel.contract.effect import SETTLED, Effect, EffectState
+from becket.kernel.contract.promote import PROMOTE
+from becket.kernel.contract.run import ENDED, Run, Status, Step
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import AlertState, RunFilter, Store
+from becket.kernel.store import tables
 
 LEASE = 30.0
 LEASES = 2

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from becket.adapters.process.environment import MARK
-from becket.adapters.process.keeper import processes
 from becket.app.state import State, holder
+from becket.kernel.process.environment import MARK
+from becket.kernel.process.keeper import processes
 
 
 def folder_problems(place: Path, open_runs: Collection[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from faulty_store import Plan, Way
 from properties import broken
 from virtual_time import VirtualLoop, play
 
-from becket.contract.store import RunFilter
+from becket.kernel.contract.store import RunFilter
 
 STORIES = ("heal", "parcel")
 

@@ -19,9 +19,9 @@ from store_cases import STORIES, play_out
 from store_worlds import Postgres, postgres_of
 from virtual_time import VirtualLoop, play
 
-from becket.adapters.store.postgres import PostgresDatabase
-from becket.adapters.store.steady import Steady
-from becket.contract.errors import StoreUnavailable
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.store.postgres import PostgresDatabase
+from becket.kernel.store.steady import Steady
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ from faulty_store import Plan
 from properties import Scene, broken, broken_at
 from virtual_time import VirtualLoop, play
 
-from becket.adapters.process.environment import MARK
-from becket.adapters.store import tables
-from becket.contract.run import Run, Status
-from becket.contract.store import RunFilter
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.process.environment import MARK
+from becket.kernel.store import tables
 from becket.testing.world import run_git
 
 

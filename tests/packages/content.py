@@ -18,14 +18,14 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-ROOMS = "actions|adapters|app|cli|contract|engine|loops|setup|spec|verifiers"
+ROOMS = "app|cli|kernel|parts"
 MAY_BE_INSTALLED = re.compile(
     rf"""becket/(?:
         __init__\.py | py\.typed | (?:{ROOMS})/.+\.py
         | testing/(?:(?:__init__|agent|clock|crashes|effects|loopback|ports|receiver|world)\.py | model/.+\.py)
-        | actions/prompts/\w+\.md | loops/\w+/(?:loop\.yaml | README\.md | prompts/\w+\.md) | skills/[\w-]+/SKILL\.md
-        | adapters/agents/prices\.yaml | adapters/store/migrations/(?:script\.py\.mako | README\.md)
-        | app/report/page\.css | verifiers/guard/classes/tables/\w+\.toml
+        | parts/(?:\w+/)+(?:loop\.yaml | README\.md | prompts/\w+\.md) | parts/agents/skills/[\w-]+/SKILL\.md
+        | parts/agents/adapters/prices\.yaml | kernel/store/migrations/(?:script\.py\.mako | README\.md)
+        | app/record/report/page\.css | parts/guard/reading/classes/tables/\w+\.toml
     ) | becket-[\w.]+\.dist-info/(?:METADATA | WHEEL | RECORD | entry_points\.txt | licenses/LICENSE)""",
     re.VERBOSE,
 )

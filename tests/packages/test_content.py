@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from content import metadata_problems, sdist_problems, wheel_problems
 
-LISTED = "becket/loops/heal/loop.yaml"
+LISTED = "becket/parts/heal/loop.yaml"
 CHEAT = "becket/testing/cheats/case.py"
 PROJECT = {"name": "becket", "version": "1", "license": "Apache-2.0", "requires-python": ">=3.11"}
 METADATA = """\

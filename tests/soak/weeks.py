@@ -26,11 +26,11 @@ from faulty_store import Plan, Way
 from properties import broken
 from virtual_time import BEGINNING, VirtualLoop, play
 
-from becket.adapters.dispatch.embedded import Chore
-from becket.adapters.store import open_memory
-from becket.adapters.store.steady import Steady
 from becket.app.serve import follow_clock
-from becket.contract.store import RunFilter
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.dispatch.embedded import Chore
+from becket.kernel.store import open_memory
+from becket.kernel.store.steady import Steady
 
 QUARTER = 6 * 3600.0
 WEEK = 7 * 86400.0

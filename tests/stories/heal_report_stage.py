@@ -6,9 +6,9 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, TESTS
 
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.run import Run
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.run import Run
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from becket.contract.agent import Agent
-from becket.contract.run import Run
+from becket.kernel.contract.agent import Agent
+from becket.kernel.contract.run import Run
 from becket.testing.world import World, run_git
 
 PYTEST = f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {sys.executable} -m pytest"  # ours would double the time of each gate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from becket.contract.base import Json
-from becket.contract.run import Run, Step
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.run import Run, Step
 from becket.testing.world import World, run_git
 
 OPEN = """

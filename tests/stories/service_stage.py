@@ -14,15 +14,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from becket.adapters.process.service import ProcessHost
-from becket.adapters.service import SqliteBook, ask
-from becket.app.services import Supervisor
-from becket.app.shop import Shop
 from becket.app.state import find_state, holder
-from becket.contract.base import new_id
-from becket.contract.errors import BecketError
-from becket.contract.service import Op, Outcome, Release, ReleaseState, Request, Service
-from becket.engine.supervise import Rules
+from becket.kernel.contract.base import new_id
+from becket.kernel.contract.errors import BecketError
+from becket.parts.services.book import SqliteBook
+from becket.parts.services.line import ask
+from becket.parts.services.ports import Op, Outcome, Release, ReleaseState, Request, Service
+from becket.parts.services.process import ProcessHost
+from becket.parts.services.services import Supervisor
+from becket.parts.services.shop import Shop
+from becket.parts.services.supervise import Rules
 from becket.testing.ports import unused_port
 from becket.testing.world import commit_all, make_repository
 

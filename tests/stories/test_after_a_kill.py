@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from becket.adapters.store import FileArtifacts
-from becket.app.verify import verify_run
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.effect import EffectCall
-from becket.contract.run import Run, Status, Step, StepState
-from becket.contract.spec import EffectClass
-from becket.engine.steps import GRACE
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.effect import EffectCall
+from becket.kernel.contract.run import Run, Status, Step, StepState
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.engine.steps import GRACE
+from becket.kernel.store import FileArtifacts
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World

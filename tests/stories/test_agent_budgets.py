@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from becket.app.verify import verify_run
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import AgentOutcome, Limits, Usage
-from becket.contract.base import Record
-from becket.contract.calls import CallEnd, CallGrant, CallWish
-from becket.contract.events import Kind
-from becket.contract.run import Run, Status, Step, StepState
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.calls import CallEnd, CallGrant, CallWish
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Run, Status, Step, StepState
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.world import World
 

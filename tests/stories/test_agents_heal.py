@@ -12,11 +12,11 @@ import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
 from agent_programs import fakes, live_as_a_daemon, real, settings
-from becket.adapters.process import available
-from becket.app.verify import verify_run
-from becket.contract.agent import AgentOutcome
-from becket.contract.process import SandboxKind
-from becket.contract.run import Run, Status
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.process import available
 from becket.testing.model import Cut, Edit, Loop, Say, ScriptedModel, Shell
 from becket.testing.model import Status as Answer
 

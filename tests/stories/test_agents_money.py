@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from agent_programs import fakes, live_as_a_daemon, settings
-from becket.app.verify import verify_run
-from becket.contract.agent import AgentOutcome
-from becket.contract.calls import AgentCall, SettledBy
-from becket.contract.run import Run, Status
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.calls import AgentCall, SettledBy
+from becket.kernel.contract.run import Run, Status
 from becket.testing.model import Hang, Loop, ScriptedModel, Shell, Tokens
 from becket.testing.world import World
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.handoff import Approval, ApprovalState
-from becket.contract.run import Run, Status
+from becket.kernel.contract.handoff import Approval, ApprovalState
+from becket.kernel.contract.run import Run, Status
 from becket.testing.world import World
 
 LOOP = """

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from becket.app.compose import App
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.effect import EffectCall
-from becket.contract.errors import EffectRefused, UsageError
-from becket.contract.run import Status
-from becket.contract.spec import Autonomy, EffectClass
-from becket.contract.store import Alert, AlertState, RunFilter
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.effect import EffectCall
+from becket.kernel.contract.errors import EffectRefused, UsageError
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.store import Alert, AlertState, RunFilter
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.verify import verified
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.errors import InvalidDocument
-from becket.contract.events import Kind
-from becket.contract.run import Run, Status
-from becket.contract.store import AlertState, RunFilter
+from becket.app.record.verify import verified
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.errors import InvalidDocument
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import AlertState, RunFilter
 from becket.testing.world import World
 
 SNAKE = """

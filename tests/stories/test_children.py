@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.run import NewRun, Run, Status, Step, Subject
-from becket.contract.store import RunFilter
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.run import NewRun, Run, Status, Step, Subject
+from becket.kernel.contract.store import RunFilter
 from becket.testing.world import World
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "loops"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.record.verify import verified
 from becket.app.serve import MOST_AGED, RETAINED, FolderSweep, retain
-from becket.app.verify import verified
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.run import Run, Status
-from becket.contract.store import RunFilter
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import RunFilter
 from becket.testing.simulated.judge import judge
 from becket.testing.simulated.play import Play
 from becket.testing.world import World

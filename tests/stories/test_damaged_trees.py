@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from becket.contract.run import Run, Status
+from becket.kernel.contract.run import Run, Status
 from becket.testing.world import World
 
 PROGRAM = Path(__file__).parents[1] / "contracts" / "tree_damages.py"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.run import Run, Status
+from becket.kernel.contract.run import Run, Status
 from becket.testing.world import World
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "loops"
@@ -75,7 +75,7 @@ def test_sweep_starts_one_child_per_folder_and_ends_when_they_have(world: World)
     async def story() -> None:
         run = await world.run("sweep")
         assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
-        from becket.contract.store import RunFilter
+        from becket.kernel.contract.store import RunFilter
 
         children = await world.store.list_runs(RunFilter(parent=run.run_id))
         assert sorted(child.subject.name.rsplit("/", 1)[1] for child in children) == ["docs", "src"]

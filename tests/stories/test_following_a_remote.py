@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from promote_stage import OPEN
 
-from becket.app.remote import ALERT, LOOK_EVERY, RemoteWatch, watch_remote
-from becket.contract.store import AlertState
+from becket.kernel.contract.store import AlertState
+from becket.parts.promote.remote_desk import ALERT, LOOK_EVERY, RemoteWatch, watch_remote
 from becket.testing.world import World, commit_all, run_git
 
 REMOTE = f"{OPEN}remote: {{name: origin, fetch: 10s}}\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from heal_stage import PYTEST
 
-from becket.contract.run import Run, Status
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 

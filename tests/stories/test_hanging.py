@@ -8,8 +8,8 @@ from pathlib import Path
 
 from heal_stage import CONFIG, GOOD, HealStage
 
-from becket.contract.action import KEPT
-from becket.contract.run import Run, Status
+from becket.kernel.contract.action import KEPT
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 HURRIED = CONFIG.replace("timeout: 60s", "timeout: 4s")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, TESTS, HealStage
 
-from becket.contract.agent import AgentOutcome
-from becket.contract.run import Run, Status
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))

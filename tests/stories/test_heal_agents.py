@@ -7,8 +7,8 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
-from becket.contract.agent import AgentOutcome
-from becket.contract.run import Status
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.run import Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))

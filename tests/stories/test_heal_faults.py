@@ -15,10 +15,10 @@ import pytest
 from heal_stage import CONFIG, GOOD, HealStage
 from small_disk import disk, fill, make_room, mount
 
-from becket.app.verify import verify_run
-from becket.contract.action import ActionContext, Result
-from becket.contract.errors import StoreUnavailable
-from becket.contract.run import Run, Status
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.action import ActionContext, Result
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from heal_stage import GOOD, HealStage
 
-from becket.contract.run import Run, Status
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 TOKEN = "ghp_" + "Zk3Qw9Lm2Xv7Bn5Tc8Rf1Hd6Js4Py0Ga2VuE7"

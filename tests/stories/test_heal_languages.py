@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.beginning import begin
-from becket.contract.gate import GateVerdict
-from becket.contract.process import SandboxKind
-from becket.contract.run import Run, Status
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.contract.run import Run, Status
+from becket.parts.gates.ports.gate import GateVerdict
+from becket.parts.init.beginning import begin
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 

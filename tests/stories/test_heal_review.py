@@ -10,9 +10,9 @@ import pytest
 from heal_stage import CONFIG, GOOD, RERUN, TESTS, HealStage
 from test_heal_faults import replace_action
 
-from becket.contract.action import ActionContext, Result
-from becket.contract.agent import AgentOutcome
-from becket.contract.run import Status, StepState
+from becket.kernel.contract.action import ActionContext, Result
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.run import Status, StepState
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
-from becket.actions.guard import check
-from becket.contract.guard import Change, ChangeClass, Finding, Reading
-from becket.contract.run import Run, Status
+from becket.kernel.contract.guard import Change, ChangeClass, Finding, Reading
+from becket.kernel.contract.run import Run, Status
+from becket.parts.guard.actions.guard import check
+from becket.parts.guard.reading.side import TestSide
 from becket.testing.agent import Act, ScriptedAgent, writes
-from becket.verifiers.guard.side import TestSide
 
 CI = ".gitattributes"
 LOOKS_AROUND = "import os\n" + GOOD.replace("left + right", "left + right if os.environ else 0")

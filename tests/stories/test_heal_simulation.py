@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.base import Json
+from becket.kernel.contract.base import Json
 from becket.testing.simulated.ground import Ground, ModelGround, RealGround
 from becket.testing.simulated.judge import Judgement, judge
 from becket.testing.simulated.play import Moved, Play

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from heal_stage import GOOD, TESTS, HealStage
 
-from becket.app.asked import read_asked
-from becket.app.report.collect import read_report
-from becket.contract.errors import NotFound, UsageError
-from becket.contract.handoff import Approval, ApprovalState
-from becket.contract.run import Run, Status
+from becket.app.record.asked import read_asked
+from becket.app.record.report.collect import read_report
+from becket.kernel.contract.errors import NotFound, UsageError
+from becket.kernel.contract.handoff import Approval, ApprovalState
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, Deed, ScriptedAgent, writes
 
 TOLERANT = TESTS.replace("assert add(2, 3) == 5", "assert add(2, 3) in (5, 6)")

@@ -14,17 +14,17 @@ import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 from rich.console import Console
 
-from becket.actions.mail import MAIL
-from becket.adapters.agents.inbox import put
-from becket.app.report.collect import read_report
-from becket.app.report.html import html_of
-from becket.app.report.markdown import markdown_of
-from becket.app.verify import verify_run
+from becket.app.record.report.collect import read_report
+from becket.app.record.report.html import html_of
+from becket.app.record.report.markdown import markdown_of
+from becket.app.record.verify import verify_run
 from becket.cli.proof import proof_sections
-from becket.contract.agent import AgentOutcome, Usage
-from becket.contract.run import Run, Status
-from becket.contract.store import ArtifactRef
-from becket.contract.toolchains import find
+from becket.kernel.contract.agent import AgentOutcome, Usage
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import ArtifactRef
+from becket.kernel.contract.toolchains import find
+from becket.parts.agents.adapters.inbox import put
+from becket.parts.agents.mail import MAIL
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
 

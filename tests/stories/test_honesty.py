@@ -9,14 +9,14 @@ import pytest
 from test_runs import HEAD, act, loop, tell
 
 from becket.cli.events import event_line
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.effect import EffectCall, EffectState
-from becket.contract.errors import ActionFailed, StoreUnavailable
-from becket.contract.run import Run, Status
-from becket.contract.spec import EffectClass
-from becket.contract.store import RunFilter
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.effect import EffectCall, EffectState
+from becket.kernel.contract.errors import ActionFailed, StoreUnavailable
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World, run_git
 

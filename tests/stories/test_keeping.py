@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from test_runs import act, loop, tell
 
-from becket.actions.candidate import GROUP, Candidate, exists
 from becket.app.serve import retain
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.base import Record
-from becket.contract.handoff import HandoffState
-from becket.contract.run import Run, Status
+from becket.kernel.actions.candidate import GROUP, Candidate, exists
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.run import Run, Status
 from becket.testing.world import World, run_git
 
 DAY = 86_400.0

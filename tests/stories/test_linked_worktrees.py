@@ -7,11 +7,11 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
-from becket.adapters.git.repository import discover
-from becket.adapters.git.workspace import health
 from becket.app.state import find_state
-from becket.contract.git import TreeHealth
-from becket.contract.run import Status
+from becket.kernel.contract.git import TreeHealth
+from becket.kernel.contract.run import Status
+from becket.kernel.git.repository import discover
+from becket.kernel.git.workspace import health
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 

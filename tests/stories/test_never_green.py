@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
-from becket.contract.run import Run, Status
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.agent import Agent, AgentOutcome
-from becket.contract.errors import UsageError
-from becket.contract.run import Run, Status
+from becket.kernel.contract.agent import Agent, AgentOutcome
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 

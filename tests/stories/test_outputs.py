@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from test_runs import act, loop, tell
 
-from becket.contract.run import Run, Status, StepState
-from becket.engine.excerpts import VALUE_LIMIT
+from becket.kernel.contract.run import Run, Status, StepState
+from becket.kernel.engine.excerpts import VALUE_LIMIT
 from becket.testing.world import World
 
 LINES = "head -c 1200000 /dev/zero | tr '\\\\0' x; echo BAD"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from promote_stage import LOOP, PROMOTION, Stage
 
-from becket.contract.condition import Condition
-from becket.contract.effect import EffectState
-from becket.contract.errors import EffectFailed
-from becket.contract.run import Run, Status, Step
-from becket.contract.spec import EffectClass
-from becket.contract.store import RunFilter
+from becket.kernel.contract.condition import Condition
+from becket.kernel.contract.effect import EffectState
+from becket.kernel.contract.errors import EffectFailed
+from becket.kernel.contract.run import Run, Status, Step
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import RunFilter
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.effects import RecordedEffect
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from service_stage import ServiceStage
 
-from becket.actions.release import ACTIONS
-from becket.adapters.service import ReleaseEffect
-from becket.contract.effect import EffectCall, Origin
-from becket.contract.errors import EffectFailed
-from becket.contract.run import Run, Status
-from becket.contract.service import ReleaseState
-from becket.contract.spec import Autonomy
-from becket.engine.door import Door, Patience
+from becket.kernel.contract.effect import EffectCall, Origin
+from becket.kernel.contract.errors import EffectFailed
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.engine.door import Door, Patience
+from becket.parts.services.actions import ACTIONS
+from becket.parts.services.effect import ReleaseEffect
+from becket.parts.services.ports import ReleaseState
 from becket.testing.world import World
 
 LOOP = """

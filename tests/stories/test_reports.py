@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from heal_report_stage import CHEAT, SAID, Mending
 
-from becket.app.report.collect import read_report
-from becket.app.report.html import html_of
-from becket.app.report.markdown import markdown_of
-from becket.app.report.model import Report
-from becket.app.report.write import Reports, folder_of, written
-from becket.contract.run import Run
+from becket.app.record.report.collect import read_report
+from becket.app.record.report.html import html_of
+from becket.app.record.report.markdown import markdown_of
+from becket.app.record.report.model import Report
+from becket.app.record.report.write import Reports, folder_of, written
+from becket.kernel.contract.run import Run
 
 
 class Told:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import AgentOutcome
-from becket.contract.base import Record
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.effect import EffectState
-from becket.contract.errors import ActionFailed, EffectFailed, UsageError
-from becket.contract.handoff import ApprovalState, HandoffState
-from becket.contract.run import Run, Status, Step, StepState
-from becket.contract.spec import EffectClass
-from becket.contract.store import RunFilter
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.effect import EffectState
+from becket.kernel.contract.errors import ActionFailed, EffectFailed, UsageError
+from becket.kernel.contract.handoff import ApprovalState, HandoffState
+from becket.kernel.contract.run import Run, Status, Step, StepState
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import RunFilter
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World

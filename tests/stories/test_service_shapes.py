@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
-from becket.adapters.service import NobodyListens
-from becket.adapters.service.line import LineFailed
-from becket.contract.service import Ending, Op, ReleaseState, ServiceState
+from becket.parts.services.line import LineFailed, NobodyListens
+from becket.parts.services.ports import Ending, Op, ReleaseState, ServiceState
 
 Shape = dict[str, Any]
 

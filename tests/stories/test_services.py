@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
-from becket.adapters.service.line import Refused
-from becket.app.status import take
-from becket.contract.service import Ending, Op, ReleaseState, ServiceState
+from becket.app.record.status import take
+from becket.parts.services.line import Refused
+from becket.parts.services.ports import Ending, Op, ReleaseState, ServiceState
 
 
 def test_a_healthy_release_takes_the_place_of_the_old_one(tmp_path: Path) -> None:

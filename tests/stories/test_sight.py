@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process import available
-from becket.contract.process import SandboxKind
-from becket.contract.run import Status
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.contract.run import Status
+from becket.kernel.process import available
 from becket.testing.world import World, run_git
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.base import Json
-from becket.contract.errors import UsageError
-from becket.contract.run import Run, Status
-from becket.contract.store import RunFilter
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import RunFilter
 from becket.testing.world import World, run_git
 
 LOOP = """

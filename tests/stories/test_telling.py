@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from becket.adapters.store import open_sqlite
-from becket.app.agent_desk import Delivery, say
 from becket.app.compose import App
-from becket.contract import crash
-from becket.contract.agent import AgentOutcome
-from becket.contract.calls import AgentCall
-from becket.contract.errors import UsageError
-from becket.contract.run import Run, Status
-from becket.contract.store import Store
+from becket.kernel.contract import crash
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.calls import AgentCall
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.store import Store
+from becket.kernel.store import open_sqlite
+from becket.parts.agents.desk import Delivery, say
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from small_disk import disk, fill, make_room, mount
 
-from becket.adapters.store import open_sqlite
+from becket.app.record.status import take
 from becket.app.state import State
-from becket.app.status import take
 from becket.app.store_desk import backup, check, restore
 from becket.app.watchdog import Watchdog, _tick
 from becket.app.writing import unwritable
-from becket.contract.errors import StoreUnavailable
-from becket.engine.deadman import DeadMan
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.engine.deadman import DeadMan
+from becket.kernel.store import open_sqlite
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
 

@@ -13,10 +13,10 @@ from verify_stage import Copy, bad, ready, rich_story
 from verify_stories import STORIES, simple, waiting
 from verify_tamperings import TAMPERINGS, rewrite, write_the_chain_anew
 
-from becket.app.verify import Checked, verify_run
-from becket.contract.errors import UsageError
-from becket.contract.events import COVERS, Kind, NewEvent
-from becket.contract.store import RunFilter
+from becket.app.record.verify import Checked, verify_run
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.events import COVERS, Kind, NewEvent
+from becket.kernel.contract.store import RunFilter
 from becket.testing.world import World
 
 

@@ -10,9 +10,9 @@ import pytest
 from heal_report_stage import Mending
 from verify_stage import Copy, bad
 
-from becket.app.verify import verify_run
-from becket.contract.base import canonical
-from becket.contract.receipt import Receipt
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.base import canonical
+from becket.kernel.contract.receipt import Receipt
 from becket.testing.world import World
 
 

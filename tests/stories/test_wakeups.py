@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, InPostgres, Journal, Stage
 
-from becket.contract.run import Status
+from becket.kernel.contract.run import Status
 from becket.testing.crashes import Crashed, every_point
 
 KILLABLE = sorted(

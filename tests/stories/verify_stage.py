@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from becket.adapters.store import open_sqlite
 from becket.app.compose import App
+from becket.app.record.verify import Verified, verified
 from becket.app.state import find_state
-from becket.app.verify import Verified, verified
-from becket.contract.action import ActionContext, ActionDef, Result
-from becket.contract.agent import AgentOutcome, Limits, Priced, Usage
-from becket.contract.base import Record
-from becket.contract.calls import CallEnd, CallWish
-from becket.contract.condition import Condition, ConditionGroup, Life
-from becket.contract.handoff import HandoffState
-from becket.contract.run import Status
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.calls import CallEnd, CallWish
+from becket.kernel.contract.condition import Condition, ConditionGroup, Life
+from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.run import Status
+from becket.kernel.store import open_sqlite
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World
 

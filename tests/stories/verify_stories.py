@@ -6,13 +6,13 @@ import asyncio
 
 from verify_stage import rich_story
 
-from becket.app.verify import verify_run
-from becket.contract.errors import EffectFailed
-from becket.contract.events import Kind
-from becket.contract.handoff import HandoffState
-from becket.contract.run import Status
-from becket.contract.spec import Autonomy
-from becket.contract.store import RunFilter
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.errors import EffectFailed
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
 from becket.testing.world import World
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from verify_stage import RICH, Copy
 
-from becket.adapters.store.sealing import seal
-from becket.contract.base import canonical
-from becket.contract.events import SEALS, Kind, event_digest
-from becket.contract.receipt import Receipt
+from becket.kernel.contract.base import canonical
+from becket.kernel.contract.events import SEALS, Kind, event_digest
+from becket.kernel.contract.receipt import Receipt
+from becket.kernel.store.sealing import seal
 
 
 def forge_receipt(copy: Copy) -> None:

@@ -14,21 +14,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from becket.adapters.git.repository import GitRepository, discover
-from becket.adapters.store import open_memory, open_postgres, open_sqlite
 from becket.app.compose import App
+from becket.app.record.verify import verify_run
 from becket.app.serve import recover
 from becket.app.state import State
-from becket.app.verify import verify_run
-from becket.contract import crash
-from becket.contract.action import ActionContext, ActionDef, Registry, Result, Say, Verdict, VerifierDef
-from becket.contract.base import Record
-from becket.contract.condition import Condition, ConditionGroup
-from becket.contract.handoff import ApprovalState
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.store import RunFilter, SignalEnd, Store
-from becket.engine.intake import Ask
-from becket.spec.book import LoopBook
+from becket.kernel.contract import crash
+from becket.kernel.contract.action import ActionContext, ActionDef, Registry, Result, Say, Verdict, VerifierDef
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.handoff import ApprovalState
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.store import RunFilter, SignalEnd, Store
+from becket.kernel.engine.intake import Ask
+from becket.kernel.git.repository import GitRepository, discover
+from becket.kernel.spec.book import LoopBook
+from becket.kernel.store import open_memory, open_postgres, open_sqlite
 from becket.testing.clock import ManualClock
 from becket.testing.crashes import Crashed
 from becket.testing.world import make_repository

@@ -16,10 +16,10 @@ import typer
 
 from becket.cli.front import typer_of
 from becket.cli.verbs import BY_NAME
-from becket.contract.action import Registry
-from becket.contract.loop import Loop
-from becket.spec.lint import lint_text
-from becket.spec.load import load_config, load_spec
+from becket.kernel.contract.action import Registry
+from becket.kernel.contract.loop import Loop
+from becket.kernel.spec.lint import lint_text
+from becket.kernel.spec.load import load_config, load_spec
 from becket.testing.world import World
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from becket.contract.errors import BecketError
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.store import Store
-from becket.engine.advance import Advanced, Engine
+from becket.kernel.contract.errors import BecketError
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.store import Store
+from becket.kernel.engine.advance import Advanced, Engine
 
 log = logging.getLogger("becket.account")
 

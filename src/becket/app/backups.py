@@ -7,9 +7,9 @@ import logging
 import sqlite3
 import time
 
-from becket.adapters.store.backups import backups, make_backup
 from becket.app.compose import App
-from becket.contract.errors import StoreDamaged, StoreUnavailable
+from becket.kernel.contract.errors import StoreDamaged, StoreUnavailable
+from becket.kernel.store.backups import backups, make_backup
 
 log = logging.getLogger("becket.backups")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from becket.contract.errors import UsageError
-from becket.contract.guard import ChangeClass
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.guard import ChangeClass
 
 if TYPE_CHECKING:
     from becket.testing.cheats import Case, Figures, Played

@@ -13,56 +13,58 @@ from pathlib import Path
 from typing import TextIO
 
 from becket import __version__
-from becket.actions.runs import EventPost
-from becket.adapters.git.effects import ProposeEffect, UpdateRefEffect
-from becket.adapters.git.promote_effect import PromoteEffect
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.remote_effect import PushEffect
-from becket.adapters.git.repository import GitRepository, discover
-from becket.adapters.http import Endpoint, HttpPost
-from becket.adapters.notify import ConsoleNotice, FileNotice
-from becket.adapters.process import ContainedProcesses, choose
-from becket.adapters.process.service import ContainedSmokes
-from becket.adapters.service import ReleaseEffect, WatchdogLine
-from becket.adapters.setups import CachedSetups
-from becket.adapters.store import FileArtifacts, open_postgres, open_sqlite
-from becket.adapters.store.verdicts import FileVerdicts
-from becket.app.accepted import JournalProposals
-from becket.app.agent_secrets import given_secrets
-from becket.app.agents import ConfiguredAgents, unheld
 from becket.app.plugins import built_in_loops, load_registry
 from becket.app.project import CommittedProjects
 from becket.app.sandboxes import Sandboxes
 from becket.app.state import State, identity
-from becket.contract.action import Registry
-from becket.contract.agent import Agents
-from becket.contract.base import new_id
-from becket.contract.calls import CallWish
-from becket.contract.candidate import Candidates, RescueRules
-from becket.contract.config import AgentConfig, Budgets, Config, PersonConfig
-from becket.contract.effect import EffectAdapter
-from becket.contract.errors import UsageError
-from becket.contract.gate import Verdicts
-from becket.contract.git import Git
-from becket.contract.loop import Places
-from becket.contract.process import Holds, Processes
-from becket.contract.project import Projects
-from becket.contract.proposal import Proposals
-from becket.contract.run import Run
-from becket.contract.service import ReleaseDesk, Smokes
-from becket.contract.setup import Setups
-from becket.contract.spec import Autonomy, Budget, LoopSpec
-from becket.contract.store import AlertState, Store, WorkerInfo
-from becket.engine.advance import Engine
-from becket.engine.context import Surroundings
-from becket.engine.door import Door
-from becket.engine.intake import Intake
-from becket.engine.patience import patient
-from becket.engine.redact import Redactor, secret_variables
-from becket.engine.schedule import Scheduler
-from becket.engine.triggers import Triggers
-from becket.spec.book import LoopBook
-from becket.spec.load import load_config
+from becket.kernel.actions.runs import EventPost
+from becket.kernel.contract.action import Registry
+from becket.kernel.contract.agent import Agents
+from becket.kernel.contract.base import new_id
+from becket.kernel.contract.calls import CallWish
+from becket.kernel.contract.candidate import Candidates, RescueRules
+from becket.kernel.contract.config import AgentConfig, Budgets, Config, PersonConfig
+from becket.kernel.contract.effect import EffectAdapter
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.loop import Places
+from becket.kernel.contract.process import Holds, Processes
+from becket.kernel.contract.project import Projects
+from becket.kernel.contract.proposal import Proposals
+from becket.kernel.contract.run import Run
+from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
+from becket.kernel.contract.store import AlertState, Store, WorkerInfo
+from becket.kernel.engine.advance import Engine
+from becket.kernel.engine.context import Surroundings
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.intake import Intake
+from becket.kernel.engine.patience import patient
+from becket.kernel.engine.redact import Redactor, secret_variables
+from becket.kernel.engine.schedule import Scheduler
+from becket.kernel.engine.triggers import Triggers
+from becket.kernel.git.effects import ProposeEffect, UpdateRefEffect
+from becket.kernel.git.repository import GitRepository, discover
+from becket.kernel.http import Endpoint, HttpPost
+from becket.kernel.process import ContainedProcesses, choose
+from becket.kernel.spec.book import LoopBook
+from becket.kernel.spec.load import load_config
+from becket.kernel.store import FileArtifacts, open_postgres, open_sqlite
+from becket.parts.agents.configured import ConfiguredAgents, unheld
+from becket.parts.agents.secrets import given_secrets
+from becket.parts.gates.ports.gate import Verdicts
+from becket.parts.gates.ports.setup import Setups
+from becket.parts.gates.setups import CachedSetups
+from becket.parts.gates.verdicts import FileVerdicts
+from becket.parts.notify.console import ConsoleNotice
+from becket.parts.notify.file import FileNotice
+from becket.parts.promote.accepted import JournalProposals
+from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.effect import PromoteEffect
+from becket.parts.promote.remote_effect import PushEffect
+from becket.parts.services.effect import ReleaseEffect
+from becket.parts.services.line import WatchdogLine
+from becket.parts.services.ports import ReleaseDesk, Smokes
+from becket.parts.services.process import ContainedSmokes
 
 CONFIG_ALERT = "config"
 

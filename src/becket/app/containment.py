@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.status import AutonomyNow
-from becket.contract.errors import ActionFailed, UsageError
-from becket.contract.spec import Autonomy
-from becket.contract.store import AlertState
+from becket.app.record.status import AutonomyNow
+from becket.kernel.contract.errors import ActionFailed, UsageError
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import AlertState
 
 CAP_ALERT = "autonomy:capped"
 

@@ -31,7 +31,7 @@ from becket.app.signs import (
 )
 from becket.app.state import Lock, State, holder, silent_for
 from becket.app.writing import disk_trouble
-from becket.contract.errors import BecketError, StoreUnavailable, UsageError
+from becket.kernel.contract.errors import BecketError, StoreUnavailable, UsageError
 
 log = logging.getLogger("becket.daemon")
 

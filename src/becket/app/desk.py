@@ -9,23 +9,23 @@ from typing import TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
-from becket.app.proposals import ready_for
-from becket.app.settling import retried
+from becket.app.record.settling import retried
 from becket.app.state import State, holder
-from becket.contract.base import Json, Record, new_id
-from becket.contract.errors import GitFailed, UsageError
-from becket.contract.handoff import Approval, Handoff, HandoffState
-from becket.contract.naming import Line
-from becket.contract.run import ENDED, Run, Started, Status
-from becket.contract.spec import Autonomy, EventName
-from becket.contract.store import Control
-from becket.contract.template import fields
-from becket.engine.intake import Ask
-from becket.spec import schema
+from becket.kernel.contract.base import Json, Record, new_id
+from becket.kernel.contract.errors import GitFailed, UsageError
+from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
+from becket.kernel.contract.naming import Line
+from becket.kernel.contract.run import ENDED, Run, Started, Status
+from becket.kernel.contract.spec import Autonomy, EventName
+from becket.kernel.contract.store import Control
+from becket.kernel.contract.template import fields
+from becket.kernel.dispatch.bell import ring
+from becket.kernel.engine.intake import Ask
+from becket.kernel.spec import schema
+from becket.parts.promote.proposals import ready_for
 
 T = TypeVar("T")
 

@@ -13,32 +13,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from becket.adapters.git import lfs
-from becket.adapters.git.candidates import GitCandidates
-from becket.adapters.git.repository import MIN_VERSION, GitRepository, discover
-from becket.adapters.git.resident import no_folder
-from becket.adapters.git.submodules import absent
-from becket.adapters.git.workspace import health, set_aside
-from becket.adapters.process import available
-from becket.adapters.process.choice import Offer
-from becket.adapters.process.places import unseen
-from becket.adapters.store import open_memory
-from becket.adapters.store.backups import backups, problem
-from becket.adapters.store.damage import damaged
-from becket.app.agents_doctor import look, probe, works
 from becket.app.compose import App, read_config
 from becket.app.state import State, find_state, holder
-from becket.app.tools_doctor import trouble
 from becket.app.writing import unwritable
-from becket.contract.base import Json
-from becket.contract.candidate import BrokenRef
-from becket.contract.config import Config
-from becket.contract.errors import Finding, UsageError
-from becket.contract.git import TreeHealth
-from becket.contract.process import Holds
-from becket.contract.spec import Autonomy, LoopSpec
-from becket.setup import doctor
-from becket.setup.facts import (
+from becket.kernel.checks import doctor
+from becket.kernel.checks.facts import (
     ContentFacts,
     Diagnosis,
     DoctorFacts,
@@ -49,11 +28,32 @@ from becket.setup.facts import (
     StoreFacts,
     TreeFact,
 )
-from becket.setup.host import disk_free, inotify, process_alive, read_lock, write_problem
-from becket.spec.book import BUILT_IN
-from becket.spec.document import read
-from becket.spec.load import load_config
-from becket.spec.problems import suggestion
+from becket.kernel.checks.host import disk_free, inotify, process_alive, read_lock, write_problem
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.candidate import BrokenRef
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.errors import Finding, UsageError
+from becket.kernel.contract.git import TreeHealth
+from becket.kernel.contract.process import Holds
+from becket.kernel.contract.spec import Autonomy, LoopSpec
+from becket.kernel.git import lfs
+from becket.kernel.git.candidates import GitCandidates
+from becket.kernel.git.repository import MIN_VERSION, GitRepository, discover
+from becket.kernel.git.resident import no_folder
+from becket.kernel.git.submodules import absent
+from becket.kernel.git.workspace import health, set_aside
+from becket.kernel.process import available
+from becket.kernel.process.choice import Offer
+from becket.kernel.process.places import unseen
+from becket.kernel.spec.book import BUILT_IN
+from becket.kernel.spec.document import read
+from becket.kernel.spec.load import load_config
+from becket.kernel.spec.problems import suggestion
+from becket.kernel.store import open_memory
+from becket.kernel.store.backups import backups, problem
+from becket.kernel.store.damage import damaged
+from becket.parts.agents.doctor import look, probe, works
+from becket.parts.gates.tools_doctor import trouble
 
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
 

@@ -8,15 +8,15 @@ import sys
 import time
 from collections.abc import Sequence
 
-from becket.adapters.dispatch.bell import ring
 from becket.app.compose import App
 from becket.app.neighbours import Own
 from becket.app.serve import serve_own
 from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_hand
 from becket.app.state import holder
-from becket.contract.base import new_id
-from becket.contract.run import ENDED, Run, Status
-from becket.contract.store import Control, RunFilter
+from becket.kernel.contract.base import new_id
+from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.store import Control, RunFilter
+from becket.kernel.dispatch.bell import ring
 
 ALL = "all"
 CLOCK = "clock"

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from becket.adapters.store.damage import companions, damaged
 from becket.app.compose import App
 from becket.app.state import Lock
-from becket.contract.errors import BecketError, StoreUnavailable
+from becket.kernel.contract.errors import BecketError, StoreUnavailable
+from becket.kernel.store.damage import companions, damaged
 
 LOOK_EVERY = 1.0
 INTEGRITY_EVERY = 60.0

@@ -18,7 +18,7 @@ from becket.app.launch import end_holder, last_words, launch, reap
 from becket.app.locks import Writer
 from becket.app.signs import LOOK_EVERY, Do, Limits, Part, Sight, Silence, judge, see
 from becket.app.state import State
-from becket.contract.crash import CrashPoint
+from becket.kernel.contract.crash import CrashPoint
 
 log = logging.getLogger("becket.keeper")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from becket.app.locks import UNNAMED, StartLock
 from becket.app.signs import TELL_AFTER, Part, stopped
 from becket.app.state import State, holder, silent_for
-from becket.contract.crash import CrashPoint
+from becket.kernel.contract.crash import CrashPoint
 
 STOP_WITHIN = 20.0
 DEAF_STOP_WITHIN = 2.0

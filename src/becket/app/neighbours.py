@@ -12,8 +12,8 @@ from pathlib import Path
 from becket.app.compose import App
 from becket.app.signs import LEASE
 from becket.app.state import State, holder, is_ours
-from becket.contract.run import Status
-from becket.contract.store import RunFilter, Store, WorkerInfo
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.store import RunFilter, Store, WorkerInfo
 
 VOUCH_EVERY = 10.0
 OPEN = (Status.queued, Status.running, Status.waiting)

@@ -8,10 +8,10 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from typing import TypeVar
 
-from becket.contract.action import ActionDef, EffectInfo, Registry, VerifierDef
-from becket.contract.effect import EffectAdapter
-from becket.contract.errors import UsageError
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.action import ActionDef, EffectInfo, Registry, VerifierDef
+from becket.kernel.contract.effect import EffectAdapter
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.spec import Autonomy, EffectClass
 
 T = TypeVar("T")
 

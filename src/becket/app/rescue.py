@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from becket.adapters.git.apply import DoesNotFit, apply_patch
-from becket.adapters.git.repository import discover
 from becket.app.compose import App
-from becket.contract.base import Record
-from becket.contract.candidate import Rescued
-from becket.contract.errors import BecketError, NotFound, UsageError
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.candidate import Rescued
+from becket.kernel.contract.errors import BecketError, NotFound, UsageError
+from becket.kernel.git.apply import DoesNotFit, apply_patch
+from becket.kernel.git.repository import discover
 
 
 class CannotApply(BecketError):

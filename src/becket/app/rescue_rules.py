@@ -6,11 +6,11 @@ import re
 from functools import partial
 from pathlib import PurePosixPath
 
-from becket.contract.candidate import RescueRules
-from becket.contract.config import Retention
-from becket.engine.redact import Redactor
-from becket.verifiers.guard.secrets import secrets_in
-from becket.verifiers.guard.text import added_lines, as_text
+from becket.kernel.contract.candidate import RescueRules
+from becket.kernel.contract.config import Retention
+from becket.kernel.contract.lines import added_lines, as_text
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.engine.secret_lines import secrets_in
 
 _NAMES = re.compile(
     r"\.env(?:\.(?!example$|sample$|template$|dist$).+)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx)"

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.adapters.process import ContainedProcesses, choose
-from becket.adapters.process.choice import Undecided
-from becket.contract.config import AgentConfig, Config
-from becket.contract.errors import UsageError
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.config import AgentConfig, Config
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import ContainedProcesses, choose
+from becket.kernel.process.choice import Undecided
 
 ASK_AGAIN = 60.0
 """Seconds for which a try without an answer holds: each one keeps its caller waiting."""

@@ -9,24 +9,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from becket.adapters.dispatch.bell import Bell
-from becket.adapters.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
 from becket.app.account import Account
 from becket.app.compose import App
 from becket.app.ground import check_journal, keep_ground
 from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
 from becket.app.pulse import Pulse, told_when_stopped
-from becket.app.report.write import Reports
-from becket.app.settling import Settlements, branch_moved, settle
+from becket.app.record.report.write import Reports
+from becket.app.record.settling import Settlements, branch_moved, settle
 from becket.app.state import Lock, holder
 from becket.app.unrecorded import restored_lately, tell_unrecorded
-from becket.contract.base import local_time
-from becket.contract.crash import CrashPoint
-from becket.contract.errors import NotFound
-from becket.contract.git import RefMoved
-from becket.contract.handoff import UNSETTLED
-from becket.contract.run import ENDED, Status
-from becket.contract.store import Cursor, RunFilter, Store
+from becket.kernel.contract.base import local_time
+from becket.kernel.contract.crash import CrashPoint
+from becket.kernel.contract.errors import NotFound
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.contract.handoff import UNSETTLED
+from becket.kernel.contract.run import ENDED, Status
+from becket.kernel.contract.store import Cursor, RunFilter, Store
+from becket.kernel.dispatch.bell import Bell
+from becket.kernel.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
 
 log = logging.getLogger("becket.serve")
 
@@ -173,7 +173,7 @@ async def _nothing_left(app: App, part: Part, dispatcher: Embedded) -> bool:
 
 
 async def follow_remote(app: App) -> None:
-    from becket.app.remote import watch_remote  # it needs the composition, which this module serves
+    from becket.parts.promote.remote_desk import watch_remote  # it needs the composition, which this module serves
 
     await watch_remote(app)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

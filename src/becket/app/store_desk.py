@@ -10,28 +10,20 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.adapters.git.resident import made_once, no_folder
-from becket.adapters.git.workspace import health
-from becket.adapters.store.backups import (
-    Backup,
-    backups,
-    free_name,
-    make_backup,
-    problem,
-    put_aside,
-    put_in_place,
-)
-from becket.adapters.store.damage import faults, is_damage, own_mark, read_only
-from becket.adapters.store.mark import Mark, objection, read_mark, write_mark
 from becket.app.compose import App, read_config
+from becket.app.record.verify import Checked, all_events, check_chain
 from becket.app.signs import drivers
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
-from becket.app.verify import Checked, all_events, check_chain
 from becket.app.writing import undecided, unwritable
-from becket.contract.errors import NotFound, StoreUnavailable, UsageError
-from becket.contract.git import TreeHealth
-from becket.contract.store import RunFilter
+from becket.kernel.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.kernel.contract.git import TreeHealth
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.git.resident import made_once, no_folder
+from becket.kernel.git.workspace import health
+from becket.kernel.store.backups import Backup, backups, free_name, make_backup, problem, put_aside, put_in_place
+from becket.kernel.store.damage import faults, is_damage, own_mark, read_only
+from becket.kernel.store.mark import Mark, objection, read_mark, write_mark
 
 __all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
 

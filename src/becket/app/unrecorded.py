@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from becket.app.compose import App
-from becket.contract.errors import NotFound
-from becket.contract.store import AlertState, Cursor
+from becket.kernel.contract.errors import NotFound
+from becket.kernel.contract.store import AlertState, Cursor
 
 ALERT = "journal:unrecorded"
 CURSOR = "journal:restored"

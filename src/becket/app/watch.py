@@ -11,10 +11,10 @@ from pathlib import Path
 
 from becket.app.compose import App
 from becket.app.containment import autonomy_here
+from becket.app.record.status import AutonomyNow, autonomy_of
 from becket.app.state import State, holder
-from becket.app.status import AutonomyNow, autonomy_of
-from becket.contract.spec import LoopSpec
-from becket.contract.store import RunFilter
+from becket.kernel.contract.spec import LoopSpec
+from becket.kernel.contract.store import RunFilter
 
 LARGEST_TAIL = 4_000_000
 LOOK_EVERY = 0.25

@@ -15,18 +15,12 @@ import sys
 import time
 from pathlib import Path
 
-from becket.adapters.notify import CommandNotice, FileNotice
-from becket.adapters.notify.command import NAME
-from becket.adapters.store import open_memory
-from becket.adapters.store.damage import damaged
 from becket.app import watchdog_words as words
 from becket.app.compose import App, open_store
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
 from becket.app.launch import log_to
 from becket.app.locks import Writer, start_is_over
 from becket.app.pulse import Pulse
-from becket.app.rebuilt import open_own
-from becket.app.services import Services, about_service, raise_incidents
 from becket.app.signs import (
     DEAF_AFTER,
     LOOK_EVERY,
@@ -40,16 +34,22 @@ from becket.app.signs import (
     traced,
 )
 from becket.app.state import Lock, State, holder
-from becket.app.telling import TOLD_FOR, alert_call, approval_alert, handoff_alert, notice_of
 from becket.app.writing import Hindrance, hindrance
-from becket.contract.config import AlarmTarget
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
-from becket.contract.handoff import HandoffState
-from becket.contract.spec import Autonomy
-from becket.contract.store import Alert, AlertState, Store
-from becket.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
-from becket.engine.door import Door, Patience
+from becket.kernel.contract.config import AlarmTarget
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
+from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import Alert, AlertState, Store
+from becket.kernel.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
+from becket.kernel.engine.door import Door, Patience
+from becket.kernel.store import open_memory
+from becket.kernel.store.damage import damaged
+from becket.parts.notify.command import NAME, CommandNotice
+from becket.parts.notify.file import FileNotice
+from becket.parts.notify.telling import TOLD_FOR, alert_call, approval_alert, handoff_alert, notice_of
+from becket.parts.services.rebuilt import open_own
+from becket.parts.services.services import Services, about_service, raise_incidents
 
 log = logging.getLogger("becket.watchdog")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from becket.engine.deadman import Alarm, Case
+from becket.kernel.engine.deadman import Alarm, Case
 
 LONGEST_WORDS = 160
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from becket.app.locks import Writer
 from becket.app.signs import command_of, drivers
 from becket.app.state import State, holder
-from becket.contract.errors import StoreUnavailable
+from becket.kernel.contract.errors import StoreUnavailable
 
 LEAST_FREE = 1_000_000
 """Bytes; with less than that SQLite cannot be relied on to commit."""

@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 from becket.cli.plain import Paint, fitted, line, money, took
-from becket.contract.agent import AgentEvent, CallState, EventKind, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, CallState, EventKind, Priced, Usage
 
 PIPE_WIDTH = 400
 MARGIN = 20

@@ -14,10 +14,10 @@ from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, Note, NoWait, group, in_app
 
 if TYPE_CHECKING:
-    from becket.app.asked import Asked
     from becket.app.compose import App
-    from becket.contract.handoff import Approval
-    from becket.contract.run import Run
+    from becket.app.record.asked import Asked
+    from becket.kernel.contract.handoff import Approval
+    from becket.kernel.contract.run import Run
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="See `becket approvals list`; its beginning is enough.")]
 About = Annotated[str | None, typer.Option("--about", help="Refuse unless it is about exactly this hash.")]
@@ -60,7 +60,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a question with the whole change it is about, and the commands that decide it."""
-    from becket.app.asked import read_asked
+    from becket.app.record.asked import read_asked
 
     async def read(app: App) -> tuple[Asked, float]:
         return await read_asked(app, approval_id), await app.store.now()
@@ -107,8 +107,8 @@ def revoke(approval_id: ApprovalId, note: Note = "", no_wait: NoWait = False, as
 
 
 def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_json: bool) -> None:
-    from becket.app.report.collect import read_report
-    from becket.app.story import read_story
+    from becket.app.record.report.collect import read_report
+    from becket.app.record.story import read_story
     from becket.cli.follow import print_end
 
     async def decide(app: App) -> tuple[Approval, Run]:

@@ -14,8 +14,8 @@ from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.contract.run import Run
-    from becket.contract.store import Control
+    from becket.kernel.contract.run import Run
+    from becket.kernel.contract.store import Control
 
 Off = Annotated[bool, typer.Option("--off", help="Let go again.")]
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.agent_call import call_words
 from becket.cli.paper import emit, note, say
 from becket.cli.plain import Paint, line, safe
 from becket.cli.shape import AsJson, end, in_app
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
+from becket.parts.agents.verbs.call import call_words
 
 if TYPE_CHECKING:
-    from becket.app.agent_desk import Called
     from becket.app.compose import App
     from becket.app.doctor import Diagnosis
+    from becket.parts.agents.desk import Called
 
 
 def doctor(
@@ -69,8 +69,8 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, 
     unfit: dict[str, str] = {}
 
     async def each(app: App) -> None:
-        from becket.app.agent_desk import Unfit
         from becket.app.doctor import probe
+        from becket.parts.agents.desk import Unfit
 
         names = [only] if only is not None else list(app.config.agents)
         if not names:

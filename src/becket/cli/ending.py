@@ -9,15 +9,15 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from becket.app.report.diff import DiffLine, by_file
+from becket.app.record.report.diff import DiffLine, by_file
 from becket.cli import words
 from becket.cli.plain import safe
 from becket.cli.proof import DIFF_STYLES
 from becket.cli.story import STATUS_STYLES
-from becket.contract.run import Status
+from becket.kernel.contract.run import Status
 
 if TYPE_CHECKING:
-    from becket.app.report.model import ChangeFacts, EndFacts, Report
+    from becket.app.record.report.model import ChangeFacts, EndFacts, Report
 
 AROUND = 4
 """Rows that are not evidence: the headline, the next command, and what keeps them apart."""

@@ -14,7 +14,7 @@ from becket.cli.shape import AsJson, NoWait, With, in_app, pairs
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.contract.run import Run, Started
+    from becket.kernel.contract.run import Run, Started
 
 
 def event(

@@ -8,8 +8,8 @@ from typing import Any
 from becket.cli import words
 from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, digests_shortened, evidence, line, short, took
-from becket.contract.agent import Usage
-from becket.contract.events import Event, Kind
+from becket.kernel.contract.agent import Usage
+from becket.kernel.contract.events import Event, Kind
 
 Data = Mapping[str, Any]
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Protocol, Self, TextIO, cast
 
 from becket.cli import words
 from becket.cli.shape import Interrupted
-from becket.contract.events import Kind
-from becket.contract.run import ENDED, Run, Status
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import ENDED, Run, Status
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from becket.app.compose import App
-    from becket.app.output_now import Printed
-    from becket.app.report.model import Report
-    from becket.app.story import Story
+    from becket.app.record.output_now import Printed
+    from becket.app.record.report.model import Report
+    from becket.app.record.story import Story
     from becket.cli.story import Marks
 
 WIDEST, PIPE_WIDTH = 110, 100
@@ -45,8 +45,8 @@ class View(Protocol):
 async def follow(app: App, run_id: str, view: View) -> Story:
     """See the run through, as the engine if there is none, and tell its story meanwhile."""
     from becket.app.driving import see_through
-    from becket.app.output_now import watch_output
-    from becket.app.story import read_story, watch_story
+    from becket.app.record.output_now import watch_output
+    from becket.app.record.story import read_story, watch_story
 
     watchers = asyncio.gather(watch_story(app, run_id, view.tell), watch_output(app, run_id, view.hear))
     try:

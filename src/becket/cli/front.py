@@ -16,7 +16,7 @@ from becket import __version__
 from becket.app.own_tools import leave_path
 from becket.cli import words
 from becket.cli.verbs import BY_NAME, VERBS, Verb
-from becket.contract.errors import BecketError, InvalidDocument, UsageError
+from becket.kernel.contract.errors import BecketError, InvalidDocument, UsageError
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -158,7 +158,7 @@ def typer_of(verb: Verb) -> Typer:
 
 def _find(target: str) -> Any:
     module, _, attribute = target.partition(":")
-    return getattr(import_module(f"becket.cli.{module}"), attribute)
+    return getattr(import_module(module), attribute)
 
 
 def overview() -> str:

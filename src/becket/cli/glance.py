@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from becket.cli import words
 from becket.cli.paper import emit, say
 from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, tokens, took
-from becket.contract.ready import REASONS
+from becket.kernel.contract.ready import REASONS
 
 if TYPE_CHECKING:
-    from becket.app.quota import QuotaNow
-    from becket.app.status import HandoffNow, RunNow, Snapshot, SpentNow
+    from becket.app.record.quota import QuotaNow
+    from becket.app.record.status import HandoffNow, RunNow, Snapshot, SpentNow
 
 
 MOST_LINES = 10
@@ -22,8 +22,8 @@ MOST_LINES = 10
 
 def glance(as_json: bool) -> None:
     """What `becket status` does."""
+    from becket.app.record.status import take
     from becket.app.state import find_state
-    from becket.app.status import take
 
     snapshot = take(find_state())
     if as_json:

@@ -14,8 +14,8 @@ from becket.cli.shape import AsJson, Note, group, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.report.model import Report
-    from becket.contract.handoff import Handoff, HandoffState
+    from becket.app.record.report.model import Report
+    from becket.kernel.contract.handoff import Handoff, HandoffState
 
 HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
 
@@ -27,7 +27,7 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Finished ones too.")] = False, as_json: AsJson = False
 ) -> None:
     """List handoffs that are open or taken."""
-    from becket.contract.handoff import UNSETTLED
+    from becket.kernel.contract.handoff import UNSETTLED
 
     states = () if everything else UNSETTLED
 
@@ -60,10 +60,10 @@ def _noted(rows: list[tuple[str, ...]], found: Sequence[Handoff]) -> list[tuple[
 @handoffs.command("show")
 def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     """Show a handoff with its evidence and the next step."""
-    from becket.app.report.collect import read_report
+    from becket.app.record.report.collect import read_report
     from becket.cli.ending import print_ending
     from becket.cli.follow import paper
-    from becket.contract.handoff import HandoffState
+    from becket.kernel.contract.handoff import HandoffState
 
     async def read(app: App) -> tuple[Handoff, Report, float]:
         item = await app.store.get_handoff(handoff_id)
@@ -83,7 +83,7 @@ def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
 @handoffs.command("take")
 def take(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> None:
     """Say that you are on it."""
-    from becket.contract.handoff import HandoffState
+    from becket.kernel.contract.handoff import HandoffState
 
     item = _change(handoff_id, HandoffState.taken, note, as_json)
     if not as_json:
@@ -93,7 +93,7 @@ def take(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> Non
 @handoffs.command("done")
 def done(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> None:
     """Say that it is finished."""
-    from becket.contract.handoff import HandoffState
+    from becket.kernel.contract.handoff import HandoffState
 
     item = _change(handoff_id, HandoffState.done, note, as_json)
     if not as_json:

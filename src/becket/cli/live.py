@@ -12,12 +12,12 @@ from becket.cli import words
 from becket.cli.plain import clock, line, took
 from becket.cli.story import UNICODE, Marks, boxes, head, marked_rows
 from becket.cli.timeline import DECISION, Mark, Row, current, mark_of
-from becket.contract.events import Kind
-from becket.contract.run import Step, StepState
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.run import Step, StepState
 
 if TYPE_CHECKING:
-    from becket.app.output_now import Printed
-    from becket.app.story import Story
+    from becket.app.record.output_now import Printed
+    from becket.app.record.story import Story
 
 AROUND = 7
 """Rows that are not steps: the head, the current step with its last line, and what keeps them apart."""

@@ -14,8 +14,8 @@ from becket.cli.shape import AsJson, end, group, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.contract.errors import Finding
-    from becket.contract.loop import Loop
+    from becket.kernel.contract.errors import Finding
+    from becket.kernel.contract.loop import Loop
 
     Findings = Mapping[str, Sequence[Finding]]
 

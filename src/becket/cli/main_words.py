@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.app.main_now import GREEN, JUDGED_NOW, QUEUED, RED
+from becket.app.record.main_now import GREEN, JUDGED_NOW, QUEUED, RED
 from becket.cli import words
 from becket.cli.plain import line, short, took
 
 if TYPE_CHECKING:
-    from becket.app.main_now import MainNow
+    from becket.app.record.main_now import MainNow
 
 
 def main_line(main: MainNow, now: float) -> str:

@@ -12,13 +12,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from becket.app.report.diff import lines_of
-from becket.app.report.plain import HELD_HEADS, class_words, finding_words, held_row, held_words, offered
+from becket.app.record.report.diff import lines_of
+from becket.app.record.report.plain import HELD_HEADS, class_words, finding_words, held_row, held_words, offered
 from becket.cli import words
 from becket.cli.plain import line, safe, short, took
 
 if TYPE_CHECKING:
-    from becket.app.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, HoldoutFacts, Report
+    from becket.app.record.report.model import ChangeFacts, CrossingFacts, GateFacts, GuardFacts, HoldoutFacts, Report
 
 MOST_DIFF_LINES = 120
 MOST_SUMMARY_LINES = 40

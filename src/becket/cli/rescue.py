@@ -12,12 +12,12 @@ from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, group, in_app
-from becket.contract.base import show_duration, show_size
+from becket.kernel.contract.base import show_duration, show_size
 
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.rescue import Saved
-    from becket.contract.base import Json
+    from becket.kernel.contract.base import Json
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="See `becket rescue list`; its beginning is enough.")]
 

@@ -10,12 +10,12 @@ import typer
 from becket.cli import words
 from becket.cli.paper import emit, note
 from becket.cli.shape import AsJson, With, end, in_app, pairs
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.story import Story
-    from becket.contract.run import Run, Started
+    from becket.app.record.story import Story
+    from becket.kernel.contract.run import Run, Started
 
 Code = Callable[["Run"], int]
 Level = Annotated[str | None, typer.Option("--autonomy", help="At most observe, propose, merge or release.")]
@@ -50,7 +50,7 @@ def run(
 ) -> None:
     """Start a run of a loop and follow it."""
     from becket.app.desk import Wish, start
-    from becket.contract.spec import Autonomy
+    from becket.kernel.contract.spec import Autonomy
 
     if autonomy is not None and autonomy not in list(Autonomy):
         raise typer.BadParameter(f"{autonomy!r} is not one of {', '.join(Autonomy)}", param_hint="--autonomy")
@@ -107,7 +107,7 @@ def see_run(
     code: Code | None = None,
 ) -> None:
     """`code` says how a run that was followed counts, where not every open end is good enough."""
-    from becket.app.report.collect import read_report
+    from becket.app.record.report.collect import read_report
     from becket.cli.follow import code_of, print_end, print_story, viewing
     from becket.cli.follow import follow as follow_run
 
@@ -138,9 +138,9 @@ def _to_follow(follow: bool | None) -> bool:
 
 def _leave(run_id: str, as_json: bool, created: bool) -> None:
     from becket.app.desk import daemon_is_up
+    from becket.app.record.story import read_story
     from becket.app.signs import engine_trouble
     from becket.app.state import find_state
-    from becket.app.story import read_story
 
     story = in_app(lambda app: read_story(app, run_id))
     if as_json:
@@ -158,7 +158,7 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
     """
     from becket.app.desk import daemon_is_up
     from becket.app.driving import first_of_group, others_queued, paused_by
-    from becket.contract.run import Status
+    from becket.kernel.contract.run import Status
 
     run, brake = await app.store.get_run(run_id), None
     notes = [words.others(count)] if (count := await others_queued(app, (run.run_id,))) else []
@@ -182,7 +182,7 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
 
 async def _waits_alone(app: App, run: Run) -> str:
     from becket.cli.plain import clock
-    from becket.contract.events import Kind
+    from becket.kernel.contract.events import Kind
 
     told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]

@@ -13,13 +13,13 @@ from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, safe, short, took, visible
 from becket.cli.run import Everything, Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.story import Story
-    from becket.contract.events import Event
-    from becket.contract.run import Run, Started
+    from becket.app.record.story import Story
+    from becket.kernel.contract.events import Event
+    from becket.kernel.contract.run import Run, Started
 
 runs = group("Look at runs and their reports; cancel, retry or migrate them.")
 
@@ -33,10 +33,10 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
-    from becket.app.run_list import read_list
+    from becket.app.record.run_list import read_list
     from becket.app.state import find_state
-    from becket.contract.run import Status
-    from becket.contract.store import RunFilter
+    from becket.kernel.contract.run import Status
+    from becket.kernel.contract.store import RunFilter
 
     if stray := [name for name in status or () if name not in list(Status)]:
         raise typer.BadParameter(f"{stray[0]!r} is not one of {', '.join(Status)}", param_hint="--status")
@@ -86,8 +86,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Say how a run stands or ended; with --all, its whole story."""
-    from becket.app.report.collect import read_report
-    from becket.app.story import read_story
+    from becket.app.record.report.collect import read_report
+    from becket.app.record.story import read_story
     from becket.cli.follow import print_end, print_story
 
     story = in_app(lambda app: read_story(app, run_id), tolerant=not follow)
@@ -107,7 +107,7 @@ def show(
 
 
 def _say_where_reports_are(run_id: str) -> None:
-    from becket.app.report.write import written
+    from becket.app.record.report.write import written
     from becket.app.state import find_state
 
     for path in written(find_state(), run_id)[:1]:
@@ -122,9 +122,9 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Report a run from its records: Markdown, unless told otherwise."""
-    from becket.app.report.collect import read_report
-    from becket.app.report.html import html_of
-    from becket.app.report.markdown import markdown_of
+    from becket.app.record.report.collect import read_report
+    from becket.app.record.report.html import html_of
+    from becket.app.record.report.markdown import markdown_of
 
     if html is not None and md is not None and html.resolve() == md.resolve():
         raise UsageError(words.SAME_FILE)
@@ -170,7 +170,7 @@ def _harmless(text: str) -> str:
 
 def _log(story: Story, step: str, *, raw: bool) -> bytes:
     kept = [item for item in story.receipts if item.receipt.log]
-    from becket.contract.receipt import SETUP
+    from becket.kernel.contract.receipt import SETUP
 
     logs = {SETUP if item.receipt.kind == SETUP else item.action_id: item.receipt.log for item in kept}
     if step not in logs:
@@ -230,7 +230,7 @@ def cancel(
 
 
 def told(run: Run, as_json: bool) -> None:
-    from becket.contract.run import ENDED, Status
+    from becket.kernel.contract.run import ENDED, Status
 
     if as_json:
         emit({"run": run.model_dump(mode="json")})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 import typer
 
 from becket.cli import words
-from becket.contract.errors import BecketError, UsageError
+from becket.kernel.contract.errors import BecketError, UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App

@@ -12,24 +12,24 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from becket.app.quota import quota_of
-from becket.app.report.plain import because
+from becket.app.record.quota import quota_of
+from becket.app.record.report.plain import because
 from becket.cli import words
 from becket.cli.agent_lines import used_words
 from becket.cli.glance import quota_back, waits_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took
 from becket.cli.proof import proof_sections
 from becket.cli.timeline import Mark, Passage, Row, passages
-from becket.contract.agent import AgentOutcome
-from becket.contract.calls import AgentCall
-from becket.contract.effect import Effect, EffectState
-from becket.contract.events import Kind
-from becket.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
-from becket.contract.run import ENDED, Run, Status, StepState
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.calls import AgentCall
+from becket.kernel.contract.effect import Effect, EffectState
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
+from becket.kernel.contract.run import ENDED, Run, Status, StepState
 
 if TYPE_CHECKING:
-    from becket.app.report.model import Report
-    from becket.app.story import Story
+    from becket.app.record.report.model import Report
+    from becket.app.record.story import Story
 
 
 @dataclass(frozen=True, slots=True)

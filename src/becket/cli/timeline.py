@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.plain import evidence, line, took
-from becket.contract.base import Json
-from becket.contract.condition import Condition, Conditions
-from becket.contract.run import ENDED, Status, Step, StepState
-from becket.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
-from becket.contract.when import WhenError, parse
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.condition import Condition, Conditions
+from becket.kernel.contract.run import ENDED, Status, Step, StepState
+from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
+from becket.kernel.contract.when import WhenError, parse
 
 if TYPE_CHECKING:
-    from becket.app.story import Story
+    from becket.app.record.story import Story
 
 DECISION = "@decision"
 REDUNDANT = frozenset({"action_error", "verifier_failed", "verifier_undecided", "no_output"})

@@ -15,7 +15,7 @@ from becket.cli.shape import AsJson, RunId, end, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.verify import Checked, Verified
+    from becket.app.record.verify import Checked, Verified
 
 
 def verify(
@@ -34,7 +34,7 @@ def verify(
     """
 
     async def check(app: App) -> Verified:
-        from becket.app.verify import verified
+        from becket.app.record.verify import verified
 
         return await verified(app, run_id, rerun, head)
 

@@ -18,7 +18,7 @@ from becket.cli.plain import Paint, digests_shortened, line, safe
 from becket.cli.shape import AsJson, end, group
 
 if TYPE_CHECKING:
-    from becket.app.status import Snapshot
+    from becket.app.record.status import Snapshot
     from becket.app.watch import Watched
 
 watch = group("Watch over commits: the daemon as one thing to start, stop and look at.")
@@ -49,8 +49,8 @@ def restart(as_json: AsJson = False) -> None:
 @watch.command("status")
 def status(as_json: AsJson = False) -> None:
     """Show whether it watches, what starts loops, how far they may go, and what is queued. Exit code 1: it is down."""
+    from becket.app.record.status import take
     from becket.app.state import find_state
-    from becket.app.status import take
     from becket.app.watch import watched
 
     state = find_state()

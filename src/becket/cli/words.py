@@ -28,7 +28,7 @@ NO_FOLDER_GIVEN = "-C needs a folder: becket -C DIR VERB"
 
 def complaint(error: Exception) -> str:
     """Findings begin with file:line:column, so that editors can jump to them; the rest says who speaks."""
-    from becket.contract.errors import InvalidDocument
+    from becket.kernel.contract.errors import InvalidDocument
 
     text = safe(error)
     return text if isinstance(error, InvalidDocument) else f"{_name()} {text}"
@@ -220,16 +220,6 @@ def reason(code: str) -> str:
 CALL_OPEN = "at work, or nobody saw its end"
 CALL_OVER = "over its limits: {what}"
 AGENT_NONE = "becket.yaml has no agents; the one that `becket init` writes has examples of each kind."
-NO_SUCH_FOLDER = "{path} is no folder; --in takes one inside a repository"
-AGENT_NO_BRIEF = "the brief is empty; say what is to be done, or give it on standard input with `-`"
-AGENT_NO_COMMIT = "{root} has no commit yet; agents work on a commit: `git commit` one first"
-AGENT_UNSEEN = "The agent works on {sha} and does not see what is not committed: {paths}."
-AGENT_DIRTY = "{root} has changes that are not committed ({paths}); --apply needs a clean tree: commit or stash them"
-AGENT_BEGINS = "{run_id}  {agent} on {sha}"
-AGENT_STOPPED = "{run_id} is cancelled; everything it started is gone."
-AGENT_STILL = "{run_id} did not stop in time; see `becket runs show {run_id}`"
-AGENT_OUTCOME = "{outcome}: {reason}"
-AGENT_USED = "{agent}: {outcome} in {took}, {used}"
 QUOTA_WAIT = "agent.quota_wait"
 QUOTA_OF = "the quota of the agent {agent}"
 QUOTA_UNTOLD = ", nobody says when it is back"
@@ -238,42 +228,11 @@ WAITS_FOR = {
     "main_dirty": "a clean work tree",
     "main_busy": "another git command to end",
 }
-AGENT_WAITS = "its quota is back at {at}"
-AGENT_WAITS_UNTOLD = "nobody says when its quota is back: Becket looks again in minutes"
-AGENT_NO_OUTCOME = "no outcome"
-AGENT_NOT_CALLED = "no call was made"
-AGENT_UNFINISHED = (
-    "What it left unfinished is saved: `becket rescue list` has it as {run_id}-..., if it changed anything."
-)
-AGENT_DIFF_CUT = "... {count} lines more"
-AGENT_PATCH = "The whole patch: {path}"
-AGENT_CANDIDATE = "Kept as commit {sha}; no branch was moved. `becket runs show {run_id}` tells the whole story."
-AGENT_APPLIED = "Applied to the work tree, staged and not committed: see `git diff --cached`."
-AGENT_NOT_APPLIED = "Nothing was applied: the outcome is {outcome}."
-AGENT_SAID = "It said (a claim that nobody checked):"
-AGENT_RESTS = (
-    "{run_id} waits for that and goes on by itself while the daemon is up; `becket runs cancel {run_id}` ends it."
-)
 
-ATTACH_WAITS = "{run_id}: no agent is at work now; waiting for the next call. Ctrl-C leaves it alone."
-ATTACH_TYPE = "What you type here is told to the agent, line by line. Ctrl-C leaves it alone."
-ATTACH_LEFT = "left; {run_id} goes on"
-ATTACH_ENDED = "{run_id}: {status}."
-ATTACH_NOTHING = "{run_id} called no agent of which events were kept."
-TELL_EMPTY = "the message is empty"
-TELL_AT_ONCE = "{agent} is told now."
-TELL_NEXT = "{agent} is told when its turn ends: this driver cannot be interrupted, its session is resumed then."
-TELL_BRIEF = "{agent} cannot be told while it works; it finds this in its next brief."
-TELL_LATER = "No agent is at work in {run_id}; the next one is told."
 
 DOCTOR_AGENT_ALONE = "--agent belongs to --probe: `becket doctor --probe --agent NAME`"
 PROBE_NOT_MADE = "{agent}: no call was made"
 
-SPEND_NONE = "No agent was called since {since}."
-NOT_TOLD = "not told"
-SPEND_LEFT = "{period}{scope}: {left} of {most} left"
-SPEND_UNPRICED = "{count} nobody can price (`?`); `prices` in becket.yaml may tell what a model costs."
-SPEND_OPEN = "{count} without an end seen; they count on the budgets as what they were allowed."
 
 # People
 
@@ -330,38 +289,7 @@ VERIFIED = "{count} hold."
 TAMPERED = "{bad} of {count} do not hold: this record was changed after it was written, or its evidence is gone."
 CHAIN_HEAD = "chain head {head}"
 REPEATED = "Commands were repeated in a fresh checkout; only exit codes are compared, logs hold times."
-GUARD_TWO = "--staged compares the index with HEAD; leave it away, or the commit"
-GUARD_EMPTY = "the commit is empty; name one, or A..B, or leave it away for HEAD"
-GUARD_NOTHING = "Nothing differs."
-INIT_FOUND = "Found {name}{where}: {evidence}"
-INIT_NOTHING = "Found no test suite that Becket knows."
-INIT_WROTE = "Wrote {path}"
-INIT_KEPT = "Kept the old file as {path}"
-INIT_NEXT = """\
-Next:
-  git add {paths} && git commit -m "Set up Becket"
-  becket doctor"""
-INIT_NEXT_GREEN = """\
-Next:
-  git add {paths} && git commit -m "Set up Becket"
-  becket run heal          # proves the new commit; `becket up --detach` watches every one after it"""
-INIT_NEXT_RED = """\
-becket.yaml is written and nothing is lost. Change what is named above, then:
-  becket gates try"""
-INIT_NOT_TRIED = "The gates were not tried: there is no commit yet. Commit something, then: becket gates try"
-INIT_LEFT_OUT = "Left out {step}, as a comment in becket.yaml: {why}"
 
-TRIAL_BEGINS = "Trying the gates once, on a clean checkout of {sha}:"
-TRIAL_STOPPED = "stopped; nothing was changed. See what was tried: `becket runs show {run_id}`"
-TRIAL_NONE = "the gates could not be tried: {why}"
-TRIAL_RED = "{name}: {trouble}"
-TRIAL_CUT = "..."
-TRIAL_CHANGE = "  -> look at `{key}` in becket.yaml{where}: {advice}"
-TRIAL_GREEN = "green at {sha}: {steps}"
-TRIAL_NEXT_RED = "Look around where it runs with `becket shell`. Then try again:\n  becket gates try {steps}"
-GATES_NONE = "becket.yaml has no gates; `becket doctor` shows what to add"
-SHELL_JSON = "--json tells of one command; give it after `--`"
-SHELL_AT = "{sha} as {step} sees it (network: {network}). `exit` removes the tree."
 
 # The house
 
@@ -376,38 +304,6 @@ DOWN_NOTHING = "Nothing was running."
 
 # The test side
 
-SIDE_COUNTED = "{count} of {total} files of {commit} count as tests."
-SIDE_USUAL = "where test runners usually look (becket.yaml declares no test_side)"
-SIDE_REASONS = {
-    "declared": "declared by test_side in becket.yaml",
-    "ran": "named by a report for a test that ran",
-    "framework": "import or call a test framework",
-    "gate": "run by a gate by name",
-    "only-from-tests": "imported or read only from tests",
-    "sits-with": "lie among tests",
-    "named": "taken by a test runner for their name",
-}
-SIDE_FILES = "  {count} files"
-SIDE_MORE = "  ... {count} files more; --json lists all of them"
-SIDE_NEXT = "What is missing, add to `test_side` in becket.yaml."
-SIDE_EMPTY = "Tests within source files are judged where they stand; others are named by `test_side` in becket.yaml."
-
-TREE_MADE = "Made {tree} at {branch}@{sha}."
-TREE_RESET = "Reset {tree} to {branch}@{sha}."
-TREE_MENDED = "It was not as Becket had made it; it is whole again."
-TREE_DAMAGED = "It is not as Becket made it: `becket worktree ensure` mends it, and so does the next gate."
-TREE_PRUNED = (
-    "The repository no longer has that commit (amended or rebased, and pruned): `becket worktree ensure` takes the "
-    "tree to the branch, and so does the next gate."
-)
-TREE_SAVED = "What was left in it is saved: `becket rescue show {name}`."
-TREE_ENV = "Copied {name}."
-TREE_NO_ENV = "Did not copy {name}: {why}."
-TREE_NONE = "There is no {tree} yet: `becket worktree ensure` makes it."
-TREE_IN_THE_WAY = "There is no test tree, and none can be made: {what}."
-TREE_AT = "{tree} is at {branch}@{sha}{behind}."
-TREE_BEHIND = "; {branch} is at {sha}"
-TREE_CHANGED = "It holds more than its commit: {paths}"
 
 WATCH_NOTHING = "None: no loop of this repository has a commit trigger."
 WATCH_NO_LOG = "There is no log yet: {path}"
@@ -427,21 +323,7 @@ STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the 
 
 # Services
 
-SERVICE_WHAT = "what about {name}? becket service {name} {verbs}"
-SERVICE_NONE = "becket.yaml has no services."
-SERVICE_NEXT = "next start at {at}"
-SERVICE_UNPROVEN = "NOT proven: no gate has passed this commit"
-SERVICE_RELEASING = "{sha} is being put into service"
-SERVICE_ASKED = "asked for: {what}"
 SERVICE_ALONE = "nobody watches over it: `becket up --detach`"
-SERVICE_FOLLOW_JSON = "--follow has no end, and --json is one document; use one of them"
-SERVICE_FAILED = "{name}: {verb} failed."
-SERVICE_DONE = {
-    "start": "{name} serves {sha}, healthy.",
-    "restart": "{name} serves {sha} again, healthy.",
-    "stop": "{name} is stopped.",
-    "build": "{name} is built at {sha} and answered on a free port; it is not in service.",
-}
 
 # Demo
 

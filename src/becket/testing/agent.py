@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.adapters.agents.inbox import put
-from becket.contract.agent import (
+from becket.kernel.contract.agent import (
     AgentEvent,
     AgentOutcome,
     AgentReport,
@@ -19,6 +18,7 @@ from becket.contract.agent import (
     Limits,
     Usage,
 )
+from becket.parts.agents.adapters.inbox import put
 
 Deed = Callable[[Path], None]
 """What it does to the work tree."""

@@ -36,8 +36,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import becket
-from becket.contract import crash
-from becket.contract.base import Json
+from becket.kernel.contract import crash
+from becket.kernel.contract.base import Json
 
 LONGEST_LIFE = 20.0
 _PR_SET_PDEATHSIG = 1

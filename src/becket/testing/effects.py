@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from becket.contract.base import Json
-from becket.contract.effect import EffectCall, Permit, Seen
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.effect import EffectCall, Permit, Seen
+from becket.kernel.contract.spec import Autonomy, EffectClass
 
 
 @dataclass

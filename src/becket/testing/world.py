@@ -10,22 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from becket.adapters.store import open_memory, open_sqlite
-from becket.adapters.store.steady import Steady
 from becket.app.compose import App
 from becket.app.plugins import built_in_loops
+from becket.app.record.settling import Settlements
 from becket.app.serve import follow_clock, recover
-from becket.app.settling import Settlements
 from becket.app.state import State, find_state
-from becket.contract.action import ActionDef, VerifierDef
-from becket.contract.agent import Agent, Agents, AgentsByName
-from becket.contract.base import Json
-from becket.contract.config import AgentConfig, Config
-from becket.contract.effect import EffectAdapter
-from becket.contract.run import Run
-from becket.contract.store import Store
-from becket.engine.intake import Ask
-from becket.spec.book import LoopBook
+from becket.kernel.contract.action import ActionDef, VerifierDef
+from becket.kernel.contract.agent import Agent, Agents, AgentsByName
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import AgentConfig, Config
+from becket.kernel.contract.effect import EffectAdapter
+from becket.kernel.contract.run import Run
+from becket.kernel.contract.store import Store
+from becket.kernel.engine.intake import Ask
+from becket.kernel.spec.book import LoopBook
+from becket.kernel.store import open_memory, open_sqlite
+from becket.kernel.store.steady import Steady
 from becket.testing.clock import ManualClock
 
 BELL = "bell"

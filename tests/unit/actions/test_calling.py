@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from becket.actions.mail import MAIL
-from becket.adapters.agents.inbox import Inbox, put
-from becket.app.verify import verify_run
-from becket.contract.agent import Agent, AgentOutcome, Usage
-from becket.contract.calls import AgentCall, SettledBy
-from becket.contract.run import Run, Status, Step
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.agent import Agent, AgentOutcome, Usage
+from becket.kernel.contract.calls import AgentCall, SettledBy
+from becket.kernel.contract.run import Run, Status, Step
+from becket.parts.agents.adapters.inbox import Inbox, put
+from becket.parts.agents.mail import MAIL
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.world import World, run_git

@@ -7,9 +7,9 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome
-from becket.contract.calls import AgentCall
-from becket.contract.run import Run, Status
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.calls import AgentCall
+from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 

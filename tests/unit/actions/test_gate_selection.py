@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.actions.gates.step import has_selection
-from becket.actions.gates.tree import ProofTree
-from becket.contract.config import Config, GateStep
-from becket.contract.git import Workspace
+from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.git import Workspace
+from becket.parts.gates.judging.step import has_selection
+from becket.parts.gates.judging.tree import ProofTree
 
 FAILING = ("tests/test_a.py::test_one",)
 

@@ -12,15 +12,15 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from becket.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check, gate_commands
-from becket.adapters.git.candidates import GitCandidates
-from becket.adapters.git.repository import discover
 from becket.app.project import CommittedProjects
-from becket.contract.action import ActionContext, Result
-from becket.contract.candidate import Candidates
-from becket.contract.config import Config
-from becket.contract.git import Git
-from becket.contract.project import Projects
+from becket.kernel.contract.action import ActionContext, Result
+from becket.kernel.contract.candidate import Candidates
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.project import Projects
+from becket.kernel.git.candidates import GitCandidates
+from becket.kernel.git.repository import discover
+from becket.parts.guard.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check, gate_commands
 
 Port = TypeVar("Port")
 

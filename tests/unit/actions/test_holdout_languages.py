@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.actions.holdouts.languages import LANGUAGES, language_of, program_of, spoken
+from becket.parts.heal.holdouts.languages import LANGUAGES, language_of, program_of, spoken
 
 BY_NAME = {language.name: language for language in LANGUAGES}
 

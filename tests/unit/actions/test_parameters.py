@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.notify.file import FileNotice
 from becket.app.plugins import load_registry
-from becket.spec.lint import lint_text
+from becket.kernel.spec.lint import lint_text
+from becket.parts.notify.file import FileNotice
 
 SPEC = """\
 version: 1

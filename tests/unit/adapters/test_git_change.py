@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git import blobs
-from becket.adapters.git.change import parse_raw, read_change
-from becket.adapters.git.program import Place
-from becket.contract.config import GuardConfig
-from becket.contract.errors import GitFailed
-from becket.contract.guard import EXECUTABLE, READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
-from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.side import TestSide
+from becket.kernel.contract.config import GuardConfig
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.guard import EXECUTABLE, READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
+from becket.kernel.git import blobs
+from becket.kernel.git.change import parse_raw, read_change
+from becket.kernel.git.program import Place
+from becket.parts.guard.reading.examine import examine
+from becket.parts.guard.reading.side import TestSide
 
 _PERSON = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 

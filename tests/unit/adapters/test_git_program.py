@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git import program
-from becket.adapters.git.program import GitCommandFailed, GitTimedOut, Output, Place, environment, run, run_at_start
-from becket.contract.errors import GitFailed, UsageError
+from becket.kernel.contract.errors import GitFailed, UsageError
+from becket.kernel.git import program
+from becket.kernel.git.program import GitCommandFailed, GitTimedOut, Output, Place, environment, run, run_at_start
 
 
 @pytest.fixture
@@ -212,8 +212,8 @@ IGNORING = """
 import asyncio, signal, sys
 from pathlib import Path
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from becket.adapters.git.program import Place, run, run_at_start
-from becket.contract.errors import GitFailed
+from becket.kernel.git.program import Place, run, run_at_start
+from becket.kernel.contract.errors import GitFailed
 here = Path(sys.argv[1])
 for command in (lambda: asyncio.run(run(Place(here), "rev-parse", "--verify", "none")),
                 lambda: run_at_start(here, "rev-parse", "--verify", "none")):

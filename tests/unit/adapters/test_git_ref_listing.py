@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git.program import Place
-from becket.adapters.git.refs import Refs
-from becket.adapters.git.repository import discover
+from becket.kernel.git.program import Place
+from becket.kernel.git.refs import Refs
+from becket.kernel.git.repository import discover
 from becket.testing.world import commit_all, make_repository, run_git
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.adapters.git.status import parse_status
-from becket.contract.naming import ref_problem
+from becket.kernel.contract.naming import ref_problem
+from becket.kernel.git.status import parse_status
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.git.sweep import Inventory, defuse, stuck_on, sweep
-from becket.contract.removal import remove
+from becket.kernel.contract.removal import remove
+from becket.kernel.git.sweep import Inventory, defuse, stuck_on, sweep
 
 
 def listing(*entries: str) -> bytes:

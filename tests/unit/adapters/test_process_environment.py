@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process.environment import build, search_path
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildSpec
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildSpec
+from becket.kernel.process.environment import build, search_path
 
 
 def made(ours: dict[str, str], given: dict[str, str] | None = None) -> dict[str, str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process.keeper import landlock
-from becket.adapters.process.keeper.job import Job, Landlock, Report, receive
-from becket.adapters.process.keeper.output import Output, broken_bytes
-from becket.adapters.process.keeper.processes import descendants, look
+from becket.kernel.process.keeper import landlock
+from becket.kernel.process.keeper.job import Job, Landlock, Report, receive
+from becket.kernel.process.keeper.output import Output, broken_bytes
+from becket.kernel.process.keeper.processes import descendants, look
 
 
 def written(path: Path, cap: int, *pieces: bytes, tail: int = 0) -> tuple[Output, bytes]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process.places import Access, Disk, Rule, nearest
-from becket.adapters.process.sandboxes import Bubblewrap, Landlocked, Surroundings
-from becket.adapters.process.scratch import Scratch
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildSpec, Network
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildSpec, Network
+from becket.kernel.process.places import Access, Disk, Rule, nearest
+from becket.kernel.process.sandboxes import Bubblewrap, Landlocked, Surroundings
+from becket.kernel.process.scratch import Scratch
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.process.keeper import seccomp
-from becket.adapters.process.reach import Place, places_of, read_place
-from becket.adapters.process.resolve import Address, Dialler, NotPublic, PublicOnly, is_public
-from becket.adapters.process.ways import WaysOut
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildSpec
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildSpec
+from becket.kernel.process.keeper import seccomp
+from becket.kernel.process.reach import Place, places_of, read_place
+from becket.kernel.process.resolve import Address, Dialler, NotPublic, PublicOnly, is_public
+from becket.kernel.process.ways import WaysOut
 
 LISTED = (Place("model.test", 443), Place("model.test", 80))
 

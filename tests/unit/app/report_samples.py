@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from becket.app.report import model as told
-from becket.app.report.diff import files_of, shortened
-from becket.contract.trust import ALL_TRUSTED
+from becket.app.record.report import model as told
+from becket.app.record.report.diff import files_of, shortened
+from becket.kernel.contract.trust import ALL_TRUSTED
 
 BASE, CANDIDATE, DIGEST = "b" * 40, "c" * 40, "d" * 64
 BEGAN = 1_700_000_000.0

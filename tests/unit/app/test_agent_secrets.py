@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.agent_secrets import agent_secrets, given_secrets
-from becket.contract.base import Json
-from becket.contract.config import Config
-from becket.engine.redact import Redactor
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import Config
+from becket.kernel.engine.redact import Redactor
+from becket.parts.agents.secrets import agent_secrets, given_secrets
 from becket.testing.world import World
 
 

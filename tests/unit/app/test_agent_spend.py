@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from becket.app.agent_spend import By, added, grouped, limits_of
-from becket.contract.agent import AgentOutcome, Limits, Priced, Usage
-from becket.contract.calls import AgentCall, CallEnd
-from becket.contract.config import Budgets
+from becket.app.record.agent_spend import By, added, grouped, limits_of
+from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.calls import AgentCall, CallEnd
+from becket.kernel.contract.config import Budgets
 
 NOON = time.mktime((2026, 11, 16, 12, 0, 0, 0, 0, -1))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from becket.app import agent_watch
-from becket.app.agent_watch import Tail, event_of, events_of
-from becket.contract.agent import AgentEvent, EventKind
+from becket.app.record import agent_watch
+from becket.app.record.agent_watch import Tail, event_of, events_of
+from becket.kernel.contract.agent import AgentEvent, EventKind
 
 
 def event(text: str) -> bytes:

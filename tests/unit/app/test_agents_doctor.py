@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from becket.app.agents_doctor import Around, fact, version_of
 from becket.app.sandboxes import Sandboxes
-from becket.contract.config import Budgets, Config
+from becket.kernel.contract.config import Budgets, Config
+from becket.parts.agents.doctor import Around, fact, version_of
 
 
 def program(folder: Path, name: str, text: str) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from becket.app.doctor import facts
-from becket.setup.checks import configuration, loops
-from becket.setup.facts import Diagnosis, Exam, Level
+from becket.kernel.checks import configuration, loops
+from becket.kernel.checks.facts import Diagnosis, Exam, Level
 from becket.testing.world import make_repository
 
 LOOP = """\

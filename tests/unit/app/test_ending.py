@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import report_samples as samples
 
-from becket.app.report import model as told
-from becket.app.report.ending import cause, ending_of
-from becket.app.report.markdown import markdown_of
+from becket.app.record.report import model as told
+from becket.app.record.report.ending import cause, ending_of
+from becket.app.record.report.markdown import markdown_of
 
 SUMMARY = "step unit: 1 failing\nFAIL tests/test_gcd.py::test_gcd  at tests/test_gcd.py:9\n    assert 1 == 2\n\n--- log"
 TRACE = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\nOSError: the disk is full'

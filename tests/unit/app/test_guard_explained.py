@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from becket.app.guard import PROOF, Explained, needed
-from becket.cli.guard import told
 from becket.cli.plain import Paint
-from becket.contract.config import Config
-from becket.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.parts.guard.desk import PROOF, Explained, needed
+from becket.parts.guard.verbs.guard import told
 
 PLAIN, ORDINARY, POWERFUL = ChangeClass
 

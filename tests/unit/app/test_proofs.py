@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from becket.app.proofs import check_proofs, part_digest
-from becket.contract.receipt import Receipt, StoredReceipt
-from becket.contract.run import Step, StepState
-from becket.contract.spec import Phase
+from becket.app.record.proofs import check_proofs, part_digest
+from becket.kernel.contract.receipt import Receipt, StoredReceipt
+from becket.kernel.contract.run import Step, StepState
+from becket.kernel.contract.spec import Phase
 
 BASE, CANDIDATE = "a" * 40, "b" * 40
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.service import SqliteBook
-from becket.app.rebuilt import ALARMS, SERVICES, open_book, open_own
 from becket.app.state import State
-from becket.contract.service import Service
+from becket.parts.services.book import SqliteBook
+from becket.parts.services.ports import Service
+from becket.parts.services.rebuilt import ALARMS, SERVICES, open_book, open_own
 
 
 def broken_row(path: Path) -> None:

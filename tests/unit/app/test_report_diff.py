@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.app.report.diff import LONGEST_LINE, MOST_LINES, by_file, files_of, is_cut, lines_of, shortened
+from becket.app.record.report.diff import LONGEST_LINE, MOST_LINES, by_file, files_of, is_cut, lines_of, shortened
 
 PATCH = """\
 diff --git a/old name.txt b/new name.txt

@@ -13,9 +13,9 @@ from importlib.resources import files
 import pytest
 import report_samples as samples
 
-from becket.app.report.html import html_of
-from becket.app.report.markdown import markdown_of
-from becket.app.report.model import Report
+from becket.app.record.report.html import html_of
+from becket.app.record.report.markdown import markdown_of
+from becket.app.record.report.model import Report
 
 OURS = {
     "a", "b", "body", "br", "code", "dd", "details", "div", "dl", "dt", "footer", "h1", "h2", "h3", "head", "header",
@@ -207,7 +207,7 @@ PAIRS = [
 
 
 def test_all_colours_of_text_have_contrast_enough_in_light_dark_and_print() -> None:
-    style = (files("becket.app.report") / "page.css").read_text("utf-8")
+    style = (files("becket.app.record.report") / "page.css").read_text("utf-8")
     palettes = [
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
         for block in re.findall(r":root {(.*?)}", style, re.DOTALL)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.run_list import read_list
-from becket.contract.run import Status
-from becket.contract.store import RunFilter
-from becket.engine.intake import Ask
+from becket.app.record.run_list import read_list
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.intake import Ask
 from becket.testing.world import World
 
 LOOP = """\

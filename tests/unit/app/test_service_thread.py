@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.services import Services, ServiceThread
 from becket.app.state import State
+from becket.parts.services.services import Services, ServiceThread
 
 
 class Dying(ServiceThread):

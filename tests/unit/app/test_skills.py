@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.skills import LARGEST, built_in, check, load_skills
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
+from becket.parts.agents.skill_files import LARGEST, built_in, check, load_skills
 
 GOOD = "---\nname: our-own\ndescription: Use it for our own code.\n---\n\nDo it our way.\n"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.store.damage import read_only
 from becket.app.compose import App
 from becket.app.state import State, find_state
 from becket.app.store_desk import backup, check, restore
-from becket.engine.intake import Ask
+from becket.kernel.engine.intake import Ask
+from becket.kernel.store.damage import read_only
 
 PAGE = 4096
 LOOP = """
@@ -98,9 +98,9 @@ VERB = """
 import asyncio, resource, sys
 from pathlib import Path
 from becket.app.state import find_state
-from becket.app.status import take
+from becket.app.record.status import take
 from becket.app.store_desk import accept, check, restore
-from becket.contract.errors import BecketError
+from becket.kernel.contract.errors import BecketError
 state = find_state(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 for verb in (check, lambda one: restore(one, None), accept, lambda one: asyncio.to_thread(take, one)):

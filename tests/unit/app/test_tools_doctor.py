@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from becket.app.state import State
-from becket.app.tools_doctor import trouble
-from becket.contract.config import Config, SandboxConfig
+from becket.kernel.contract.config import Config, SandboxConfig
+from becket.parts.gates.tools_doctor import trouble
 
 SHIM = """\
 #!/bin/sh

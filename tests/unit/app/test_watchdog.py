@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from becket.adapters.store import open_memory
 from becket.app.daemon import tell_of_watchdog
 from becket.app.keeper import RESTARTS, read_restarts, since_boot, write_restarts
 from becket.app.watchdog import Watchdog, alarm_file
-from becket.contract.effect import EffectCall
-from becket.contract.errors import StoreDamaged
-from becket.contract.store import Alert, AlertState
+from becket.kernel.contract.effect import EffectCall
+from becket.kernel.contract.errors import StoreDamaged
+from becket.kernel.contract.store import Alert, AlertState
+from becket.kernel.store import open_memory
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
 

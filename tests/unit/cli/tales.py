@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from becket.app.story import Story
-from becket.contract.base import Json
-from becket.contract.condition import Condition
-from becket.contract.receipt import Receipt, StoredReceipt
-from becket.contract.run import Run, Status, Step, StepState, Subject
-from becket.contract.spec import LoopSpec, Phase
+from becket.app.record.story import Story
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.condition import Condition
+from becket.kernel.contract.receipt import Receipt, StoredReceipt
+from becket.kernel.contract.run import Run, Status, Step, StepState, Subject
+from becket.kernel.contract.spec import LoopSpec, Phase
 
 BEGAN = 1_700_000_000.0
 LOG = "3fa2c91a" + "0" * 56

@@ -7,17 +7,17 @@ import io
 import pytest
 import typer
 
-from becket.app.agent_desk import Delivery
-from becket.cli.agent_attach import delivery_words, how
-from becket.cli.agent_call import call_words
 from becket.cli.agent_lines import EventLines, used_words
 from becket.cli.events import event_line
 from becket.cli.front import run, typer_of
 from becket.cli.plain import fitted, money
 from becket.cli.verbs import BY_NAME
-from becket.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Limits, Priced, Usage
-from becket.contract.calls import AgentCall, CallEnd
-from becket.contract.events import Event, Kind
+from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.calls import AgentCall, CallEnd
+from becket.kernel.contract.events import Event, Kind
+from becket.parts.agents.desk import Delivery
+from becket.parts.agents.verbs.attach import delivery_words, how
+from becket.parts.agents.verbs.call import call_words
 
 
 def told(*events: AgentEvent, width: int = 80) -> list[str]:

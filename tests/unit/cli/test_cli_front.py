@@ -17,7 +17,7 @@ import becket
 from becket import __version__
 from becket.cli.front import overview, read, run, typer_of
 from becket.cli.verbs import BY_NAME, VERBS, Verb
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
 
 HEAVY = ("pydantic", "sqlalchemy", "rich", "typer", "httpx", "alembic", "watchfiles")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tales import BEGAN, TESTS, condition, decision, run, step, story, text_of
 
-from becket.app.output_now import Printed, last_output
+from becket.app.record.output_now import Printed, last_output
 from becket.cli import follow
 from becket.cli.live import live, still
-from becket.contract.agent import AgentEvent, EventKind
-from becket.contract.run import StepState
+from becket.kernel.contract.agent import AgentEvent, EventKind
+from becket.kernel.contract.run import StepState
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.main_now import GREEN, JUDGED_NOW, OPEN_QUESTION, QUEUED, RED, UNKNOWN, MainNow
-from becket.app.overview import overview
-from becket.app.status import take
+from becket.app.record.main_now import GREEN, JUDGED_NOW, OPEN_QUESTION, QUEUED, RED, UNKNOWN, MainNow
+from becket.app.record.overview import overview
+from becket.app.record.status import take
 from becket.cli.glance import told
 from becket.cli.main_words import main_line
 from becket.cli.plain import Paint

@@ -6,11 +6,11 @@ import pytest
 from rich.console import Group
 from tales import TESTS, decision, story, text_of
 
-from becket.app.report import model as told_by
-from becket.app.report.collect import report_of
-from becket.app.report.html import html_of
-from becket.app.report.markdown import code, markdown_of, plain, table
-from becket.app.report.plain import took
+from becket.app.record.report import model as told_by
+from becket.app.record.report.collect import report_of
+from becket.app.record.report.html import html_of
+from becket.app.record.report.markdown import code, markdown_of, plain, table
+from becket.app.record.report.plain import took
 from becket.cli.proof import MOST_DIFF_LINES, MOST_SUMMARY_LINES, proof_sections
 from becket.cli.story import told
 

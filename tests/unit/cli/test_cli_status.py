@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 from tales import text_of
 
-from becket.adapters.store import open_sqlite
-from becket.adapters.store.tables import metadata
-from becket.app import status
 from becket.app.desk import Wish, start
 from becket.app.neighbours import driver_lock
-from becket.app.overview import overview
-from becket.app.quota import QuotaNow
+from becket.app.record import status
+from becket.app.record.overview import overview
+from becket.app.record.quota import QuotaNow
+from becket.app.record.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
+from becket.app.record.story import Story, read_story
 from becket.app.state import Lock, find_state
-from becket.app.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
-from becket.app.story import Story, read_story
 from becket.cli.glance import told
 from becket.cli.plain import Paint, clock
 from becket.cli.story import told as story_told
-from becket.contract.agent import AgentOutcome
-from becket.contract.errors import StoreUnavailable
+from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.store import open_sqlite
+from becket.kernel.store.tables import metadata
 from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.clock import ManualClock
 from becket.testing.world import World

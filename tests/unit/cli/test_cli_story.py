@@ -8,10 +8,10 @@ import pytest
 from tales import BEGAN, LOG, TESTS, condition, decision, run, step, story, text_of, verifier
 
 from becket.cli.story import ASCII, told
-from becket.contract.effect import Effect, EffectCall, EffectState, Origin
-from becket.contract.handoff import Approval, Handoff, HandoffState
-from becket.contract.run import Status, StepState
-from becket.contract.spec import EffectClass
+from becket.kernel.contract.effect import Effect, EffectCall, EffectState, Origin
+from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
+from becket.kernel.contract.run import Status, StepState
+from becket.kernel.contract.spec import EffectClass
 
 
 @pytest.fixture(autouse=True)

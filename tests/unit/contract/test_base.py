@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from becket.contract.base import (
+from becket.kernel.contract.base import (
     BadDuration,
     BadSize,
     Duration,

@@ -7,8 +7,8 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from becket.contract.agent import Limits, Usage
-from becket.contract.calls import AgentCall, BudgetSpent, CallGrant, CallWish, amounts_used, booking, overshot
+from becket.kernel.contract.agent import Limits, Usage
+from becket.kernel.contract.calls import AgentCall, BudgetSpent, CallGrant, CallWish, amounts_used, booking, overshot
 
 LIMITS = Limits(seconds=60.0, turns=3, tokens=100, usd=0.5)
 

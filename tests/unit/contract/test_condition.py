@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.contract.condition import (
+from becket.kernel.contract.condition import (
     RUNTIME_CONDITIONS,
     RUNTIME_HANDOFFS,
     Condition,

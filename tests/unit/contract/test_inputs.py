@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.spec import InputSpec, InputType
+from becket.kernel.contract.spec import InputSpec, InputType
 
 
 @pytest.mark.parametrize("path", ["a", "src/a.py", "./x", ".env", "a b/c", "a..b"])

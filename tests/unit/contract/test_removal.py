@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.removal import remove
+from becket.kernel.contract.removal import remove
 
 IN_A_WORLD_TO_READ = """
 import logging, pathlib, sys
-from becket.contract.removal import NotRemoved, remove, removed
+from becket.kernel.contract.removal import NotRemoved, remove, removed
 logging.basicConfig()
 folder = pathlib.Path(sys.argv[1])
 try:

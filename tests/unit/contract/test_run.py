@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from becket.contract.run import ENDED, OPEN, TRANSITIONS, IllegalMove, Move, Status, after
+from becket.kernel.contract.run import ENDED, OPEN, TRANSITIONS, IllegalMove, Move, Status, after
 
 ALLOWED = {
     Status.queued: {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.contract.template import (
+from becket.kernel.contract.template import (
     Field,
     TemplateError,
     fields,

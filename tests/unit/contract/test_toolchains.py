@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.toolchains import Toolchains, find
+from becket.kernel.contract.toolchains import Toolchains, find
 
 CERTIFICATE = "# An Authority\n-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.contract.when import MAX_DEPTH, And, Expr, Not, Or, Ref, WhenError, parse
+from becket.kernel.contract.when import MAX_DEPTH, And, Expr, Not, Or, Ref, WhenError, parse
 
 WORDS = {word: word for word in ("and", "or", "not")}
 NAMES = ("a", "b.c", "no_progress", "base.fast_red")

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
-from becket.adapters.store import open_memory
-from becket.contract import crash
-from becket.contract.action import EffectReport
-from becket.contract.base import Json
-from becket.contract.config import EffectCap
-from becket.contract.effect import Effect, EffectCall, EffectState, Origin, Permit, Seen, demand
-from becket.contract.errors import EffectFailed, EffectRefused
-from becket.contract.spec import Autonomy, EffectClass
-from becket.contract.store import Store
-from becket.engine.door import Door, Patience
-from becket.engine.redact import Redactor
+from becket.kernel.contract import crash
+from becket.kernel.contract.action import EffectReport
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import EffectCap
+from becket.kernel.contract.effect import Effect, EffectCall, EffectState, Origin, Permit, Seen, demand
+from becket.kernel.contract.errors import EffectFailed, EffectRefused
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.store import Store
+from becket.kernel.engine.door import Door, Patience
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.store import open_memory
 from becket.testing.clock import ManualClock
 
 ORIGIN = Origin(run_id="run_1", iteration=1, phase="act", action_id="tell")

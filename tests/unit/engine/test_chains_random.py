@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from trigger_stage import Scene, Stage, play
 
-from becket.contract.errors import StartRefused
-from becket.contract.run import Run, StartLimits, Status
-from becket.contract.store import RunFilter
-from becket.engine.intake import Ask, Intake
-from becket.engine.trouble import Trouble
+from becket.kernel.contract.errors import StartRefused
+from becket.kernel.contract.run import Run, StartLimits, Status
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.trouble import Trouble
 
 Arc = tuple[str, str, str, bool]
 BOUND = 2

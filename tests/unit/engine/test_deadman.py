@@ -9,22 +9,14 @@ from typing import Any
 import pytest
 from trigger_stage import CLOSED, OPEN, TOLD, Stage, at, play
 
-from becket.adapters.store import open_memory
-from becket.contract.errors import StoreUnavailable
-from becket.contract.handoff import Handoff
-from becket.contract.run import Move, Run
-from becket.contract.store import Alert, AlertState, End
-from becket.engine.deadman import (
-    LAST_RETRY,
-    STRIKES,
-    Alarm,
-    Case,
-    DeadMan,
-    SignsOfLife,
-    signs_of_life,
-)
-from becket.engine.intake import Ask
-from becket.engine.schedule import PREFIX, Scheduler
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.handoff import Handoff
+from becket.kernel.contract.run import Move, Run
+from becket.kernel.contract.store import Alert, AlertState, End
+from becket.kernel.engine.deadman import LAST_RETRY, STRIKES, Alarm, Case, DeadMan, SignsOfLife, signs_of_life
+from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.schedule import PREFIX, Scheduler
+from becket.kernel.store import open_memory
 
 
 class Switch:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from becket.adapters.store import open_memory
-from becket.contract.run import Status
-from becket.contract.store import Alert, WorkerInfo
-from becket.engine.deadman import (
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.store import Alert, WorkerInfo
+from becket.kernel.engine.deadman import (
     ALLOWANCE,
     Case,
     DeadMan,
@@ -23,7 +22,8 @@ from becket.engine.deadman import (
     ending,
     judge,
 )
-from becket.engine.schedule import PREFIX
+from becket.kernel.engine.schedule import PREFIX
+from becket.kernel.store import open_memory
 
 NOW = 10_000.0
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 from trigger_stage import ManualTime
 
-from becket.contract.errors import StoreUnavailable
-from becket.contract.spec import Edge
-from becket.engine.debounce import LONGEST_RETRY, MOST_WINDOWS, Debounce, Key
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.spec import Edge
+from becket.kernel.engine.debounce import LONGEST_RETRY, MOST_WINDOWS, Debounce, Key
 
 KEY: Key = ("loop", "main")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.condition import Condition, Conditions
-from becket.contract.run import Decision, Outcome, Run, Status, Step, StepState, Subject
-from becket.contract.spec import Autonomy, LoopSpec, Phase
-from becket.contract.store import Carried
-from becket.engine.decide import Situation, added, carry, decide, wait_rows
+from becket.kernel.contract.condition import Condition, Conditions
+from becket.kernel.contract.run import Decision, Outcome, Run, Status, Step, StepState, Subject
+from becket.kernel.contract.spec import Autonomy, LoopSpec, Phase
+from becket.kernel.contract.store import Carried
+from becket.kernel.engine.decide import Situation, added, carry, decide, wait_rows
 
 SPEC = LoopSpec.model_validate(
     {

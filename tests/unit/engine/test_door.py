@@ -7,14 +7,14 @@ import asyncio
 import pytest
 from door_outside import CALL, ORIGIN, SECRET, Crashed, House, Outside
 
-from becket.contract.base import Json
-from becket.contract.config import EffectCap
-from becket.contract.effect import EffectCall, EffectState, Permit, Seen
-from becket.contract.errors import EffectFailed, EffectRefused, Fenced
-from becket.contract.run import NewRun, Subject
-from becket.contract.spec import Autonomy, EffectClass
-from becket.contract.store import WorkerInfo
-from becket.engine.door import Patience
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import EffectCap
+from becket.kernel.contract.effect import EffectCall, EffectState, Permit, Seen
+from becket.kernel.contract.errors import EffectFailed, EffectRefused, Fenced
+from becket.kernel.contract.run import NewRun, Subject
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.store import WorkerInfo
+from becket.kernel.engine.door import Patience
 
 Q, K, B, R = EffectClass.queryable, EffectClass.keyed, EffectClass.blind, EffectClass.repeatable
 NOTICE = CALL.model_copy(update={"defer": True})

@@ -9,10 +9,10 @@ from door_outside import CALL, Crashed, House, crash_at, crashing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from becket.contract import crash
-from becket.contract.effect import EffectState
-from becket.contract.errors import EffectFailed
-from becket.contract.spec import EffectClass
+from becket.kernel.contract import crash
+from becket.kernel.contract.effect import EffectState
+from becket.kernel.contract.errors import EffectFailed
+from becket.kernel.contract.spec import EffectClass
 
 Q, K, B, R = EffectClass.queryable, EffectClass.keyed, EffectClass.blind, EffectClass.repeatable
 POINTS = sorted(name for name in crash.points() if name.startswith("door."))

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.adapters.store import open_memory
-from becket.contract.agent import AgentOutcome, CallFiles, Limits, Usage
-from becket.contract.calls import (
+from becket.kernel.contract.agent import AgentOutcome, CallFiles, Limits, Usage
+from becket.kernel.contract.calls import (
     CALLS,
     KINDS,
     BudgetSpent,
@@ -29,12 +28,12 @@ from becket.contract.calls import (
     booking,
     folder_of,
 )
-from becket.contract.config import Budgets
-from becket.contract.errors import ActionFailed, StoreUnavailable
-from becket.contract.run import NewRun, Run, Subject
-from becket.contract.spec import Budget, Phase
-from becket.contract.store import SpendLimit, Store
-from becket.engine.money import (
+from becket.kernel.contract.config import Budgets
+from becket.kernel.contract.errors import ActionFailed, StoreUnavailable
+from becket.kernel.contract.run import NewRun, Run, Subject
+from becket.kernel.contract.spec import Budget, Phase
+from becket.kernel.contract.store import SpendLimit, Store
+from becket.kernel.engine.money import (
     RACES,
     Caller,
     allow,
@@ -46,6 +45,7 @@ from becket.engine.money import (
     settle_left_open,
     surely_spent,
 )
+from becket.kernel.store import open_memory
 
 HOUR = 3600.0
 NOON = 1_793_448_000.0

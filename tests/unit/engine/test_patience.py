@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from becket.contract.errors import StoreBusy, StoreUnavailable
-from becket.contract.store import Store
-from becket.engine.patience import patient
-from becket.engine.pulse import Pulse
+from becket.kernel.contract.errors import StoreBusy, StoreUnavailable
+from becket.kernel.contract.store import Store
+from becket.kernel.engine.patience import patient
+from becket.kernel.engine.pulse import Pulse
 
 
 class Locked:

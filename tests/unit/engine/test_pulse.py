@@ -14,7 +14,7 @@ import pytest
 PROGRAM = """
 import asyncio, contextlib, sys
 from types import SimpleNamespace
-from becket.engine.pulse import Pulse
+from becket.kernel.engine.pulse import Pulse
 
 async def work(pulse):
     context = SimpleNamespace(timer=None, ends_at=0.0, stood_still=0.0)

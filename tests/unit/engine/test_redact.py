@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from becket.engine.redact import _NAMES, _RULES, Redactor, _AfterName, secret_variables
+from becket.kernel.engine.redact import _NAMES, _RULES, Redactor, _AfterName, secret_variables
 
 KNOWN = {"DEPLOY_TOKEN": "Kq7-tv_zzP0/wN+22", "DB_PASSWORD": "correct horse battery!"}
 REDACTOR = Redactor(KNOWN)

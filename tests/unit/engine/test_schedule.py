@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from trigger_stage import OPEN, TOLD, Book, Killed, Repo, Stage, at, killed_at, play
 
-from becket.adapters.store import open_sqlite
-from becket.contract.base import canonical, local_time
-from becket.contract.run import Status
-from becket.contract.spec import Missed, ScheduleTrigger
-from becket.contract.store import Cursor, RunFilter
-from becket.engine.intake import Intake
-from becket.engine.schedule import PREFIX, BadSchedule, Scheduler, chosen, fires, newest_fires, next_fire
+from becket.kernel.contract.base import canonical, local_time
+from becket.kernel.contract.run import Status
+from becket.kernel.contract.spec import Missed, ScheduleTrigger
+from becket.kernel.contract.store import Cursor, RunFilter
+from becket.kernel.engine.intake import Intake
+from becket.kernel.engine.schedule import PREFIX, BadSchedule, Scheduler, chosen, fires, newest_fires, next_fire
+from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from becket.contract.config import HealthConfig
-from becket.contract.service import Life, Sight
-from becket.engine import supervise
-from becket.engine.supervise import Do, Rules
+from becket.kernel.contract.config import HealthConfig
+from becket.parts.services import supervise
+from becket.parts.services.ports import Life, Sight
+from becket.parts.services.supervise import Do, Rules
 from becket.testing.clock import ManualClock
 
 RULES = Rules(samples=5, soak=10.0, ready_within=30.0)

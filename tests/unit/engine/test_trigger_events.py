@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from trigger_stage import OPEN, Killed, Scene, Stage, killed_at, play
 
-from becket.adapters.store import open_sqlite
-from becket.contract.run import Move
-from becket.engine.held import HELD, KEEP_HELD
-from becket.engine.intake import Ask, Intake
+from becket.kernel.contract.run import Move
+from becket.kernel.engine.held import HELD, KEEP_HELD
+from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.store import open_sqlite
 
 
 def on_event(stage: Stage, loop_id: str, match: dict[str, str] | None = None, **more: Any) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from trigger_stage import OPEN, A, B, Book, C, D, Killed, ManualTime, Repo, Scene, Stage, at, heal, killed_at, play
 
-from becket.adapters.store import open_sqlite
-from becket.contract.effect import EffectCall, EffectState, Origin
-from becket.contract.errors import GitFailed
-from becket.contract.git import RefMoved
-from becket.contract.spec import EffectClass
-from becket.contract.store import RunFilter
-from becket.engine.intake import Ask, Intake
-from becket.engine.triggers import SWEEP_EVERY, Triggers
+from becket.kernel.contract.effect import EffectCall, EffectState, Origin
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.triggers import SWEEP_EVERY, Triggers
+from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
 
 

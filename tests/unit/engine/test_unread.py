@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from trigger_stage import OPEN, Killed, Stage, killed_at, play
 
-from becket.adapters.store import open_sqlite
-from becket.contract.run import Move, Started
-from becket.engine.causes import posted
-from becket.engine.intake import Ask, Intake
-from becket.engine.schedule import PREFIX as SCHEDULES
-from becket.engine.schedule import Scheduler
-from becket.engine.triggers import Triggers
-from becket.engine.trouble import Trouble
-from becket.engine.unread import ALERT, KEEP, LEFT_OUT, PREFIX, Unread
+from becket.kernel.contract.run import Move, Started
+from becket.kernel.engine.causes import posted
+from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.schedule import PREFIX as SCHEDULES
+from becket.kernel.engine.schedule import Scheduler
+from becket.kernel.engine.triggers import Triggers
+from becket.kernel.engine.trouble import Trouble
+from becket.kernel.engine.unread import ALERT, KEEP, LEFT_OUT, PREFIX, Unread
+from becket.kernel.store import open_sqlite
 
 
 def triggers(stage: Stage) -> Triggers:

@@ -6,8 +6,8 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from becket.contract.run import Status
-from becket.engine.values import LONGEST, MOST, hand_over
+from becket.kernel.contract.run import Status
+from becket.kernel.engine.values import LONGEST, MOST, hand_over
 from becket.testing.world import World
 
 LOOP = """

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from becket.adapters.store import open_memory
-from becket.contract import crash
-from becket.contract.base import digest_of
-from becket.contract.errors import Finding, InvalidDocument, NotFound
-from becket.contract.git import RefMoved
-from becket.contract.loop import Loop
-from becket.contract.run import Move, Run, Started, Status
-from becket.contract.spec import LoopSpec
-from becket.contract.store import Alert, AlertState, End, Recorded, RunFilter, Store, WorkerInfo
-from becket.engine.intake import Intake
-from becket.engine.triggers import Triggers
+from becket.kernel.contract import crash
+from becket.kernel.contract.base import digest_of
+from becket.kernel.contract.errors import Finding, InvalidDocument, NotFound
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.run import Move, Run, Started, Status
+from becket.kernel.contract.spec import LoopSpec
+from becket.kernel.contract.store import Alert, AlertState, End, Recorded, RunFilter, Store, WorkerInfo
+from becket.kernel.engine.intake import Intake
+from becket.kernel.engine.triggers import Triggers
+from becket.kernel.store import open_memory
 from becket.testing.clock import ManualClock
 
 T = TypeVar("T")

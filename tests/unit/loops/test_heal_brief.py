@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.actions.material import fenced
-from becket.contract.action import ActionContext, ActionDef, NoParams, Result
+from becket.kernel.contract.action import ActionContext, ActionDef, NoParams, Result
+from becket.kernel.contract.text import fenced
 from becket.testing.agent import ScriptedAgent
 from becket.testing.world import World
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.setup.detect import Detected, detect
-from becket.setup.ecosystem import Tools
+from becket.parts.init.detect import Detected, detect
+from becket.parts.init.ecosystem import Tools
 
 EVERY_TOOL = [
     "python3",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from becket.contract.process import Network
-from becket.setup.detect import Detected
+from becket.kernel.contract.process import Network
+from becket.parts.init.detect import Detected
 
 Look = Callable[[Mapping[str, str]], Detected]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.errors import UsageError
-from becket.contract.process import Network
-from becket.setup.detect import Detected, detect
-from becket.setup.ecosystem import Tools
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import Network
+from becket.parts.init.detect import Detected, detect
+from becket.parts.init.ecosystem import Tools
 
 Look = Callable[[Mapping[str, str]], Detected]
 

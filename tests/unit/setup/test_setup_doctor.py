@@ -16,16 +16,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from becket.contract.candidate import BrokenRef
-from becket.contract.config import Config
-from becket.contract.errors import Finding, InvalidDocument, StoreDamaged, StoreUnavailable
-from becket.contract.git import TreeHealth
-from becket.contract.process import Holds, SandboxKind
-from becket.contract.spec import Autonomy
-from becket.contract.store import WorkerInfo
-from becket.setup import host
-from becket.setup.doctor import CHECKS, examine, exit_code, to_json
-from becket.setup.facts import (
+from becket.kernel.checks import host
+from becket.kernel.checks.doctor import CHECKS, examine, exit_code, to_json
+from becket.kernel.checks.facts import (
     AgentFact,
     ContentFacts,
     Diagnosis,
@@ -39,6 +32,13 @@ from becket.setup.facts import (
     StoreFacts,
     TreeFact,
 )
+from becket.kernel.contract.candidate import BrokenRef
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.errors import Finding, InvalidDocument, StoreDamaged, StoreUnavailable
+from becket.kernel.contract.git import TreeHealth
+from becket.kernel.contract.process import Holds, SandboxKind
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import WorkerInfo
 
 NOW = 1_700_000_000.0
 CONFIG = """\

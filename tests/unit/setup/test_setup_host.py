@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from becket.setup import host
-from becket.setup.facts import LockFact
+from becket.kernel.checks import host
+from becket.kernel.checks.facts import LockFact
 
 
 def stat_of(pid: int) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.config import Config, GateStep, SetupConfig
-from becket.contract.gate import GateColor, TriedStep, Trouble
-from becket.contract.process import Network
-from becket.setup.likely import likely
+from becket.kernel.contract.config import Config, GateStep, SetupConfig
+from becket.kernel.contract.process import Network
+from becket.parts.gates.likely import likely
+from becket.parts.gates.ports.gate import GateColor, TriedStep, Trouble
 
 UNIT, LINT = GateStep(name="unit", run="x", report="junit:r.xml"), GateStep(name="lint", run="y")
 CONFIG = Config(

@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.contract.base import Json
-from becket.contract.config import Config, GateStep
-from becket.contract.errors import UsageError
-from becket.contract.spec import Autonomy, LoopSpec
-from becket.setup.detect import Detected, detect
-from becket.setup.ecosystem import Ecosystem, Tools
-from becket.setup.scaffold import leave_out, person_key, render, write_config
-from becket.setup.yamltext import quoted, scalar
-from becket.spec.load import load_config
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.spec import Autonomy, LoopSpec
+from becket.kernel.spec.load import load_config
+from becket.parts.init.detect import Detected, detect
+from becket.parts.init.ecosystem import Ecosystem, Tools
+from becket.parts.init.scaffold import leave_out, person_key, render, write_config
+from becket.parts.init.yamltext import quoted, scalar
 
 Tree = Callable[[Mapping[str, str]], Path]
 

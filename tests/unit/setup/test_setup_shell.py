@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from becket.setup.shell import Program, cannot_fail, program_of
+from becket.kernel.checks.shell import Program, cannot_fail, program_of
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from becket.spec.document import Document, Place, read
+from becket.kernel.spec.document import Document, Place, read
 
 Where = tuple[str | int, ...]
 Applies = Callable[[Where, Any], bool]

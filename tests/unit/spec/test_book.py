@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.action import Registry
-from becket.contract.config import Config, GateStep
-from becket.contract.errors import InvalidDocument, NotFound
-from becket.spec.book import LoopBook
+from becket.kernel.contract.action import Registry
+from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.errors import InvalidDocument, NotFound
+from becket.kernel.spec.book import LoopBook
 
 from .registry import REGISTRY
 

@@ -8,10 +8,10 @@ from itertools import permutations
 
 import pytest
 
-from becket.contract.errors import Finding
-from becket.contract.loop import Loop
-from becket.spec.lint import lint_text
-from becket.spec.load import load_spec
+from becket.kernel.contract.errors import Finding
+from becket.kernel.contract.loop import Loop
+from becket.kernel.spec.lint import lint_text
+from becket.kernel.spec.load import load_spec
 
 from .registry import REGISTRY
 

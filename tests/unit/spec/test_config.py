@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.config import Config
-from becket.contract.errors import Finding, InvalidDocument
-from becket.contract.spec import Autonomy
-from becket.spec.load import load_config
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.errors import Finding, InvalidDocument
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.spec.load import load_config
 
 WHOLE = """\
 version: 1

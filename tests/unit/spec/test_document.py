@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.errors import InvalidDocument
-from becket.spec.document import MAX_BYTES, MAX_DEPTH, read
+from becket.kernel.contract.errors import InvalidDocument
+from becket.kernel.spec.document import MAX_BYTES, MAX_DEPTH, read
 
 
 def refused(text: str | bytes) -> list[tuple[str, int, int]]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from becket.contract.action import ActionDef, Registry, Result
-from becket.contract.base import Record
-from becket.contract.condition import ConditionGroup
-from becket.contract.errors import Finding
-from becket.spec.lint import lint_text
-from becket.verifiers import git, record
+from becket.kernel.contract.action import ActionDef, Registry, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.condition import ConditionGroup
+from becket.kernel.contract.errors import Finding
+from becket.kernel.spec.lint import lint_text
+from becket.kernel.verifiers import git, record
 
 from .registry import CONFIG, OTHERS, REGISTRY
 

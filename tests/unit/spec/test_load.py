@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.errors import Finding, InvalidDocument
-from becket.contract.spec import ActionSpec, LoopSpec, Phase
-from becket.spec.load import load_spec
+from becket.kernel.contract.errors import Finding, InvalidDocument
+from becket.kernel.contract.spec import ActionSpec, LoopSpec, Phase
+from becket.kernel.spec.load import load_spec
 
 HEAD = """\
 version: 1

@@ -20,14 +20,14 @@ from pathlib import Path
 import pytest
 
 from becket.cli import front
-from becket.contract.action import Registry
-from becket.contract.base import Json, Record
-from becket.contract.errors import BecketError, Finding, InvalidDocument
-from becket.contract.loop import Loop
-from becket.spec.document import read
-from becket.spec.lint import lint_text
-from becket.spec.load import load_config, load_spec
-from becket.spec.schema import config_schema, spec_schema
+from becket.kernel.contract.action import Registry
+from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.errors import BecketError, Finding, InvalidDocument
+from becket.kernel.contract.loop import Loop
+from becket.kernel.spec.document import read
+from becket.kernel.spec.lint import lint_text
+from becket.kernel.spec.load import load_config, load_spec
+from becket.kernel.spec.schema import config_schema, spec_schema
 from becket.testing.world import World
 
 from .mutants import SLIPS, Mutant, mutants, repository
@@ -74,8 +74,8 @@ def _of_corpus(text: str | bytes) -> Answer:
 
 @cache
 def _registry() -> Registry:
-    from becket.adapters.notify.file import FileNotice
     from becket.app.plugins import load_registry
+    from becket.parts.notify.file import FileNotice
 
     return load_registry([FileNotice([Path()])])
 

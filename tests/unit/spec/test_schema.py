@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from becket.spec.descriptions import DESCRIPTIONS
-from becket.spec.document import read
-from becket.spec.schema import Schema, config_schema, spec_schema
+from becket.kernel.spec.descriptions import DESCRIPTIONS
+from becket.kernel.spec.document import read
+from becket.kernel.spec.schema import Schema, config_schema, spec_schema
 
 from .test_config import WHOLE
 

@@ -9,18 +9,7 @@ from typing import Any
 import pytest
 from wire_clients import CLIENTS, Client, ask, send, talk
 
-from becket.testing.model import (
-    Cut,
-    Refuse,
-    Say,
-    ScriptedModel,
-    Shell,
-    Status,
-    Think,
-    Together,
-    Tokens,
-    Truncate,
-)
+from becket.testing.model import Cut, Refuse, Say, ScriptedModel, Shell, Status, Think, Together, Tokens, Truncate
 from becket.testing.model.scripted import SIDE_ANSWER
 
 each_wire = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)

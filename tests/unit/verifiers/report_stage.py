@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from becket.contract.report import Outcome, TestCase, TestReport
-from becket.verifiers.reports.folder import ReportFolder
-from becket.verifiers.reports.formats import parse
+from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.reports.folder import ReportFolder
+from becket.parts.gates.reports.formats import parse
 
 DATA = Path(__file__).parent / "data"
 

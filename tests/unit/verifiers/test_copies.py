@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from becket.verifiers.copies import FRAMEWORKS, share, why_not
+from becket.parts.gates.copies import FRAMEWORKS, share, why_not
 
 TEST = """
 import pytest

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from becket.verifiers.culprit import Belief, Culprit, Noise, Observation, Undecided, search
+from becket.parts.gates.culprit import Belief, Culprit, Noise, Observation, Undecided, search
 
 FLAKY = Noise(false_fail=0.10, false_pass=0.0)
 

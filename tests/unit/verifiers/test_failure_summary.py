@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from report_stage import all_names, read, stored
 
-from becket.contract.report import Outcome, TestCase, TestReport
-from becket.verifiers.log_windows import CHUNK, REACH, find_windows
-from becket.verifiers.summary import CAP, summarise
+from becket.parts.gates.log_windows import CHUNK, REACH, find_windows
+from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.summary import CAP, summarise
 
 NOTHING = TestReport(format="plain")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.contract.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import Outcome, ProblemCode
 
 LIB = "calc:src/lib.rs::tests::"
 

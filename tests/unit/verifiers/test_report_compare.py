@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from report_stage import read, stored
 
-from becket.contract.report import Outcome, TestCase, TestReport
-from becket.verifiers.reports.compare import Comparison, compare, every_id_ran
+from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.reports.compare import Comparison, compare, every_id_ran
 
 
 def report(**outcomes: str) -> TestReport:

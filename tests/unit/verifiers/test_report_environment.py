@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import all_names, stored
 
-from becket.verifiers.reports.environment import EnvironmentKind, mentions_environment
+from becket.parts.gates.reports.environment import EnvironmentKind, mentions_environment
 
 PACKAGES = {"package.json": b'{"dependencies": {"lodash": "^4", "@scope/pump": "1"}}', "calc/__init__.py": b""}
 

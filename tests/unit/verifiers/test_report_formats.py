@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from report_stage import DATA, by_id, outcomes, stored
 
-from becket.contract.report import Outcome, ProblemCode
-from becket.verifiers.reports.folder import ReportFolder
-from becket.verifiers.reports.formats import parse
+from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.reports.folder import ReportFolder
+from becket.parts.gates.reports.formats import parse
 
 GREEN = stored("junit/node-green.xml")
 

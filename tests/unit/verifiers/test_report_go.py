@@ -7,7 +7,7 @@ import json
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.contract.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import Outcome, ProblemCode
 
 CALC = "example.com/calc/calc"
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.contract.report import Outcome, ProblemCode, TestReport
-from becket.verifiers.reports.formats import parse
+from becket.parts.gates.ports.report import Outcome, ProblemCode, TestReport
+from becket.parts.gates.reports.formats import parse
 
 
 def junit(text: str | bytes, path: str = "report.xml") -> TestReport:

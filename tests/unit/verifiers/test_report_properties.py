@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from report_stage import all_names, read, stored
 
-from becket.contract.report import EXCERPT_CAP, MESSAGE_CAP, Color, TestReport
-from becket.verifiers.reports.environment import mentions_environment
-from becket.verifiers.reports.verdict import verdict_of
+from becket.parts.gates.ports.report import EXCERPT_CAP, MESSAGE_CAP, Color, TestReport
+from becket.parts.gates.reports.environment import mentions_environment
+from becket.parts.gates.reports.verdict import verdict_of
 
 NAMES = all_names()
 KINDS = ["junit", "pytest", "go", "cargo", "tap"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from becket.contract.report import EXCERPT_CAP, MESSAGE_CAP, Outcome, TestCase, TestReport, cap_text
+from becket.kernel.contract.text import cap_text
+from becket.parts.gates.ports.report import EXCERPT_CAP, MESSAGE_CAP, Outcome, TestCase, TestReport
 
 
 def test_a_text_within_the_cap_stays_as_it_is() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import by_id, outcomes, read
 
-from becket.contract.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import Outcome, ProblemCode
 
 
 def codes(text: str) -> list[ProblemCode]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from report_stage import read
 
-from becket.contract.report import Color, Outcome, Problem, ProblemCode, RedCode, TestCase, TestReport
-from becket.verifiers.reports.formats import parse
-from becket.verifiers.reports.verdict import verdict_of
+from becket.parts.gates.ports.report import Color, Outcome, Problem, ProblemCode, RedCode, TestCase, TestReport
+from becket.parts.gates.reports.formats import parse
+from becket.parts.gates.reports.verdict import verdict_of
 
 PASSED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.passed),))
 FAILED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.failed),))

@@ -19,16 +19,16 @@ from becket.cli.demo.telling import believable, happened, paragraph
 from becket.cli.paper import emit
 from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end
-from becket.contract.errors import BecketError, UsageError
+from becket.kernel.contract.errors import BecketError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from becket.app.compose import App
-    from becket.app.report.model import Report
+    from becket.app.record.report.model import Report
+    from becket.app.record.verify import Checked
     from becket.app.state import State
-    from becket.app.verify import Checked
-    from becket.contract.run import Run
+    from becket.kernel.contract.run import Run
 
 SERVICE, BOILING = "kettle", 212.0
 PATIENCE = 120.0
@@ -146,7 +146,7 @@ class _Demo:
 
     async def _ended(self, sha: str, *, tell: bool) -> Report:
         """Wait until the daemon has seen this commit and is done with it, telling what is new."""
-        from becket.app.report.collect import read_report
+        from becket.app.record.report.collect import read_report
 
         app = self._open()
         seen, told, until = 0, 0, time.monotonic() + PATIENCE
@@ -167,15 +167,15 @@ class _Demo:
 
     @staticmethod
     async def _look(app: App, sha: str) -> Run | None:
-        from becket.contract.store import RunFilter
+        from becket.kernel.contract.store import RunFilter
 
         runs = await app.store.list_runs(RunFilter(loop_id="heal", limit=20))
         return next((run for run in runs if run.subject.fields.get("sha") == sha), None)
 
     async def _kept(self, page: Path) -> None:
         """The record is checked again, and the report is on the disk."""
-        from becket.app.report.write import rendered
-        from becket.app.verify import verify_run
+        from becket.app.record.report.write import rendered
+        from becket.app.record.verify import verify_run
 
         assert self._report is not None
         app = self._open()
@@ -187,7 +187,7 @@ class _Demo:
             await app.store.close()
 
     async def _show(self, run_id: str) -> None:
-        from becket.app.story import read_story
+        from becket.app.record.story import read_story
         from becket.cli.follow import print_story
         from becket.cli.verify import print_checks
 
@@ -215,8 +215,8 @@ class _Demo:
         stop(self._state)
 
     def _stop_service(self) -> None:
-        from becket.app.service_desk import order
-        from becket.contract.service import Op
+        from becket.parts.services.desk import order
+        from becket.parts.services.ports import Op
 
         assert self._state is not None
         order(self._state, SERVICE, Op.stop)

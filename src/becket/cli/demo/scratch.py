@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from becket.contract.errors import UsageError
+from becket.kernel.contract.errors import UsageError
 
 BUG = ("celsius * 9 / 5 + 32", "(celsius + 32) * 9 / 5")
 BUG_MESSAGE = "Convert without slow divisions"

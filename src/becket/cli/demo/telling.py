@@ -14,9 +14,9 @@ from becket.cli.loops import counted
 from becket.cli.plain import line, short
 
 if TYPE_CHECKING:
-    from becket.app.report.model import GateFacts, Report
-    from becket.app.verify import Checked
-    from becket.contract.process import Holds
+    from becket.app.record.report.model import GateFacts, Report
+    from becket.app.record.verify import Checked
+    from becket.kernel.contract.process import Holds
 
 WIDTH = 79
 

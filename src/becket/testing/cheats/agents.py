@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from becket.adapters.agents.command import CommandAgent
-from becket.adapters.agents.outfit import Outfit
-from becket.adapters.agents.prices import prices_with
-from becket.contract.agent import AgentReport, Around, CallFiles, Limits, Usage
-from becket.contract.config import AgentConfig, AgentLimits
-from becket.contract.process import Network
+from becket.kernel.contract.agent import AgentReport, Around, CallFiles, Limits, Usage
+from becket.kernel.contract.config import AgentConfig, AgentLimits
+from becket.kernel.contract.process import Network
+from becket.parts.agents.adapters.command import CommandAgent
+from becket.parts.agents.adapters.outfit import Outfit
+from becket.parts.agents.adapters.prices import prices_with
 from becket.testing.world import World
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import NoReturn
 
-from becket.contract.errors import NotFound
+from becket.kernel.contract.errors import NotFound
 from becket.testing.cheats import deeds_beside, deeds_code, deeds_machine, deeds_repairs, deeds_tests
 from becket.testing.cheats.case import Case
 from becket.testing.cheats.deeds_generated import made_again

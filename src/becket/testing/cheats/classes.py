@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from becket.contract.config import GuardConfig
-from becket.contract.guard import ChangeClass, Reading
+from becket.kernel.contract.config import GuardConfig
+from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.examine import examine
+from becket.parts.guard.reading.found.find import find_test_side
+from becket.parts.guard.reading.side import USUAL, TestSide
 from becket.testing.cheats.generated.generate import Generated, generate, generate_constants
 from becket.testing.cheats.repairs import Repair, honest_repairs, read_repairs
 from becket.testing.cheats.trees import Tree, change_between
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.found.find import find_test_side
-from becket.verifiers.guard.side import USUAL, TestSide
 
 PLAIN_BAR = 0.50
 WITHOUT_PERSON_BAR = 0.85

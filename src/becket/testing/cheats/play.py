@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from becket.app.story import Story, read_story
-from becket.app.verify import verify_run
-from becket.contract.base import Json
-from becket.contract.condition import Condition
-from becket.contract.errors import UsageError
-from becket.contract.guard import ChangeClass, Finding
-from becket.contract.run import Run, Status
+from becket.app.record.story import Story, read_story
+from becket.app.record.verify import verify_run
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.condition import Condition
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.guard import ChangeClass, Finding
+from becket.kernel.contract.run import Run, Status
 from becket.testing.cheats.agents import Wired
 from becket.testing.cheats.case import By, Case, Caught, Kind
 from becket.testing.cheats.field import Field, plant

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import groupby
 
-from becket.contract.guard import ChangeClass
+from becket.kernel.contract.guard import ChangeClass
 from becket.testing.cheats.trees import Tree, tree_of
 
 

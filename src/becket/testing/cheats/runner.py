@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.adapters.process.choice import Unavailable, probe
-from becket.contract.guard import ChangeClass
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.guard import ChangeClass
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process.choice import Unavailable, probe
 from becket.testing.cheats.agents import Wired
 from becket.testing.cheats.case import Case, Kind
 from becket.testing.cheats.field import BUGS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.contract.base import new_id
+from becket.kernel.contract.base import new_id
 from becket.testing.cheats.agents import Wired
 from becket.testing.cheats.field import BUGS, WORK_IN_PROGRESS, break_it, copy_field, right_files
 from becket.testing.world import World, run_git

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from becket.contract.guard import Change, ChangedFile, ChangeStatus
+from becket.kernel.contract.guard import Change, ChangedFile, ChangeStatus
 
 Tree = Mapping[str, bytes]
 """Path and content of every file."""

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from becket.contract.base import Json, digest_of
-from becket.contract.candidate import OPEN, Bar, Barred, Conflict, Made, Rescued
-from becket.contract.effect import EffectCall, Permit, Seen, demand
-from becket.contract.git import Workspace
-from becket.contract.guard import Change, ChangedFile, ChangeStatus
-from becket.contract.promote import PROMOTE, WhyNot
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.base import Json, digest_of
+from becket.kernel.contract.candidate import OPEN, Bar, Barred, Conflict, Made, Rescued
+from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.git import Workspace
+from becket.kernel.contract.guard import Change, ChangedFile, ChangeStatus
+from becket.kernel.contract.promote import PROMOTE, WhyNot
+from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.testing.simulated.git import OWN, Commit, Files, ModelGit, changed
 
 

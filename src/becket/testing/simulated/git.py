@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.contract.effect import Permit
-from becket.contract.errors import GitFailed
-from becket.contract.git import RefMoved, TreeState, Workspace
+from becket.kernel.contract.effect import Permit
+from becket.kernel.contract.errors import GitFailed
+from becket.kernel.contract.git import RefMoved, TreeState, Workspace
 
 Files = Mapping[str, str]
 OWN = "refs/becket/"

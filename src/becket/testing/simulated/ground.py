@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from becket.adapters.git.effects import ProposeEffect
-from becket.adapters.git.promote_effect import PromoteEffect
-from becket.adapters.git.promote_intent import IntentFile
-from becket.adapters.git.repository import discover
-from becket.contract.base import Json
-from becket.contract.candidate import Candidates
-from becket.contract.effect import EffectAdapter, EffectCall, Permit, Seen
-from becket.contract.git import Git
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.candidate import Candidates
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen
+from becket.kernel.contract.git import Git
+from becket.kernel.git.effects import ProposeEffect
+from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.effect import PromoteEffect
 from becket.testing.simulated.candidates import ModelCandidates, ModelPromote, ModelPropose
 from becket.testing.simulated.git import HEADS, Files, ModelGit
 from becket.testing.world import make_repository, run_git

@@ -9,34 +9,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.actions.runs import EventPost
-from becket.adapters.notify import ConsoleNotice
-from becket.adapters.store import open_memory
-from becket.adapters.store.steady import Steady
 from becket.app.plugins import built_in_loops, load_registry
-from becket.contract.agent import Agents, AgentsByName
-from becket.contract.calls import CallWish
-from becket.contract.candidate import Candidates
-from becket.contract.config import Budgets, Config
-from becket.contract.effect import EffectAdapter
-from becket.contract.errors import ActionFailed, NotFound
-from becket.contract.gate import StepVerdict, Verdicts
-from becket.contract.git import Git
-from becket.contract.loop import Places
-from becket.contract.process import Processes
-from becket.contract.project import Projects
-from becket.contract.run import Run, Started
-from becket.contract.service import ReleaseDesk, Smokes
-from becket.contract.spec import Autonomy, Budget, LoopSpec
-from becket.contract.store import Store, WorkerInfo
-from becket.engine.advance import Engine
-from becket.engine.context import Surroundings
-from becket.engine.door import Door
-from becket.engine.intake import Intake
-from becket.engine.redact import Redactor
-from becket.engine.triggers import Triggers
-from becket.spec.book import LoopBook
-from becket.spec.load import load_config
+from becket.kernel.actions.runs import EventPost
+from becket.kernel.contract.agent import Agents, AgentsByName
+from becket.kernel.contract.calls import CallWish
+from becket.kernel.contract.candidate import Candidates
+from becket.kernel.contract.config import Budgets, Config
+from becket.kernel.contract.effect import EffectAdapter
+from becket.kernel.contract.errors import ActionFailed, NotFound
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.loop import Places
+from becket.kernel.contract.process import Processes
+from becket.kernel.contract.project import Projects
+from becket.kernel.contract.run import Run, Started
+from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
+from becket.kernel.contract.store import Store, WorkerInfo
+from becket.kernel.engine.advance import Engine
+from becket.kernel.engine.context import Surroundings
+from becket.kernel.engine.door import Door
+from becket.kernel.engine.intake import Intake
+from becket.kernel.engine.redact import Redactor
+from becket.kernel.engine.triggers import Triggers
+from becket.kernel.spec.book import LoopBook
+from becket.kernel.spec.load import load_config
+from becket.kernel.store import open_memory
+from becket.kernel.store.steady import Steady
+from becket.parts.gates.ports.gate import StepVerdict, Verdicts
+from becket.parts.notify.console import ConsoleNotice
+from becket.parts.services.ports import ReleaseDesk, Smokes
 from becket.testing.simulated.ground import Ground, Overheard, Told
 from becket.testing.simulated.project import CONFIG, ModelAgent, ModelProcesses, ModelWatchdog
 from becket.testing.simulated.time import SimulatedTime

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from becket.contract.run import ENDED, Run, Status, Step, StepState
-from becket.contract.spec import Phase
-from becket.contract.store import RunFilter
+from becket.kernel.contract.run import ENDED, Run, Status, Step, StepState
+from becket.kernel.contract.spec import Phase
+from becket.kernel.contract.store import RunFilter
 from becket.testing.simulated.play import Play
 from becket.testing.simulated.project import truly_green
 

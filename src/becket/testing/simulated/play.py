@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from becket.app.serve import follow_clock
-from becket.contract.git import RefMoved
+from becket.kernel.contract.git import RefMoved
 from becket.testing.clock import ManualClock
 from becket.testing.simulated.ground import Changes, Ground, ModelGround
 from becket.testing.simulated.house import BRANCH, TTL, WORKER, House, Outside, build, worker

@@ -13,21 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.contract.agent import AgentOutcome, AgentReport, Around, CallFiles, Limits, Usage
-from becket.contract.base import Json
-from becket.contract.config import ServiceConfig
-from becket.contract.effect import EffectCall, Permit, Seen, demand
-from becket.contract.process import (
-    ChildEnd,
-    ChildRef,
-    ChildResult,
-    ChildSpec,
-    ChildWatcher,
-    Holds,
-    SandboxKind,
-)
-from becket.contract.service import RELEASE_EFFECT, Ending, Outcome, Smoked
-from becket.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.agent import AgentOutcome, AgentReport, Around, CallFiles, Limits, Usage
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import ServiceConfig
+from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
+from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, Smoked
 from becket.testing.simulated.git import Files
 from becket.testing.simulated.ground import Ground
 from becket.testing.simulated.time import SimulatedTime

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from becket.adapters.agents.acp import AcpAgent
-from becket.adapters.agents.inbox import put
-from becket.adapters.agents.outfit import Outfit
-from becket.adapters.agents.prices import prices_with
-from becket.adapters.process import ContainedProcesses
-from becket.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits
-from becket.contract.config import AgentConfig, Price
-from becket.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein
+from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits
+from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein
+from becket.kernel.process import ContainedProcesses
+from becket.parts.agents.adapters.acp import AcpAgent
+from becket.parts.agents.adapters.inbox import put
+from becket.parts.agents.adapters.outfit import Outfit
+from becket.parts.agents.adapters.prices import prices_with
 
 PROGRAM = Path(__file__).with_name("acp_program.py")
 Steps = Sequence[Mapping[str, Any]]

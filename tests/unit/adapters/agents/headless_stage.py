@@ -10,17 +10,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.adapters.agents.claude import ClaudeAgent
-from becket.adapters.agents.codex import CodexAgent
-from becket.adapters.agents.command import CommandAgent
-from becket.adapters.agents.headless import HeadlessAgent
-from becket.adapters.agents.outfit import Outfit
-from becket.adapters.agents.prices import prices_with
-from becket.adapters.process import choose
-from becket.contract.agent import AgentEvent, AgentReport, Around, CallFiles, Limits
-from becket.contract.base import Json
-from becket.contract.config import AgentConfig, Price
-from becket.contract.process import SandboxKind
+from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, Limits
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import choose
+from becket.parts.agents.adapters.claude import ClaudeAgent
+from becket.parts.agents.adapters.codex import CodexAgent
+from becket.parts.agents.adapters.command import CommandAgent
+from becket.parts.agents.adapters.headless import HeadlessAgent
+from becket.parts.agents.adapters.outfit import Outfit
+from becket.parts.agents.adapters.prices import prices_with
 
 PROGRAM = """#!{python} -S
 import json, os, sys, time

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from acp_stage import Stage
 
-from becket.adapters.agents.acp import call as acp_call
-from becket.contract.agent import AgentOutcome, CallState, EventKind, Limits, judge
+from becket.kernel.contract.agent import AgentOutcome, CallState, EventKind, Limits, judge
+from becket.parts.agents.adapters.acp import call as acp_call
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from acp_stage import Stage
 
-from becket.adapters.agents.acp.gemini import GeminiLedger, make_room, settle
-from becket.contract.agent import AgentOutcome, judge
+from becket.kernel.contract.agent import AgentOutcome, judge
+from becket.parts.agents.adapters.acp.gemini import GeminiLedger, make_room, settle
 
 SESSION = "59144d6b-1f22-4398-bae4-548d13368094"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from acp_stage import Stage
 
-from becket.contract.agent import AgentOutcome, CallFiles, CallState, Limits, Priced, Usage, judge
+from becket.kernel.contract.agent import AgentOutcome, CallFiles, CallState, Limits, Priced, Usage, judge
 
 OPTIONS = [
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
@@ -236,5 +236,5 @@ def test_a_command_line_for_a_shell_is_run_by_one(stage: Stage) -> None:
 
 def test_the_library_is_loaded_only_by_a_call() -> None:
     """It takes half a second, which `becket status` does not have."""
-    code = "import sys, becket.adapters.agents.acp; sys.exit('acp' in sys.modules)"
+    code = "import sys, becket.parts.agents.adapters.acp; sys.exit('acp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

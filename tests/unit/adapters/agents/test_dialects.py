@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.adapters.agents.claude_dialect import ClaudeDialect
-from becket.adapters.agents.codex_dialect import CodexDialect
-from becket.adapters.agents.command import PlainDialect
-from becket.adapters.agents.dialect import Dialect, Heard
-from becket.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Priced, Usage
-from becket.contract.base import Json
-from becket.contract.process import ChildEnd, ChildResult, SandboxKind
+from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Priced, Usage
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.process import ChildEnd, ChildResult, SandboxKind
+from becket.parts.agents.adapters.claude_dialect import ClaudeDialect
+from becket.parts.agents.adapters.codex_dialect import CodexDialect
+from becket.parts.agents.adapters.command import PlainDialect
+from becket.parts.agents.adapters.dialect import Dialect, Heard
 
 TREE = Path("/tree")
 NOW = 1_000_000.0

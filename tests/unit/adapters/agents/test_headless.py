@@ -9,22 +9,14 @@ from pathlib import Path
 import pytest
 from headless_stage import Stage
 
-from becket.adapters.agents import inbox
-from becket.adapters.agents.claude import ClaudeAgent
-from becket.adapters.agents.codex import CodexAgent
-from becket.adapters.agents.command import CommandAgent
-from becket.adapters.agents.dialect import Dialect
-from becket.adapters.agents.outfit import Outfit
-from becket.contract.agent import (
-    AgentEvent,
-    AgentOutcome,
-    CallFiles,
-    EventKind,
-    Priced,
-    Usage,
-    judge,
-)
-from becket.contract.errors import UsageError
+from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Priced, Usage, judge
+from becket.kernel.contract.errors import UsageError
+from becket.parts.agents.adapters import inbox
+from becket.parts.agents.adapters.claude import ClaudeAgent
+from becket.parts.agents.adapters.codex import CodexAgent
+from becket.parts.agents.adapters.command import CommandAgent
+from becket.parts.agents.adapters.dialect import Dialect
+from becket.parts.agents.adapters.outfit import Outfit
 
 
 @pytest.fixture

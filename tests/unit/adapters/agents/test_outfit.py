@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from becket.adapters.agents.outfit import Outfit, Unfit, Wants, Worn, package_of
-from becket.adapters.agents.prices import prices_with
-from becket.adapters.process import choose
-from becket.contract.agent import AgentOutcome, Around, CallFiles
-from becket.contract.base import Json
-from becket.contract.config import AgentConfig
-from becket.contract.errors import UsageError
-from becket.contract.process import ChildSpec, Network, SandboxKind
+from becket.kernel.contract.agent import AgentOutcome, Around, CallFiles
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.config import AgentConfig
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.process import ChildSpec, Network, SandboxKind
+from becket.kernel.process import choose
+from becket.parts.agents.adapters.outfit import Outfit, Unfit, Wants, Worn, package_of
+from becket.parts.agents.adapters.prices import prices_with
 
 
 class Wardrobe:

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.adapters.agents import inbox, versions
-from becket.adapters.agents.inbox import Inbox, Message
-from becket.adapters.agents.lines import LARGEST, Lines, lines_of, read_plain
-from becket.adapters.agents.prices import built_in, priced, prices_with, refuse_blind_limit
-from becket.adapters.agents.reports import last_usage
-from becket.adapters.agents.watch import MOST_EVENTS, TEXT_LIMIT, Watch
-from becket.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Priced, Usage
-from becket.contract.config import AgentConfig, AgentLimits, Price
-from becket.contract.errors import UsageError
+from becket.kernel.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.config import AgentConfig, AgentLimits, Price
+from becket.kernel.contract.errors import UsageError
+from becket.parts.agents.adapters import inbox, versions
+from becket.parts.agents.adapters.inbox import Inbox, Message
+from becket.parts.agents.adapters.lines import LARGEST, Lines, lines_of, read_plain
+from becket.parts.agents.adapters.prices import built_in, priced, prices_with, refuse_blind_limit
+from becket.parts.agents.adapters.reports import last_usage
+from becket.parts.agents.adapters.watch import MOST_EVENTS, TEXT_LIMIT, Watch
 
 
 async def _followed(path: Path, pieces: list[bytes]) -> list[str]:

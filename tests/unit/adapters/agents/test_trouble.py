@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.adapters.agents.trouble import LONGEST_WAIT, recognise
-from becket.contract.agent import AgentOutcome
+from becket.kernel.contract.agent import AgentOutcome
+from becket.parts.agents.adapters.trouble import LONGEST_WAIT, recognise
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC).timestamp()
 HOUR, DAY = 3600.0, 86_400.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from becket.verifiers.guard.found.find import NOTHING_RAN, Ran
-from becket.verifiers.guard.side import USUAL
+from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran
+from becket.parts.guard.reading.side import USUAL
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
 
-from becket.verifiers.guard.languages.treesitter import _parser
+from becket.parts.guard.reading.languages.treesitter import _parser
 
 Rewrite = Callable[[str, Random], str]
 

@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from becket.contract.guard import ChangeClass
+from becket.kernel.contract.guard import ChangeClass
+from becket.parts.guard.reading.languages.treesitter import parse
 from becket.testing.cheats.classes import (
     PLAIN_BAR,
     WITHOUT_PERSON_BAR,
@@ -24,7 +25,6 @@ from becket.testing.cheats.field import Field
 from becket.testing.cheats.generated.generate import generate, generate_constants
 from becket.testing.cheats.generated.proof import idle
 from becket.testing.cheats.repairs import honest_repairs, read_repairs
-from becket.verifiers.guard.languages.treesitter import parse
 
 SEEDS = (20261116, int(os.environ.get("BECKET_SEED", "402")))
 """The same for every run, so that a red suite stays red; BECKET_SEED looks at others, and so does every bench."""

@@ -7,9 +7,9 @@ import time
 import pytest
 from guard_stage import Entry, change_of, tree
 
-from becket.contract.guard import ChangeClass, Reading
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.side import USUAL, TestSide
+from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.side import USUAL, TestSide
 
 Files = dict[str, str | bytes | Entry]
 PLAIN, ORDINARY, POWERFUL = ChangeClass.plain, ChangeClass.ordinary, ChangeClass.powerful

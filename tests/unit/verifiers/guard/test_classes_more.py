@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from guard_stage import Entry, change_of, tree
 
-from becket.contract.guard import ChangeClass, Reading
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.classes.readers import readers_for
-from becket.verifiers.guard.languages import language_of, tongue_for
-from becket.verifiers.guard.languages.treesitter import parse
-from becket.verifiers.guard.side import USUAL, TestSide
+from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.classes.readers import readers_for
+from becket.parts.guard.reading.languages import language_of, tongue_for
+from becket.parts.guard.reading.languages.treesitter import parse
+from becket.parts.guard.reading.side import USUAL, TestSide
 
 Files = dict[str, str | bytes | Entry]
 PLAIN, ORDINARY, POWERFUL = ChangeClass.plain, ChangeClass.ordinary, ChangeClass.powerful

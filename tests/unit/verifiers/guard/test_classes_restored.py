@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from guard_stage import change_of, tree
 
-from becket.contract.guard import ChangeClass
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.side import USUAL, TestSide
+from becket.kernel.contract.guard import ChangeClass
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.side import USUAL, TestSide
 
 PLAIN, ORDINARY, POWERFUL = ChangeClass
 PROVEN = """\

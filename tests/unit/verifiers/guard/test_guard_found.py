@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from found_trees import PROGRAMS, TREES, Found
 
-from becket.verifiers.guard.failing import homes_of, places_of, tied
-from becket.verifiers.guard.found.find import find_test_side
-from becket.verifiers.guard.side import SideReason, TestSide
-from becket.verifiers.reports.formats import PLAIN_ID
+from becket.parts.gates.reports.formats import PLAIN_ID
+from becket.parts.guard.reading.failing import homes_of, places_of, tied
+from becket.parts.guard.reading.found.find import find_test_side
+from becket.parts.guard.reading.side import SideReason, TestSide
 
 
 def side_of(tree: Found) -> TestSide:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from guard_stage import change_of, tree
 
-from becket.contract.config import GuardConfig
-from becket.verifiers.guard.examine import examine
-from becket.verifiers.guard.gates import GatePrograms
-from becket.verifiers.guard.globs import matches
-from becket.verifiers.guard.moves import absolute_origin
-from becket.verifiers.guard.secrets import secrets_in
-from becket.verifiers.guard.side import TestSide, would_run
-from becket.verifiers.guard.text import added_lines, shown
+from becket.kernel.contract.config import GuardConfig
+from becket.kernel.contract.globs import matches
+from becket.kernel.contract.lines import added_lines, shown
+from becket.kernel.engine.secret_lines import secrets_in
+from becket.parts.guard.reading.examine import examine
+from becket.parts.guard.reading.gates import GatePrograms
+from becket.parts.guard.reading.moves import absolute_origin
+from becket.parts.guard.reading.side import TestSide, would_run
 
 
 @pytest.mark.parametrize(

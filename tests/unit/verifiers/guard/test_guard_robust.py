@@ -10,9 +10,9 @@ from guard_stage import EXECUTABLE, FILE, TEST_SIDE, Entry, change_of, judged, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.contract.guard import SUBMODULE, SYMLINK, GuardRule
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.side import TestSide
+from becket.kernel.contract.guard import SUBMODULE, SYMLINK, GuardRule
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.side import TestSide
 
 PATHS = [
     *sorted(BASE),

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from becket.contract.config import Config
-from becket.verifiers.guard.briefing import rules_in_words
-from becket.verifiers.guard.failing import places_of
-from becket.verifiers.guard.found.find import find_test_side
-from becket.verifiers.guard.gates import GatePrograms
-from becket.verifiers.guard.side import test_side_of as side_of
+from becket.kernel.contract.config import Config
+from becket.parts.guard.reading.briefing import rules_in_words
+from becket.parts.guard.reading.failing import places_of
+from becket.parts.guard.reading.found.find import find_test_side
+from becket.parts.guard.reading.gates import GatePrograms
+from becket.parts.guard.reading.side import test_side_of as side_of
 
 TESTS = (
     "tests/test_a.py",
@@ -163,8 +163,8 @@ def test_what_a_gate_is_given_is_part_of_it(command: str, files: set[str]) -> No
 def test_parsers_are_loaded_for_the_languages_of_the_change_only() -> None:
     program = (
         "import sys\n"
-        "import becket.verifiers.guard.examine\n"
-        "from becket.verifiers.guard.languages import tongue_for\n"
+        "import becket.parts.guard.reading.examine\n"
+        "from becket.parts.guard.reading.languages import tongue_for\n"
         "loaded = lambda: sorted(n for n in sys.modules if n.startswith('tree_sitter') and '.' not in n)\n"
         "assert loaded() == [], loaded()\n"
         "tongue_for('a.py').read(b'x = 1')\n"

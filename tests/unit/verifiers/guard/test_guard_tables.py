@@ -15,9 +15,9 @@ from guard_honest_fresh import FRESH_HONEST
 from guard_second import SECOND_CHEATS, SECOND_HONEST
 from guard_stage import TEST_SIDE, Deed, judged, rules_in
 
-from becket.contract.guard import Change, ChangeClass
-from becket.verifiers.guard.classes.classify import classify
-from becket.verifiers.guard.side import TestSide
+from becket.kernel.contract.guard import Change, ChangeClass
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.side import TestSide
 
 CHEATS = (
     *(*PYTHON, *GOLANG, *NODE, *RUSTY, *JVM, *TREE),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from becket.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
-from becket.verifiers.guard.told import LONGEST, against, question
+from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.parts.guard.reading.told import LONGEST, against, question
 
 PLAIN = Reading(kind=ChangeClass.plain)
 

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from becket.contract.guard import ChangeClass
+from becket.kernel.contract.guard import ChangeClass
 from becket.testing.cheats.field import BUGS, ROUNDING, Field, broken_files
 from becket.testing.cheats.generated import (
     javascript_places,

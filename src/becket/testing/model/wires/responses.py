@@ -6,19 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from becket.testing.model.exchange import (
-    Ask,
-    Block,
-    Frame,
-    Json,
-    Offered,
-    Reply,
-    Stop,
-    Text,
-    Thought,
-    WireName,
-    pieces,
-)
+from becket.testing.model.exchange import Ask, Block, Frame, Json, Offered, Reply, Stop, Text, Thought, WireName, pieces
 from becket.testing.model.steps import Status
 from becket.testing.model.wires import openai
 from becket.testing.model.wires.reading import items, mapping, missing, text_of, unanswered

@@ -1,1 +1,0 @@
-"""The outside world: one folder per port, strangers to each other."""

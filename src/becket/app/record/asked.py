@@ -1,0 +1,50 @@
+"""What a person is asked about: the question, and where it is a change, the change itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from becket.app.compose import App
+from becket.kernel.contract.base import digest_of
+from becket.kernel.contract.errors import NotFound, UsageError
+from becket.kernel.contract.handoff import Approval
+from becket.kernel.contract.run import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    approval: Approval
+    base: str = ""
+    candidate: str = ""  # whose change is asked about; empty where the question is about something else
+    diff: bytes = b""
+
+
+async def read_asked(app: App, name: str | None) -> Asked:
+    """By the beginning of its own or its run's id; without a name, the only open one."""
+    approval = await _find(app, name)
+    for step in reversed(await app.store.steps(approval.run_id)):
+        base, candidate = _change_of(step, approval.bound_to)
+        if candidate:
+            return Asked(approval, base, candidate, await app.git.candidates().patch(base, candidate))
+    return Asked(approval)
+
+
+async def _find(app: App, name: str | None) -> Approval:
+    waiting = await app.store.approvals(open_only=True)
+    found = [one for one in waiting if name is None or one.run_id.startswith(name)]
+    if name is not None and not found:
+        return await app.store.get_approval(name)
+    if not waiting:
+        raise NotFound("nothing waits for a decision; `becket approvals list --all` has what was decided")
+    if len(found) > 1:
+        listed = ", ".join(one.approval_id for one in found)
+        raise UsageError(f"there are {listed}: say which one you mean; see `becket approvals list`")
+    return found[0]
+
+
+def _change_of(step: Step, bound_to: str) -> tuple[str, str]:
+    """Base and candidate that a step read as exactly the change that the approval is bound to."""
+    if "change" not in step.outputs or digest_of(step.outputs["change"]) != bound_to:
+        return "", ""
+    told = next((one.evidence for one in step.conditions if one.evidence.get("candidate")), {})
+    return str(told.get("base", "")), str(told.get("candidate", ""))

@@ -1,0 +1,205 @@
+"""Make a report of one run from its records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from becket.app.compose import App
+from becket.app.record.report import evidence as kept
+from becket.app.record.report import model as told
+from becket.app.record.report.ending import ending_of
+from becket.app.record.report.plain import because
+from becket.app.record.story import Story, read_story
+from becket.kernel.contract.agent import Usage
+from becket.kernel.contract.run import Step, StepState
+from becket.kernel.contract.spec import PHASES, Phase
+from becket.kernel.contract.trust import trust_words
+
+DECISION = "@decision"
+
+
+async def read_report(app: App, run_id: str) -> told.Report:
+    """The report as of now. Raises NotFound."""
+    story = await read_story(app, run_id)
+    spend = await app.store.spent(story.run.run_id)
+    trust = trust_words(app.config.guard.promote)
+    return await asyncio.to_thread(report_of, story, app.artifacts, spend, trust)
+
+
+def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], trust: str = "") -> told.Report:
+    """`trust` is said of the configuration as it stands; what the guard judged by is in its own record."""
+    found = kept.Evidence(story, contents)
+    guards = tuple(kept.guards(found))
+    report = told.Report(
+        made_at=story.now,
+        run=_run(story),
+        phases=tuple(_phases(story)),
+        conditions=tuple(_conditions(story)),
+        gates=tuple(kept.gates(found)),
+        crossings=tuple(kept.crossings(found)),
+        holdouts=tuple(kept.holdouts(found)),
+        proofs=tuple(kept.proofs(found)),
+        changes=tuple(kept.changes(found)),
+        culprits=tuple(kept.culprits(found)),
+        guards=guards,
+        claims=tuple(kept.claims(found)),
+        calls=tuple(_calls(story)),
+        receipts=tuple(_receipts(story)),
+        effects=tuple(_effects(story)),
+        handoffs=tuple(_handoffs(story)),
+        approvals=tuple(_approvals(story)),
+        spend={kind: amount for kind, amount in sorted(spend.items()) if amount},
+        trust=next(filter(None, (trust_words(one.promote) for one in guards)), trust),
+        lost=tuple(found.lost),
+    )
+    return report.model_copy(update={"end": ending_of(report)})
+
+
+def _run(story: Story) -> told.RunFacts:
+    run = story.run
+    return told.RunFacts(
+        run_id=run.run_id,
+        loop_id=run.loop_id,
+        goal=story.spec.goal,
+        subject=run.subject.name,
+        status=run.status.value,
+        reason=run.reason,
+        detail=run.detail,
+        trigger=run.trigger,
+        by=run.by,
+        dry_run=run.dry_run,
+        autonomy=run.autonomy.value if run.autonomy is not None else None,
+        iterations=run.iteration,
+        began_at=run.created_at,
+        ended_at=run.ended_at,
+        seconds=max((run.ended_at or story.now) - run.created_at, 0.0),
+        worked=run.wall_used,
+        retry_of=run.retry_of,
+        spec_digest=run.spec_digest,
+        chain_head=run.head,
+    )
+
+
+def _phases(story: Story) -> Iterator[told.PhaseFacts]:
+    for iteration in sorted({step.iteration for step in story.steps}):
+        for phase in PHASES:
+            mine = [step for step in story.steps if (step.iteration, step.phase) == (iteration, phase)]
+            if mine:
+                yield _phase(story, iteration, phase, mine)
+
+
+def _phase(story: Story, iteration: int, phase: Phase, steps: list[Step]) -> told.PhaseFacts:
+    decision = next((step for step in steps if step.id == DECISION), None)
+    worked = [step for step in steps if step.state is not StepState.skipped and step is not decision]
+    said = decision.outputs if decision is not None else {}
+    return told.PhaseFacts(
+        iteration=iteration,
+        phase=phase.value,
+        objective=story.spec.phases[phase].objective if phase in story.spec.phases else "",
+        seconds=sum(step.ended_at - step.started_at for step in worked),
+        steps=tuple(_step(step) for step in steps if step is not decision),
+        decision=f"{said.get('outcome', '')}: {said.get('reason', '')}" if said else "",
+    )
+
+
+def _step(step: Step) -> told.StepFacts:
+    return told.StepFacts(
+        id=step.id,
+        state=step.state.value,
+        seconds=step.ended_at - step.started_at,
+        attempts=step.attempts,
+        raised=tuple(condition.ref for condition in step.conditions),
+        note=step.note,
+        error=f"{step.error_kind}: {step.error}" if step.error else "",
+    )
+
+
+def _conditions(story: Story) -> Iterator[told.ConditionFacts]:
+    for item in sorted(story.conditions, key=lambda one: (one.at, one.ref)):
+        yield told.ConditionFacts(name=item.ref, at=item.at, evidence=item.evidence)
+
+
+def _receipts(story: Story) -> Iterator[told.ReceiptFacts]:
+    for item in story.receipts:
+        yield told.ReceiptFacts(
+            digest=item.digest,
+            iteration=item.iteration,
+            phase=item.phase,
+            action=item.action_id,
+            kind=item.receipt.kind,
+            command=item.receipt.command,
+            tree=item.receipt.tree,
+            exit_code=item.receipt.exit_code,
+            log=item.receipt.log,
+            seconds=item.ended_at - item.started_at,
+        )
+
+
+def _calls(story: Story) -> Iterator[told.CallFacts]:
+    for call in story.calls:
+        end = call.end
+        usage = end.usage if end is not None else Usage(seconds=max(story.now - call.began_at, 0.0))
+        yield told.CallFacts(
+            iteration=call.iteration,
+            action=call.step_id,
+            agent=call.agent,
+            driver=call.driver,
+            model=(end.model if end is not None else "") or call.model,
+            version=end.version if end is not None else "",
+            outcome=end.outcome.value if end is not None else "",
+            reason=end.reason if end is not None else "",
+            began_at=call.began_at,
+            seconds=usage.seconds,
+            turns=usage.turns,
+            input_tokens=usage.input_tokens,
+            cached_tokens=usage.cached_tokens,
+            output_tokens=usage.output_tokens,
+            usd=usage.usd,
+            priced=usage.priced.value,
+            over=end.over if end is not None else (),
+        )
+
+
+def _effects(story: Story) -> Iterator[told.EffectFacts]:
+    for effect in story.effects:
+        yield told.EffectFacts(
+            key=effect.key,
+            name=effect.call.name,
+            target=effect.call.target,
+            state=effect.state.value,
+            reason=effect.reason,
+            attempts=effect.attempts,
+            at=effect.updated_at,
+        )
+
+
+def _handoffs(story: Story) -> Iterator[told.HandoffFacts]:
+    for item in story.handoffs:
+        yield told.HandoffFacts(
+            handoff_id=item.handoff_id,
+            owner=item.owner,
+            reason=item.reason,
+            next_step=item.next_step,
+            state=item.state.value,
+            taken_by=item.taken_by,
+            commands=_commands(story, item.reason),
+            because=because(item.evidence),
+        )
+
+
+def _commands(story: Story, reason: str) -> tuple[str, ...]:
+    """A condition that hands over may say by which commands a person goes on."""
+    said = next((one.evidence.get("commands") for one in story.conditions if one.ref == reason), None)
+    return tuple(map(str, said)) if isinstance(said, list) else ()
+
+
+def _approvals(story: Story) -> Iterator[told.ApprovalFacts]:
+    for item in story.approvals:
+        yield told.ApprovalFacts(
+            approval_id=item.approval_id,
+            question=item.question,
+            bound_to=item.bound_to,
+            state=item.state.value,
+            decided_by=item.decided_by,
+        )

@@ -1,0 +1,238 @@
+"""How a run ended, for people: what is so, what shows it, and what to type next. A pure function of the report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from becket.app.record.report import model as told
+from becket.app.record.report import words
+from becket.app.record.report.plain import one_line, place, spaced
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.condition import RUNTIME_HANDOFFS
+from becket.kernel.contract.receipt import SETUP
+
+_COMMIT = re.compile("(?P<branch>.+)@(?P<sha>[0-9a-f]{40,64})")
+SHORT = 7
+MOST_FAILING, MOST_SAID, MOST_AGAINST, LOG_LINES = 12, 3, 5, 6
+STATUS = {"ready_for_handoff": "handed off"}
+ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
+WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
+"""Ends at which a person has to judge a change."""
+STUCK = ("no_progress", "iterations_exhausted")
+BY_TESTS = (
+    "no_agent",
+    "agent_not_found",
+    "agent_gave_up",
+    "fix_exhausted",
+    "never_green",
+    "observe_only",
+    "undecided",
+    "environment_broken",
+)
+
+
+def ending_of(report: told.Report) -> told.EndFacts | None:
+    """None while the run is open."""
+    run = report.run
+    if run.status not in ENDED:
+        return None
+    return told.EndFacts(
+        headline=one_line(_headline(report), 400),
+        lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
+        change=bool(report.changes)
+        and (run.reason in WITH_CHANGE or _proven(report).get("repaired") not in (None, "")),
+        next=_next(report),
+    )
+
+
+def _indent(text: str) -> str:
+    return " " * (len(text) - len(text.lstrip(" ")))
+
+
+def _headline(report: told.Report) -> str:
+    run = report.run
+    subject = _COMMIT.fullmatch(run.subject)
+    known = {
+        "loop": run.loop_id, "goal": run.goal.rstrip("."), "status": STATUS.get(run.status, run.status),
+        "reason": _reason(run.reason), "agent": _agent(report), "by": run.by,
+        "why": run.detail.get("why", ""), "what": _commit_words(subject) or run.loop_id,
+        "branch": subject["branch"] if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
+    }  # fmt: skip
+    if run.status == "cancelled":
+        return words.CANCELLED.format(**known | {"by": _canceller(report)})
+    if run.status == "completed_dry_run":
+        would = run.detail.get("would", {})
+        return words.DRY.format(**known | {"outcome": spaced(would.get("outcome", "")), "why": would.get("reason", "")})
+    if proven := _proven(report):
+        return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
+    if subject and run.reason in words.UNJUDGED:
+        return words.UNJUDGED[run.reason].format(**known)
+    if subject and run.reason in words.HEADLINES and any(gate.color != "green" for gate in report.gates):
+        more = words.REVERT_READY if _is_revert(report) else words.HEADLINES[run.reason]
+        return f"{words.RED}; {more}".format(**known)
+    return (words.GOAL if run.status == "completed" else words.STOPPED).format(**known)
+
+
+def _reason(code: str) -> str:
+    """A verifier's verdict, or a condition's name, as a sentence has it."""
+    what, dot, says = code.rpartition(".")
+    if dot and says in words.VERDICTS:
+        return words.VERDICTS[says].format(what=what)
+    return RUNTIME_HANDOFFS.get(code, spaced(code).replace(".", " "))
+
+
+def _commit_words(subject: re.Match[str] | None) -> str:
+    return f"{subject['branch']} at {subject['sha'][:SHORT]}" if subject else ""
+
+
+def _canceller(report: told.Report) -> str:
+    return str(report.run.detail.get("by") or "a person")
+
+
+def _green(report: told.Report, proven: dict[str, Json]) -> str:
+    if not proven.get("repaired"):
+        return words.GREEN
+    return words.UNDONE if report.changes and report.changes[-1].kind == "revert" else words.REPAIRED
+
+
+def _proven(report: told.Report) -> dict[str, Json]:
+    """What the condition `main_proven` rests on, where the run is completed with it."""
+    if report.run.status != "completed":
+        return {}
+    return next((one.evidence for one in report.conditions if one.name == "main_proven"), {})
+
+
+def _is_revert(report: told.Report) -> bool:
+    ready = report.run.reason in ("repair_ready", "proposed")
+    return ready and bool(report.changes) and report.changes[-1].kind == "revert"
+
+
+def _agent(report: told.Report) -> str:
+    """Whose change it is; else whoever was asked last."""
+    changed = [call.agent for call in report.calls if call.outcome == "changed"]
+    asked = [call.agent for call in report.calls]
+    return str((changed or asked or [report.run.detail.get("agent") or words.NOBODY])[-1])
+
+
+def _lines(report: told.Report) -> Iterator[str]:
+    run = report.run
+    if run.reason in BY_TESTS:
+        yield from _failing(report)
+    if run.reason == "no_agent":
+        yield from ("", *words.ADD_AGENT)
+    if run.reason.rpartition(".")[2] in words.VERDICTS:  # what the verifier printed
+        yield from str(run.detail.get("said", "")).split("\n")[:MOST_FAILING]
+    if report.changes and report.changes[-1].kind == "revert":
+        yield from (str(one.evidence.get("why", "")) for one in report.conditions if one.name == "plan.revert")
+    if run.status in ("ready_for_handoff", "failed"):
+        yield from _about_tries(report)
+        stuck = tuple(_stuck(report))
+        yield from stuck
+        yield from (text for text in _reasons(report) if not any(text in line for line in stuck))
+
+
+def _stuck(report: told.Report) -> Iterator[str]:
+    """The gate, its step and the failing tests that the tries did not come past."""
+    approved = _tried_as_approved(report)
+    if report.run.reason not in STUCK and not approved:
+        return
+    form = words.STUCK_APPROVED if approved else words.STUCK
+    for gate, step, why in list(dict.fromkeys(_last_red(report)))[:MOST_AGAINST]:
+        yield form.format(gate=gate, step=step, why=why)
+
+
+def _last_red(report: told.Report) -> Iterator[tuple[str, str, str]]:
+    """Of the last candidate that was tried; of the branch itself where none came so far."""
+    of_candidate = [gate for gate in report.gates if gate.of != "base"]
+    crossing = report.crossings[-1] if report.crossings else None
+    if crossing is not None and crossing.says != "crossed":
+        yield from ((test.gate, test.step, why) for test in crossing.tests for why in test.against)
+    else:
+        for gate in (of_candidate or [one for one in report.gates if one.color != "green"])[-1:]:
+            yield from ((gate.gate, step.step, why) for step in gate.steps for why in step.reasons)
+
+
+def _tried_as_approved(report: told.Report) -> bool:
+    """The last candidate was tried with its own tests, by a person's yes, and failed with them too."""
+    asked = {guard.candidate for guard in report.guards if "candidate.test_change_asked" in guard.says}
+    last = report.crossings[-1] if report.crossings else None
+    return last is not None and last.says != "crossed" and last.candidate in asked
+
+
+def _failing(report: told.Report) -> Iterator[str]:
+    """The names of the failing tests with their places and assertions; of a step without tests, the end of its log."""
+    red = next((gate for gate in reversed(report.gates) if gate.of == "base" and gate.color != "green"), None)
+    if red is None:
+        return
+    head, _, rest = red.summary.partition("\n\n")
+    shown = [text for text in head.split("\n") if not text.startswith("step ")]
+    if not any(text.startswith("FAIL ") and text != "FAIL step" for text in shown):
+        log = [text for text in rest.split("\n") if text.strip() and not text.startswith("--- ")]
+        shown = [f"{step.step}: {why}" for step in red.steps for why in step.reasons] + log[-LOG_LINES:]
+    yield from shown[:MOST_FAILING]
+    if len(shown) > MOST_FAILING:
+        yield words.MORE.format(count=len(shown) - MOST_FAILING)
+
+
+def _about_tries(report: told.Report) -> Iterator[str]:
+    """The agent's last words, and what it was not let do."""
+    detail, agent = report.run.detail, _agent(report)
+    if report.run.reason in ("agent_gave_up", "fix_exhausted", "candidate.guard_refused"):
+        said = str(detail.get("said") or (report.claims[-1].said if report.claims else ""))
+        if last := [text for text in said.split("\n") if text.strip()][-MOST_SAID:]:
+            yield words.SAID.format(agent=agent, words=" ".join(last))
+    if denied := _texts(detail.get("denied")):
+        yield words.DENIED.format(agent=agent, hosts=", ".join(denied))
+
+
+def _reasons(report: told.Report) -> Iterator[str]:
+    detail = report.run.detail
+    if report.run.reason == "candidate.guard_refused" and report.guards and report.guards[-1].refusals:
+        yield from (f"{place(one)} {one.rule}: {one.message}" for one in report.guards[-1].refusals[:MOST_AGAINST])
+        return
+    known = {f"{step.step}: {why}" for gate in report.gates for step in gate.steps for why in step.reasons}
+    allowed = tuple(
+        f"{place(one)}: {one.rule}:"
+        for guard in report.guards[-1:]
+        for one in guard.refusals
+        if _tried_as_approved(report)
+    )
+    seen: dict[str, None] = {}
+    for key in ("why", "problems", "findings", "against", "errors", "unproven", "last_lines"):
+        texts = [text for text in _texts(detail.get(key)) if text not in known and not text.startswith(allowed)]
+        seen |= dict.fromkeys(map(cause, texts))
+    headline = _headline(report)
+    yield from [text for text in seen if text and text not in headline][:MOST_AGAINST]
+
+
+def cause(text: str) -> str:
+    """Of another program's stack trace, the last line: it says what happened."""
+    lines = [one.strip() for one in text.split("\n") if one.strip()]
+    return (lines[-1] if "Traceback (most recent call last)" in text else " ".join(lines)) if lines else ""
+
+
+def _texts(value: Json) -> list[str]:
+    return [str(one) for one in (value if isinstance(value, list) else [value]) if one]
+
+
+def _next(report: told.Report) -> str:
+    run = report.run
+    if isinstance(said := run.detail.get("next"), str):
+        return said
+    if repaired := _proven(report):
+        name = words.NEXT_OF_COMMIT if repaired.get("repaired") else words.NEXT["main_proven"]
+        return name.format(sha=str(repaired.get("sha", ""))[:SHORT])
+    known = {"run": run.run_id, "loop": run.loop_id}
+    if run.reason in words.NEXT:
+        return words.NEXT[run.reason].format(**known)
+    step = _broken_step(report)
+    return words.NEXT_OF_LOG.format(step=step, **known) if step else words.NEXT_OTHERWISE.format(**known)
+
+
+def _broken_step(report: told.Report) -> str:
+    """Whose log shows what is wrong: the set-up's, or that of a command that failed. Tests that fail are shown."""
+    if report.run.status == "completed" or (report.gates and report.run.reason != "environment_broken"):
+        return ""
+    logs = [item for item in report.receipts if item.log and item.exit_code != 0]
+    return SETUP if any(item.kind == SETUP for item in logs) else logs[-1].action if logs else ""

@@ -1,0 +1,277 @@
+"""What a run's steps left behind, found by the names of artifacts and the kinds of receipts, not by the loop's name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from becket.app.record.report import model as told
+from becket.app.record.report.diff import files_of, is_cut, shortened
+from becket.app.record.story import Story
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.receipt import StoredReceipt
+from becket.kernel.contract.run import Step, StepState
+from becket.parts.gates.ports.gate import GateVerdict
+
+VERDICT, SUMMARY, CULPRIT, GUARD, PATCH = ".verdict.json", ".summary.txt", "culprit.json", "guard.json", ".patch"
+LARGEST = 8_000_000
+LONGEST_SUMMARY = 12_000
+
+
+class Contents(Protocol):
+    """The artifacts, as far as a report needs them."""
+
+    def check(self, digest: str) -> bool: ...
+
+    def read(self, digest: str, limit: int | None = None) -> bytes: ...
+
+
+class Evidence:
+    """Reads the artifacts of a story's recorded steps. What is gone or was changed is never told from: see `lost`."""
+
+    def __init__(self, story: Story, contents: Contents) -> None:
+        self._story = story
+        self._contents = contents
+        self._names = {
+            (ref.iteration, ref.phase, ref.action_id, ref.digest): ref.name
+            for ref in story.artifacts
+        }  # fmt: skip
+        self.lost: list[str] = []
+
+    def done(self) -> Iterator[Step]:
+        return (step for step in self._story.steps if step.state is StepState.done)
+
+    def receipts(self, kind: str) -> Iterator[StoredReceipt]:
+        return (item for item in self._story.receipts if item.receipt.kind == kind)
+
+    def step_of(self, item: StoredReceipt) -> Step | None:
+        place = (item.iteration, item.phase, item.action_id)
+        return next((step for step in self._story.steps if (step.iteration, step.phase, step.id) == place), None)
+
+    def artifact(self, step: Step | None, ending: str) -> str:
+        """The digest of the step's last artifact whose name ends so, or ""."""
+        found = ""
+        for digest in step.artifacts if step is not None else ():
+            name = self._names.get((step.iteration, step.phase.value, step.id, digest), "") if step is not None else ""
+            if name.endswith(ending):
+                found = digest
+        return found
+
+    def text(self, digest: str, what: str) -> str:
+        """The content, or "" with a line in `lost`."""
+        if not digest:
+            return ""
+        if not self._contents.check(digest):
+            self.lost.append(f"{what}: the artifact {digest[:12]} is gone, or was changed")
+            return ""
+        return self._contents.read(digest, LARGEST).decode("utf-8", "replace")
+
+    def document(self, digest: str, what: str) -> dict[str, Json]:
+        text = self.text(digest, what)
+        try:
+            loaded = json.loads(text) if text else {}
+        except ValueError:
+            loaded = {}
+        return loaded if isinstance(loaded, dict) else {}
+
+
+def gates(found: Evidence) -> Iterator[told.GateFacts]:
+    for item in found.receipts("verdict"):
+        step, body = found.step_of(item), item.receipt.body
+        name = f"the gate {body.get('gate')} of {body.get('of')}"
+        verdict = _verdict(found.text(found.artifact(step, VERDICT), name))
+        summary = found.text(found.artifact(step, SUMMARY), f"the summary of {name}")
+        yield told.GateFacts(
+            iteration=item.iteration,
+            action=item.action_id,
+            of=str(body.get("of", "")),
+            gate=str(body.get("gate", "")),
+            commit=str(body.get("commit", "")),
+            defined_by=str(body.get("defined_by", "")),
+            color=str(body.get("color", "")),
+            receipt=item.digest,
+            steps=tuple(_gate_steps(verdict)),
+            summary=summary[:LONGEST_SUMMARY],
+        )
+
+
+def _verdict(text: str) -> GateVerdict | None:
+    try:
+        return GateVerdict.model_validate_json(text) if text else None
+    except ValidationError:
+        return None
+
+
+def _gate_steps(verdict: GateVerdict | None) -> Iterator[told.GateStepFacts]:
+    for step in verdict.steps if verdict is not None else ():
+        yield told.GateStepFacts(
+            step=step.step,
+            color=step.color.value,
+            tests_run=step.tests_run,
+            seconds=step.seconds,
+            exit_code=step.exit_code,
+            end=step.end,
+            failing=step.failing,
+            reasons=step.reasons,
+            receipt=step.receipt,
+            log=step.log,
+            reused_from=step.reused_from,
+        )
+
+
+def crossings(found: Evidence) -> Iterator[told.CrossingFacts]:
+    for item in found.receipts("crossing"):
+        body = item.receipt.body
+        yield told.CrossingFacts(
+            iteration=item.iteration,
+            base=str(body.get("base", "")),
+            candidate=str(body.get("candidate", "")),
+            tried=str(body.get("tried", "")),
+            says=str(body.get("says", "")),
+            receipt=item.digest,
+            tests=tuple(test for crossing in body.get("crossings", ()) for test in _crossed(crossing)),
+        )
+
+
+def _crossed(crossing: Mapping[str, Json]) -> Iterator[told.CrossedTest]:
+    for test in crossing.get("failed_on_parent", ()):
+        yield told.CrossedTest(
+            gate=str(crossing.get("gate", "")),
+            step=str(crossing.get("step", "")),
+            test=str(test),
+            parent=str(crossing.get("parent", "")),
+            child=str(crossing.get("child", "")),
+            against=tuple(map(str, crossing.get("against", ()))),
+        )
+
+
+def holdouts(found: Evidence) -> Iterator[told.HoldoutFacts]:
+    for item in found.receipts("holdout"):
+        body = item.receipt.body
+        yield told.HoldoutFacts(
+            iteration=item.iteration,
+            candidate=str(body.get("candidate", "")),
+            oracle=str(body.get("oracle", "")),
+            agent=str(body.get("agent", "")),
+            says=str(body.get("says", "")),
+            receipt=item.digest,
+            checks=tuple(_held_out(name, row) for name, row in body.get("checks", {}).items()),
+            left_out={str(name): str(why) for name, why in body.get("left_out", {}).items()},
+        )
+
+
+def _held_out(name: str, row: Mapping[str, Json]) -> told.HeldOutCheck:
+    ends = {place: tuple(row.get(place) or ()) for place in ("oracle", "parent", "candidate")}
+    return told.HeldOutCheck(name=name, artifact=str(row.get("digest", "")), **ends)
+
+
+def proofs(found: Evidence) -> Iterator[told.ProofFacts]:
+    for item in found.receipts("proof"):
+        body = item.receipt.body
+        yield told.ProofFacts(
+            iteration=item.iteration,
+            base=str(body.get("base", "")),
+            candidate=str(body.get("candidate", "")),
+            says=str(body.get("says", "")),
+            receipt=item.digest,
+            gates=dict(body.get("gates", {})),
+            parts=dict(body.get("parts", {})),
+            reused=dict(body.get("reused", {})),
+            against=tuple(map(str, body.get("against", ()))),
+        )
+
+
+def changes(found: Evidence) -> Iterator[told.ChangeFacts]:
+    """Steps that name a commit and keep its patch. The same commit looked at again is told once."""
+    seen: set[str] = set()
+    for step in found.done():
+        patch, commit = str(step.outputs.get("patch", "")), str(step.outputs.get("sha", ""))
+        if not patch or not commit or commit in seen or patch != found.artifact(step, PATCH):
+            continue
+        seen.add(commit)
+        text = found.text(patch, f"the patch of {commit[:12]}")
+        diff, left_out = shortened(text)
+        yield told.ChangeFacts(
+            iteration=step.iteration,
+            action=step.id,
+            kind=str(step.outputs.get("kind", "")),
+            commit=commit,
+            parent=str(step.outputs.get("parent", "")),
+            patch=patch,
+            files=tuple(files_of(text)),
+            diff=diff,
+            left_out=left_out,
+            kept_whole=not is_cut(text),
+        )
+
+
+def culprits(found: Evidence) -> Iterator[told.CulpritFacts]:
+    for step in found.done():
+        made = found.document(found.artifact(step, CULPRIT), "the culprit")
+        if made:
+            yield told.CulpritFacts(
+                iteration=step.iteration,
+                commit=str(made.get("sha", "")),
+                subject=str(made.get("subject", "")),
+                why=str(made.get("why", "")),
+                confidence=float(made.get("confidence", 0.0)),
+                runs=int(made.get("runs", 0)),
+            )
+
+
+def guards(found: Evidence) -> Iterator[told.GuardFacts]:
+    """A run that waits looks at the same candidate again and again: what it finds each time is told once."""
+    seen: set[tuple[str, str]] = set()
+    for step in found.done():
+        digest, says = found.artifact(step, GUARD), ", ".join(condition.ref for condition in step.conditions)
+        made = found.document(digest, "the guard")
+        if made and (digest, says) not in seen:
+            seen.add((digest, says))
+            yield _guard(step, says, made)
+
+
+def _guard(step: Step, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
+    reading = made.get("reading") or {}
+    candidates = [one.evidence["candidate"] for one in step.conditions if one.evidence.get("candidate")]
+    return told.GuardFacts(
+        iteration=step.iteration,
+        candidate=str(candidates[0]) if candidates else "",
+        says=says,
+        refusals=tuple(_remark(one, "fix") for one in made.get("refusals", ())),
+        change_class=str(reading.get("kind", "")),
+        findings=tuple(_finding(one) for one in reading.get("findings", ())),
+        promote=str(made.get("promote", "")),
+    )
+
+
+def _finding(one: Mapping[str, Json]) -> told.FindingFacts:
+    texts = {name: str(one.get(name, "")) for name in ("kind", "power", "path", "message", "shown")}
+    return told.FindingFacts(line=int(one.get("line", 0)), **texts)
+
+
+def _remark(one: Mapping[str, Json], more: str) -> told.RemarkFacts:
+    return told.RemarkFacts(
+        rule=str(one.get("rule", "")),
+        path=str(one.get("path", "")),
+        line=int(one.get("line", 0)),
+        message=str(one.get("message", "")),
+        more=str(one.get(more, "")),
+    )
+
+
+def claims(found: Evidence) -> Iterator[told.Claim]:
+    """Outputs named `said` are an agent's words; the conditions beside them are the runtime's judgement."""
+    for step in found.done():
+        said = step.outputs.get("said")
+        if isinstance(said, str):
+            agent = next((one for one in step.conditions if one.object == "agent"), None)
+            yield told.Claim(
+                iteration=step.iteration,
+                action=step.id,
+                agent=str(agent.evidence.get("agent", "")) if agent is not None else "",
+                judged=f"{agent.name}: {agent.evidence.get('reason', '')}" if agent is not None else "",
+                said=said,
+            )

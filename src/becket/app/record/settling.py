@@ -1,0 +1,103 @@
+"""Handoffs close by themselves once their subject is settled: with the reason, in one transaction with its event."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from becket.app.compose import App
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.errors import BecketError, NotFound, UsageError
+from becket.kernel.contract.git import RefMoved
+from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.ready import REASONS
+from becket.kernel.contract.run import Run, Status
+
+log = logging.getLogger("becket.settling")
+
+BY = "becket"
+
+
+async def close(app: App, handoff: Handoff, why: str) -> None:
+    with contextlib.suppress(UsageError):  # somebody was faster
+        await app.store.change_handoff(handoff.handoff_id, HandoffState.done, BY, f"settled: {why}")
+        log.info("%s about %s is closed: %s", handoff.handoff_id, handoff.subject, why)
+
+
+def proven_by(run: Run) -> dict[str, Json]:
+    """What a run proved of its branch: the evidence of `main_proven`, or nothing."""
+    found = run.detail.get("main_proven") if run.status is Status.completed else None
+    return found if isinstance(found, dict) else {}
+
+
+class Settlements:
+    """A chore for runs whose end nobody here saw: after a crash they are still to be followed."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._seen: frozenset[str] = frozenset()
+
+    async def look(self) -> None:
+        ended = await self._app.store.unfollowed()
+        for run in ended:
+            if run.run_id not in self._seen:
+                await settle(self._app, run)
+        self._seen = frozenset(run.run_id for run in ended)
+
+
+async def settle(app: App, run: Run) -> None:
+    """Close what the end of this run settles: earlier handoffs of its loop about commits that its proven one holds."""
+    sha = str(proven_by(run).get("sha", ""))
+    for handoff in await app.store.handoffs(UNSETTLED) if sha else ():
+        if handoff.loop_id != run.loop_id or handoff.run_id == run.run_id:
+            continue
+        fields = await _fields(app, handoff)
+        same = fields.get("branch") == run.subject.fields.get("branch")
+        if same and await _contains(app, sha, str(fields.get("sha", ""))):
+            await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
+
+
+async def branch_moved(app: App, moved: RefMoved) -> None:
+    """A person may have merged a ready repair by hand."""
+    if moved.new is None:
+        return
+    for handoff in await app.store.handoffs(UNSETTLED):
+        if handoff.reason in REASONS and (await _fields(app, handoff)).get("branch") == moved.branch:
+            await close_if_merged(app, handoff, moved.new)
+
+
+async def close_if_merged(app: App, handoff: Handoff, head: str) -> bool:
+    """Also where the same change stands there as another commit."""
+    sha = str(handoff.evidence.get("candidate", ""))
+    if not await _contains(app, head, sha) and not await _same_change(app, head, sha):
+        return False
+    accepted = handoff.state is HandoffState.accepted  # by whom it was moved, the run that took it tells
+    how = f"accepted by {handoff.taken_by}, and there" if accepted else "merged by hand"
+    await close(app, handoff, f"{how} at {head[:12]}")
+    return True
+
+
+async def retried(app: App, run_id: str, new: str) -> None:
+    for handoff in await app.store.handoffs(UNSETTLED, run_id):
+        await close(app, handoff, f"retried as {new}")
+
+
+async def _fields(app: App, handoff: Handoff) -> dict[str, Json]:
+    try:
+        return (await app.store.get_run(handoff.run_id)).subject.fields
+    except NotFound:
+        return {}
+
+
+async def _contains(app: App, commit: str, ancestor: str) -> bool:
+    try:
+        return bool(ancestor) and await app.git.contains(commit, ancestor)
+    except BecketError:  # it is not there any more, so nothing can be said
+        return False
+
+
+async def _same_change(app: App, head: str, sha: str) -> bool:
+    try:
+        return bool(sha) and await app.git.has_change(head, sha)
+    except BecketError:
+        return False

@@ -1,0 +1,464 @@
+"""What `becket status` shows, read from the journal's file directly: the standard library answers in milliseconds.
+
+The table and column names are those of the store's own tables; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from becket.app.config_now import config_trouble
+from becket.app.record.main_now import MainNow, read_main
+from becket.app.record.quota import QUOTA, QuotaNow, read_quota
+from becket.app.record.services_now import ServiceNow, read_services
+from becket.app.signs import LEASE, deaf_for, driver_trouble, drivers, is_cared_for
+from becket.app.state import State, holder
+from becket.app.writing import undecided, unwritable
+from becket.kernel.contract.trust import trust_of
+from becket.kernel.store.damage import damaged, is_damage, look_at_tables, look_before_opening, own_mark
+from becket.kernel.store.mark import objection, read_mark
+
+MOST = 20
+"""Of each kind this many are listed; the counts are always whole."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "runs": (
+        "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
+        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
+    ),
+    "facts": ("number", "fact", "subject_key", "run_id", "at"),
+    "conditions": ("run_id", "object", "name", "evidence"),
+    "events": ("run_id", "seq", "at", "kind"),
+    "steps": ("number", "run_id", "iteration", "phase", "id"),
+    "wakeups": ("run_id", "wake", "due", "expires"),
+    "handoffs": (
+        "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
+        "created_at", "evidence",
+    ),
+    "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
+    "controls": ("scope", "set_by", "note", "at"),
+    "cursors": ("name", "due_at"),
+    "alerts": ("key", "text", "state", "count", "first_at"),
+    "workers": ("pid", "beat_at", "dead"),
+    "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
+}  # fmt: skip
+"""Everything that this file asks the database for."""
+
+
+UNRECORDED_AFTER = 25.0
+"""Seconds: a beat is due every 10."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutonomyNow:
+    """`allowed` is lower than `configured` where the machine cannot hold what the level demands."""
+
+    configured: str
+    allowed: str
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    run_id: str
+    loop_id: str
+    subject: str
+    status: str
+    held: bool
+    iteration: int
+    phase: str  # of the last finished step; empty before the first
+    step: str
+    since: float
+    waits_for: tuple[str, ...] = ()
+    wakes_on: tuple[str, ...] = ()
+    looks_at: float | None = None  # when it looks again by itself
+    until: float | None = None  # when it gives up
+    quota: QuotaNow | None = None
+    nobody_since: float | None = None  # it is queued or counts as at work, and nobody has cared for it since then
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffNow:
+    handoff_id: str
+    run_id: str
+    loop_id: str
+    subject: str
+    owner: str
+    reason: str
+    next_step: str
+    state: str
+    taken_by: str | None
+    since: float
+    cause: str = ""  # the first action that failed, with what it said
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNow:
+    approval_id: str
+    run_id: str
+    question: str
+    bound_to: str
+    role: str
+    asked_at: float
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PauseNow:
+    scope: str
+    by: str
+    note: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class FireNow:
+    loop_id: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AlertNow:
+    key: str
+    text: str
+    count: int
+    since: float
+    source: str  # engine | watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class SpentNow:
+    """What agents used since midnight. `unpriced` calls are not in `usd`; `open` ones are in nothing but `calls`."""
+
+    calls: int
+    open: int
+    seconds: float
+    tokens: int
+    usd: float
+    unpriced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one moment."""
+
+    root: str
+    configured: bool  # is there a becket.yaml?
+    autonomy: AutonomyNow | None
+    daemon: int | None
+    engine: int | None  # who moves whatever is queued
+    watchdog: int | None
+    wanted: bool  # the daemon is supposed to be up
+    now: float
+    drivers: tuple[int, ...] = ()  # commands that each drive a run of their own
+    main: MainNow | None = None  # the branch that heal keeps green, as far as the journal tells
+    starting: int | None = None  # a daemon that is on its way up
+    daemon_deaf: float = 0.0  # seconds without a sign of life, where they are too many
+    watchdog_deaf: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    running: tuple[RunNow, ...] = ()
+    queued: tuple[RunNow, ...] = ()
+    waiting: tuple[RunNow, ...] = ()
+    handoffs: tuple[HandoffNow, ...] = ()
+    approvals: tuple[ApprovalNow, ...] = ()
+    paused: tuple[PauseNow, ...] = ()
+    fires: tuple[FireNow, ...] = ()
+    alerts: tuple[AlertNow, ...] = ()
+    services: tuple[ServiceNow, ...] = ()
+    spent: SpentNow | None = None  # by agents, today
+    trust: str = ""  # said where every class of change is trusted
+    trouble: str = ""  # what kept the rest from being read
+    unwritable: str = ""  # why the journal cannot be written now
+
+
+def take(state: State, now: float | None = None) -> Snapshot:
+    """The repository's snapshot. Raises UsageError or StoreUnavailable only where nothing can be said at all."""
+    settings, trouble = _settings(state)
+    trouble = trouble or config_trouble(state)
+    if isinstance(settings.get("database"), str):
+        from becket.app.record.overview import take_from_store
+
+        return take_from_store(state)
+    base = outline(state, settings, time.time() if now is None else now, trouble)
+    look_before_opening(state.database, state.journal_mark)
+    if not state.database.exists():
+        return with_alarms(base, state)
+    kept = read_mark(state.journal_mark)
+    try:
+        with closing(_connect(state.database)) as conn:
+            if look_at_tables(conn, state.database) and (wrong := objection(kept, own_mark(conn))):
+                raise damaged(state.database, wrong)
+            return with_alarms(replace(_read(conn, base, state), main=read_main(conn, state, settings)), state)
+    except ValueError as error:
+        raise damaged(state.database, f"a row cannot be read ({error})") from error
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(state.database, str(error)) from error
+        raise undecided(state, error) from error
+
+
+def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:
+    """What can be said without the journal."""
+    daemon = holder(state.daemon_lock)
+    return Snapshot(
+        root=str(state.root),
+        configured=state.config.exists(),
+        autonomy=None if trouble else autonomy_of(state, daemon) or _autonomy(settings),
+        daemon=daemon,
+        engine=holder(state.engine_lock),
+        drivers=tuple(one.pid for one in drivers(state)),
+        watchdog=holder(state.watchdog_lock),
+        wanted=state.wanted.exists(),
+        now=now,
+        starting=holder(state.daemon_start),
+        daemon_deaf=deaf_for(state.daemon_lock),
+        watchdog_deaf=deaf_for(state.watchdog_lock),
+        services=read_services(state),
+        trust=trust_of(settings),
+        trouble=trouble or driver_trouble(state),
+        unwritable=unwritable(state),
+    )
+
+
+def names_database(state: State) -> bool:
+    """Is the journal somewhere else, or may it be? What cannot be read may name one."""
+    settings, trouble = _settings(state)
+    return bool(trouble) or isinstance(settings.get("database"), str)
+
+
+def _settings(state: State) -> tuple[Mapping[str, Any], str]:
+    """becket.yaml without its checks: doctor is for those."""
+    try:
+        text = state.config.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, UnicodeDecodeError) as error:
+        return {}, f"becket.yaml cannot be read: {error}"
+    import yaml
+
+    try:
+        loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+    except yaml.YAMLError:
+        return {}, "becket.yaml is not YAML; `becket doctor` shows where"
+    return (loaded, "") if isinstance(loaded, dict) else ({}, "becket.yaml holds no settings; see `becket doctor`")
+
+
+def autonomy_of(state: State, daemon: int | None) -> AutonomyNow | None:
+    """As the living daemon found it out for itself; None if it has not."""
+    try:
+        told = json.loads(state.autonomy.read_text(encoding="utf-8"))
+        pid, now = int(told.pop("pid")), AutonomyNow(**told)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return now if daemon is not None and pid == daemon else None
+
+
+_LEVELS = ("observe", "propose", "merge", "release")
+_LACKS = {"landlock": {"processes", "network"}, "none": {"files", "processes", "network"}}
+
+
+def _autonomy(settings: Mapping[str, Any]) -> AutonomyNow:
+    """The cap that can be known without trying the sandbox; `becket doctor` tries it."""
+    configured = str(settings.get("autonomy", "propose"))
+    if configured not in _LEVELS[2:]:
+        return AutonomyNow(configured, configured)
+    sandbox = settings.get("sandbox", "auto")
+    use = sandbox.get("use", "auto") if isinstance(sandbox, dict) else str(sandbox)
+    without = set(sandbox.get("without") or ()) if isinstance(sandbox, dict) else set()
+    lacks = {part for each in (use, *_of_agents(settings)) for part in _lacks(use if each == "auto" else each)}
+    missing = sorted(lacks - without)
+    if not missing:
+        return AutonomyNow(configured, configured)
+    return AutonomyNow(configured, "propose", f"no sandbox here holds {' and '.join(missing)}")
+
+
+def _of_agents(settings: Mapping[str, Any]) -> list[str]:
+    agents = settings.get("agents")
+    found = agents.values() if isinstance(agents, dict) else ()
+    return [str(agent.get("sandbox", "auto")) for agent in found if isinstance(agent, dict)]
+
+
+def _lacks(use: str) -> set[str]:
+    if use in ("auto", "bwrap"):
+        use = "bwrap" if shutil.which("bwrap") else "landlock"
+    return _LACKS.get(use, set())
+
+
+def _connect(path: os.PathLike[str]) -> sqlite3.Connection:
+    conn = sqlite3.connect(f"file:{quote(os.fspath(path))}?mode=ro", uri=True, timeout=2.0)
+    conn.row_factory = sqlite3.Row
+    return conn
+
+
+def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
+    counts = {str(row[0]): int(row[1]) for row in conn.execute("SELECT status, COUNT(*) FROM runs GROUP BY status")}
+    return replace(
+        base,
+        counts=dict(sorted(counts.items())),
+        running=_runs(conn, "running", base.now, state),
+        queued=_runs(conn, "queued", base.now, state),
+        waiting=_runs(conn, "waiting", base.now, state),
+        handoffs=_handoffs(conn),
+        approvals=_approvals(conn, base.now),
+        paused=tuple(
+            PauseNow(row["scope"], row["set_by"], row["note"], row["at"])
+            for row in conn.execute("SELECT scope, set_by, note, at FROM controls ORDER BY scope")
+        ),
+        fires=tuple(
+            FireNow(row["name"].split(":")[1], row["due_at"])
+            for row in conn.execute(
+                "SELECT name, due_at FROM cursors WHERE due_at IS NOT NULL AND name LIKE 'schedule:%' "
+                "ORDER BY due_at LIMIT ?",
+                (MOST,),
+            )
+        ),
+        alerts=_alerts(conn, "engine"),
+        spent=_spent(conn, midnight(base.now)),
+        unwritable=base.unwritable or _unrecorded(conn, base),
+    )
+
+
+def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:
+    """Whatever the cause: an engine that lives and whose beats do not come into the journal cannot write it."""
+    pid = next((one for one in (base.engine, *base.drivers) if one is not None), None)
+    if pid is None or base.daemon_deaf or base.trouble:
+        return ""
+    last = conn.execute("SELECT MAX(beat_at) FROM workers WHERE pid = ? AND dead = 0", (pid,)).fetchone()[0]
+    if last is None or base.now - last < UNRECORDED_AFTER:
+        return ""
+    return (
+        f"The engine (pid {pid}) lives and could record nothing for {base.now - last:.0f} s: it cannot write "
+        "the journal. `becket watch logs` says why; nothing is lost."
+    )
+
+
+def with_alarms(base: Snapshot, state: State) -> Snapshot:
+    """The watchdog keeps its own small store, so that its alarms survive a broken journal."""
+    if not state.watchdog_database.exists():
+        return base
+    try:
+        with closing(_connect(state.watchdog_database)) as conn:
+            return replace(base, alerts=(*base.alerts, *_alerts(conn, "watchdog")))
+    except (sqlite3.Error, ValueError) as error:
+        return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
+
+
+def _runs(conn: sqlite3.Connection, status: str, now: float, state: State) -> tuple[RunNow, ...]:
+    rows = conn.execute(
+        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, worker, lease_until, "
+        "created_at, updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
+        (status, MOST),
+    ).fetchall()
+    return tuple(_run(conn, row, now, is_cared_for(state, row["run_id"], row["worker"])) for row in rows)
+
+
+def nobody_since(row: Mapping[str, Any], now: float, cared_for: bool) -> float | None:
+    """Since when nobody is at work on a run that is queued or counts as at work; None if somebody is."""
+    if row["status"] == "running":
+        until = row["lease_until"] or 0.0
+        return until if until <= now else None if cared_for else min(until - LEASE, now)
+    return row["updated_at"] if row["status"] == "queued" and not cared_for else None
+
+
+def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float, cared_for: bool) -> RunNow:
+    status, waits_for = row["status"], tuple(json.loads(row["waiting_on"]))
+    step = conn.execute(
+        "SELECT phase, id FROM steps WHERE run_id = ? AND iteration = ? ORDER BY number DESC LIMIT 1",
+        (row["run_id"], row["iteration"]),
+    ).fetchone()
+    wakes = conn.execute("SELECT wake, due, expires FROM wakeups WHERE run_id = ?", (row["run_id"],)).fetchall()
+    since = row["created_at"]
+    if status == "running":
+        claimed = conn.execute(
+            "SELECT at FROM events WHERE run_id = ? AND kind = 'run.claimed' ORDER BY seq DESC LIMIT 1",
+            (row["run_id"],),
+        ).fetchone()
+        since = claimed["at"] if claimed else row["updated_at"]
+    elif status == "waiting":
+        since = min(json.loads(row["waits_since"]).values(), default=row["updated_at"])
+    return RunNow(
+        run_id=row["run_id"], loop_id=row["loop_id"], subject=row["subject"], status=status, held=bool(row["held"]),
+        iteration=row["iteration"], phase=step["phase"] if step else "", step=step["id"] if step else "", since=since,
+        waits_for=waits_for, wakes_on=tuple(dict.fromkeys(wake["wake"] for wake in wakes)),
+        looks_at=min((wake["due"] for wake in wakes if wake["due"] < wake["expires"]), default=None),
+        until=min((wake["expires"] for wake in wakes), default=None),
+        quota=read_quota(conn, row["run_id"]) if QUOTA in waits_for else None,
+        nobody_since=nobody_since(dict(row), now, cared_for),
+    )  # fmt: skip
+
+
+def _handoffs(conn: sqlite3.Connection) -> tuple[HandoffNow, ...]:
+    rows = conn.execute(
+        "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
+        "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted') ORDER BY created_at LIMIT ?",
+        (MOST,),
+    )
+    return tuple(
+        HandoffNow(
+            row["handoff_id"], row["run_id"], row["loop_id"], row["subject"], row["owner"], row["reason"],
+            row["next_step"], row["state"], row["taken_by"], row["created_at"], cause_of(json.loads(row["evidence"])),
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def cause_of(evidence: Any) -> str:
+    """What a handoff's reason alone does not tell: that main is gone, or no file can be opened."""
+    errors = evidence.get("errors") if isinstance(evidence, dict) else None
+    return str(errors[0]) if isinstance(errors, list) and errors else ""
+
+
+def _approvals(conn: sqlite3.Connection, now: float) -> tuple[ApprovalNow, ...]:
+    rows = conn.execute(
+        "SELECT approval_id, run_id, question, bound_to, role, asked_at, expires_at FROM approvals "
+        "WHERE state = 'asked' AND expires_at > ? ORDER BY asked_at LIMIT ?",
+        (now, MOST),
+    )
+    return tuple(
+        ApprovalNow(
+            row["approval_id"], row["run_id"], row["question"], row["bound_to"], row["role"], row["asked_at"],
+            row["expires_at"],
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def midnight(now: float) -> float:
+    """When the day began, by this machine's time zone."""
+    there = time.localtime(now)
+    return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
+
+
+def _spent(conn: sqlite3.Connection, since: float) -> SpentNow | None:
+    try:
+        rows = conn.execute("SELECT result FROM agent_calls WHERE began_at >= ?", (since,)).fetchall()
+    except sqlite3.OperationalError:
+        return None  # a journal from before there were calls; the next verb that writes brings it up to date
+    if not rows:
+        return None
+    used = [json.loads(row["result"])["usage"] for row in rows if row["result"] is not None]
+    return SpentNow(
+        calls=len(rows),
+        open=len(rows) - len(used),
+        seconds=sum(item["seconds"] for item in used),
+        tokens=sum(item["input_tokens"] + item["output_tokens"] for item in used),
+        usd=sum(item["usd"] for item in used),
+        unpriced=sum(item["priced"] == "unknown" for item in used),
+    )
+
+
+def _alerts(conn: sqlite3.Connection, source: str) -> tuple[AlertNow, ...]:
+    rows = conn.execute(
+        "SELECT key, text, count, first_at FROM alerts WHERE state IN ('open', 'told') ORDER BY first_at LIMIT ?",
+        (MOST,),
+    )
+    return tuple(AlertNow(row["key"], row["text"], row["count"], row["first_at"], source) for row in rows)

@@ -1,0 +1,1 @@
+"""What every loop needs and no loop owns."""

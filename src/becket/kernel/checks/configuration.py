@@ -1,0 +1,186 @@
+"""Checks of becket.yaml: readable, committed, with gates that can fail, variables and a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from becket.kernel.checks import words
+from becket.kernel.checks.facts import Diagnosis, Exam, Level
+from becket.kernel.checks.shell import cannot_fail
+from becket.kernel.contract.config import COMMITTED_KEYS, Config
+from becket.kernel.contract.errors import InvalidDocument
+from becket.kernel.contract.guard import ChangeClass
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.trust import trust_words
+
+FILE = "becket.yaml"
+_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def readable(exam: Exam) -> Iterator[Diagnosis]:
+    if exam.facts.root is None:
+        return
+    loaded = exam.loaded
+    if loaded is None:
+        yield Diagnosis(name="config", level=Level.error, what=words.CONFIG_NONE, mend="becket init", where=FILE)
+    elif isinstance(loaded, InvalidDocument):
+        for found in loaded.findings:
+            where = f"{found.file}:{found.line}:{found.column}"
+            yield Diagnosis(name="config", level=Level.error, what=found.message, mend=found.fix, where=where)
+    elif isinstance(loaded, Exception):
+        raise loaded
+    else:
+        yield Diagnosis(name="config", level=Level.ok, what=words.CONFIG_OK, where=FILE)
+
+
+def committed(exam: Exam) -> Iterator[Diagnosis]:
+    """Gates and the like count as committed, so a difference is a surprise in waiting."""
+    if exam.config is None:
+        return
+    base = exam.committed
+    if base is None:
+        yield Diagnosis(
+            name="committed", level=Level.error, what=words.NOT_COMMITTED, mend=words.COMMIT_MEND, where=FILE
+        )
+    elif isinstance(base, Exception):
+        what = words.COMMITTED_BROKEN.format(why=str(base).splitlines()[0] if str(base) else type(base).__name__)
+        yield Diagnosis(name="committed", level=Level.error, what=what, mend=words.COMMIT_MEND, where=f"HEAD:{FILE}")
+    elif changed := [key for key in COMMITTED_KEYS if getattr(exam.config, key) != getattr(base, key)]:
+        line = min((_line_of_key(exam.facts.working_text or "", key) for key in changed), default=1)
+        what = words.COMMITTED_DIFFERS.format(keys=", ".join(changed))
+        where = f"{FILE}:{line}"
+        yield Diagnosis(name="committed", level=Level.warn, what=what, mend=words.COMMIT_MEND, where=where)
+    else:
+        yield Diagnosis(name="committed", level=Level.ok, what=words.COMMITTED_OK, where=FILE)
+
+
+def gates(exam: Exam) -> Iterator[Diagnosis]:
+    config = exam.config
+    if config is None:
+        return
+    steps = [(gate, step) for gate, steps in config.gates.items() for step in steps]
+    if not steps:
+        yield Diagnosis(name="gates", level=Level.error, what=words.NO_GATE, mend=words.GATE_MEND, where=FILE)
+        return
+    if not config.gates.get("fast"):
+        yield Diagnosis(name="gates", level=Level.warn, what=words.NO_FAST_GATE, mend=words.GATE_MEND, where=FILE)
+    toothless = [(gate, step) for gate, step in steps if cannot_fail(step.run)]
+    for gate, step in toothless:
+        what = words.GATE_CANNOT_FAIL.format(gate=gate, step=step.name, command=step.run)
+        where = place_of(exam, step.run)
+        yield Diagnosis(name="gates", level=Level.warn, what=what, mend=words.GATE_CANNOT_FAIL_MEND, where=where)
+    if not toothless:
+        names = ", ".join(f"{gate}.{step.name}" for gate, step in steps)
+        yield Diagnosis(name="gates", level=Level.ok, what=words.GATES_OK.format(names=names))
+
+
+def variables(exam: Exam) -> Iterator[Diagnosis]:
+    """Secrets that the file refers to and the environment lacks (L37), and files of them that are not there."""
+    text = exam.facts.working_text
+    if text is None:
+        return
+    found = list(_undefined(exam, text))
+    found += [*_missing_env_files(exam, exam.config), *_missing_variables(exam, exam.config)] if exam.config else []
+    yield from found or [Diagnosis(name="variables", level=Level.ok, what=words.VARIABLES_OK)]
+
+
+def handoff_to(exam: Exam) -> Iterator[Diagnosis]:
+    config = exam.config
+    if config is None:
+        return
+    if config.handoff_to is None:
+        name = next(iter(config.people), "owner")
+        mend = (words.HANDOFF_MEND if config.people else words.PEOPLE_MEND).format(name=name)
+        yield Diagnosis(name="people", level=Level.warn, what=words.NO_HANDOFF, mend=mend, where=FILE)
+    else:
+        yield Diagnosis(name="people", level=Level.ok, what=words.HANDOFF_OK.format(name=config.handoff_to))
+
+
+def trust(exam: Exam) -> Iterator[Diagnosis]:
+    """Which classes of changes are promoted by themselves; the widest trust is told in so many words."""
+    config = exam.config
+    if config is None:
+        return
+    if words_of_trust := trust_words(config.guard.promote):
+        where = place_of(exam, "promote: powerful")
+        yield Diagnosis(name="trust", level=Level.warn, what=words_of_trust, mend=words.TRUST_MEND, where=where)
+    elif _has_nobody_for_ordinary(config):
+        yield Diagnosis(
+            name="trust",
+            level=Level.warn,
+            what=words.NO_HOLD_OUT.format(autonomy=config.autonomy),
+            mend=words.NO_HOLD_OUT_MEND.format(agent=next(iter(config.agents))),
+            where=place_of(exam, "heal:"),
+        )
+    else:
+        yield Diagnosis(name="trust", level=Level.ok, what=words.TRUST_OK.format(promote=config.guard.promote))
+
+
+def _has_nobody_for_ordinary(config: Config) -> bool:
+    """May main move by itself, and nobody writes the checks that an ordinary repair needs for that?"""
+    promotes = config.autonomy.allows(Autonomy.merge) and config.guard.promote is ChangeClass.ordinary
+    return promotes and bool(config.agents) and config.heal.hold_out is None
+
+
+def place_of(exam: Exam, value: str) -> str:
+    """becket.yaml with the line where a value begins, if it stands there in so many words."""
+    start = value.splitlines()[0][:40] if value else ""
+    for number, line in enumerate((exam.facts.working_text or "").splitlines(), 1):
+        if start and start in line.replace('\\"', '"') and not line.lstrip().startswith("#"):
+            return f"{FILE}:{number}"
+    return FILE
+
+
+def _undefined(exam: Exam, text: str) -> Iterator[Diagnosis]:
+    told = {found.line for found in exam.loaded.findings} if isinstance(exam.loaded, InvalidDocument) else set()
+    inside_gates = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"[A-Za-z_\"']", line):
+            inside_gates = re.match(r"[\"']?gates[\"']?\s*:", line) is not None
+        for match in _VARIABLE.finditer(_without_comment(line)) if not inside_gates else ():
+            if match[1] not in exam.facts.env and number not in told:
+                yield Diagnosis(
+                    name="variables",
+                    level=Level.error,
+                    what=words.UNDEFINED.format(name=match[1]),
+                    mend=words.UNDEFINED_MEND.format(name=match[1]),
+                    where=f"{FILE}:{number}:{match.start() + 1}",
+                )
+
+
+def _missing_env_files(exam: Exam, config: Config) -> Iterator[Diagnosis]:
+    named = [(f"services.{name}", service.env_file) for name, service in config.services.items()]
+    named += [(f"gates.{gate}.{step.name}", step.env_file) for gate, steps in config.gates.items() for step in steps]
+    for what, file in named:
+        if file and exam.facts.root is not None and not (exam.facts.root / file).is_file():
+            text, mend = words.ENV_FILE_NONE.format(what=what, file=file), words.ENV_FILE_MEND.format(file=file)
+            yield Diagnosis(name="variables", level=Level.warn, what=text, mend=mend, where=place_of(exam, file))
+
+
+def _missing_variables(exam: Exam, config: Config) -> Iterator[Diagnosis]:
+    """Names that commands are to be given, and that Becket itself does not have."""
+    wanted = ((user, name) for user, one in config.given() for name in one.env)
+    for user, name in ((user, name) for user, name in wanted if name not in exam.facts.env):
+        what, mend = words.GIVEN_NONE.format(user=user, name=name), words.GIVEN_MEND.format(name=name)
+        yield Diagnosis(name="variables", level=Level.warn, what=what, mend=mend, where=place_of(exam, name))
+
+
+def _without_comment(line: str) -> str:
+    """YAML's rule: a `#` outside quotes, at the start or after a blank."""
+    quote = ""
+    for index, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character == "#" and (index == 0 or line[index - 1] in " \t"):
+            return line[:index]
+    return line
+
+
+def _line_of_key(text: str, key: str) -> int:
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"[\"']?{key}[\"']?\s*:", line):
+            return number
+    return 1

@@ -1,0 +1,93 @@
+"""Examine a machine and a repository: every check by itself, none able to take the others down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from becket.kernel.checks import (
+    agents,
+    configuration,
+    containment,
+    loops,
+    machine,
+    programs,
+    refs,
+    store,
+    surroundings,
+    trees,
+    words,
+)
+from becket.kernel.checks.facts import Check, Diagnosis, DoctorFacts, Exam, Level
+from becket.kernel.contract.base import Json
+
+CHECKS: dict[str, Check] = {
+    "python": machine.python_version,
+    "git": machine.git_version,
+    "repository": machine.repository,
+    "config": configuration.readable,
+    "committed": configuration.committed,
+    "gates": configuration.gates,
+    "variables": configuration.variables,
+    "people": configuration.handoff_to,
+    "trust": configuration.trust,
+    "tools": programs.gate_tools,
+    "toolchains": surroundings.toolchains,
+    "contents": surroundings.contents,
+    "agents": agents.agents,
+    "sandbox": containment.sandbox,
+    "state": machine.state_folder,
+    "disk": machine.disk,
+    "socket": machine.socket_path,
+    "inotify": machine.inotify,
+    "database": store.database,
+    "daemons": store.daemons,
+    "clock": store.clock,
+    "locks": store.locks,
+    "refs": refs.refs,
+    "tree": trees.resident,
+    "loops": loops.lint,
+}
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+def examine(facts: DoctorFacts, only: Collection[str] = CHECKS) -> tuple[Diagnosis, ...]:
+    """Every check's diagnoses, or those of some checks, in a fixed order."""
+    exam, chosen = Exam(facts), [(name, check) for name, check in CHECKS.items() if name in only]
+    return tuple(_redacted(found) for name, check in chosen for found in _isolated(name, check, exam))
+
+
+def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
+    """2 where there is a becket.yaml that cannot be used: so ends every other verb there."""
+    wrong = [found for found in diagnoses if found.level is Level.error]
+    unusable = any(found.name == "config" and found.what != words.CONFIG_NONE for found in wrong)
+    return 2 if unusable else int(bool(wrong))
+
+
+def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
+    """What `becket doctor --json` prints."""
+    found = tuple(diagnoses)
+    return {
+        "ok": exit_code(found) == 0,
+        "errors": sum(item.level is Level.error for item in found),
+        "warnings": sum(item.level is Level.warn for item in found),
+        "diagnoses": [item.model_dump(mode="json", exclude={"agent"}) for item in found],
+        "agents": [item.agent.model_dump(mode="json") for item in found if item.agent is not None],
+    }
+
+
+def _isolated(name: str, check: Check, exam: Exam) -> tuple[Diagnosis, ...]:
+    try:
+        return tuple(check(exam))
+    except Exception as error:  # one broken check must not hide what the others found
+        what = words.CHECK_FAILED.format(kind=type(error).__name__, why=error)
+        return (Diagnosis(name=name, level=Level.error, what=what, mend=words.CHECK_FAILED_MEND),)
+
+
+def _redacted(found: Diagnosis) -> Diagnosis:
+    """A database URL in an error message carries a password (L25)."""
+    hidden = {
+        field: _CREDENTIALS.sub("***", text) for field in ("what", "mend", "where") if (text := getattr(found, field))
+    }
+    return found.model_copy(update=hidden)

@@ -1,0 +1,71 @@
+"""Checks that the programs named in becket.yaml are there (L13)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from becket.kernel.checks import words
+from becket.kernel.checks.configuration import place_of
+from becket.kernel.checks.facts import Diagnosis, Exam, Level, Missing
+from becket.kernel.checks.shell import Program, program_of
+from becket.kernel.checks.surroundings import unseen
+from becket.kernel.contract.config import Config
+
+
+def gate_tools(exam: Exam) -> Iterator[Diagnosis]:
+    config, root = exam.config, exam.facts.root
+    if config is None or root is None:
+        return
+    found = [diagnosis for user, command in _commands(config) for diagnosis in _missing(exam, config, user, command)]
+    yield from found or [Diagnosis(name="tools", level=Level.ok, what=words.TOOLS_OK)]
+
+
+def _commands(config: Config) -> Iterator[tuple[str, str]]:
+    for gate, steps in config.gates.items():
+        for step in steps:
+            yield f"gates.{gate}.{step.name}", step.run
+    if config.setup:
+        yield "setup", config.setup.run
+    if config.notify:
+        yield "notify", config.notify.command
+
+
+def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Diagnosis]:
+    where = place_of(exam, command)
+    try:
+        program = program_of(command)
+    except ValueError as error:
+        what = words.NOT_SHELL.format(user=user, why=error)
+        yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.NOT_SHELL_MEND, where=where)
+        return
+    if program is None:
+        return
+    if there(exam, program):
+        yield from unseen(exam, config, user, program.word) if "/" not in program.word else ()
+        return
+    if "/" in program.word and config.setup is not None and user not in ("setup", "notify"):
+        return  # the set-up may make it, such as .venv/bin/python
+    what = words.TOOL_MISSING.format(tool=program.word, user=user)
+    yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
+
+
+def needed(missing: Missing) -> Diagnosis:
+    """What the proposal of `becket init` needs besides the programs that its commands start."""
+    what = words.TOOL_NEEDED.format(tool=missing.tool)
+    return Diagnosis(name="tools", level=Level.warn, what=what, mend=missing.mend)
+
+
+def mend_of(program: Program) -> str:
+    if "/" not in program.word:
+        return words.install(program.word)
+    return words.FILE_MEND.format(file=shlex.quote(str(Path(program.folder) / program.word)))
+
+
+def there(exam: Exam, program: Program) -> bool:
+    if "/" not in program.word:
+        return exam.facts.which(program.word) is not None
+    path = (exam.facts.root or Path()) / program.folder / program.word
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,26 @@
+"""A ready repair: a proven commit that a person may take, and the yes of whoever did."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from becket.kernel.contract.base import Record
+
+
+class Accepted(Record):
+    """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under."""
+
+    sha: str
+    parent: str
+    tree: str
+    kind: str
+    proof: str
+    by: str
+
+
+class Proposals(Protocol):
+    """What people said about ready repairs."""
+
+    async def accepted(self, run_id: str) -> Accepted:
+        """By the run that left it. Raises ActionFailed where nobody accepted it, or no proof of it is on record."""
+        ...

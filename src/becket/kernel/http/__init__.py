@@ -1,0 +1,5 @@
+"""Effects over HTTP: signed webhooks."""
+
+from becket.kernel.http.post import Endpoint, HttpPost
+
+__all__ = ["Endpoint", "HttpPost"]

@@ -1,0 +1,76 @@
+"""Rules about what a loop names: of becket.yaml, of itself, and of what comes with Becket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from becket.kernel.contract.action import NamesCondition, NamesOutput
+from becket.kernel.contract.config import Names
+from becket.kernel.contract.errors import Finding
+from becket.kernel.contract.template import Field, plain_text
+from becket.kernel.spec.case import Case, Step
+from becket.kernel.spec.document import Path
+from becket.kernel.spec.problems import suggestion
+from becket.kernel.spec.rules.conditions import condition
+from becket.kernel.spec.rules.templates import output
+
+_RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unknown-service"}
+
+
+def sections(case: Case) -> Iterator[Finding]:
+    """Gates, agents and services that a step names are in becket.yaml. Not checked where that is not known."""
+    for step in case.steps if case.config is not None else ():
+        for path, named, mark in _marked(case, step):
+            if isinstance(mark, Names):
+                yield from _named(case, path, named, mark)
+
+
+def own(case: Case) -> Iterator[Finding]:
+    """Outputs and conditions that a step's parameters name are made or raised before it."""
+    makers = {action.spec.id: action for action in case.actions}
+    for step in case.steps:
+        for path, named, mark in _marked(case, step):
+            if isinstance(mark, NamesOutput):
+                name = f"{named}.{mark.of}" if mark.of else named
+                yield from output(case, path, Field(name, 1), step.order, makers)
+            elif isinstance(mark, NamesCondition) and case.all_known:
+                yield from condition(case, path, named, step)
+
+
+def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:
+    """Each name that stands in a parameter with a mark, with its place."""
+    for name, field in step.definition.params.model_fields.items() if step.definition else ():
+        key = field.alias or name
+        path, given = (*step.path, "with", key), step.spec.with_.get(key, field.default)
+        items = [((*path, n), item) for n, item in enumerate(given)] if isinstance(given, list) else [(path, given)]
+        for mark in field.metadata:
+            for at, item in items:
+                if named := plain_text(item):
+                    yield at if case.document.has(at) else (*step.path, "uses"), named, mark
+
+
+def _named(case: Case, path: Path, named: str, mark: Names) -> Iterator[Finding]:
+    there = getattr(case.config, mark.section)
+    if named not in there and named not in mark.optional:
+        message = f"becket.yaml has no `{named}` in `{mark.section}`"
+        fix = suggestion(named, there, f"add it to `{mark.section}:` in becket.yaml, or name another")
+        yield case.finding(case.value(*path), _RULES[mark.section], message, fix)
+
+
+def facts(case: Case) -> Iterator[Finding]:
+    """Something records what a trigger's `unless` asks for."""
+    for number, trigger in enumerate(case.spec.trigger):
+        guarded = trigger.commit or trigger.event
+        if guarded is not None and guarded.unless is not None and guarded.unless not in case.registry.facts:
+            spot = case.value("trigger", number, trigger.kind, "unless")
+            fix = suggestion(guarded.unless, case.registry.facts)
+            yield case.finding(spot, "unknown-fact", f"nothing records the fact `{guarded.unless}`", fix)
+
+
+def signals(case: Case) -> Iterator[Finding]:
+    """Somebody sends what a run waits for."""
+    for name, wait in case.spec.wait_conditions.items():
+        if wait.wake not in case.registry.signals:
+            spot = case.value("wait_conditions", name, "wake")
+            fix = suggestion(wait.wake, case.registry.signals)
+            yield case.finding(spot, "unknown-signal", f"nothing sends the signal `{wait.wake}`", fix)

@@ -1,0 +1,85 @@
+"""How a journal is opened. Whoever comes first makes it; whoever comes with newer code brings it up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from becket.kernel.contract.store import Store
+from becket.kernel.store.backups import BACKUPS, KEEP, make_backup
+from becket.kernel.store.damage import damaged, is_damage
+from becket.kernel.store.journal import Journal
+from becket.kernel.store.schema import bring_up_to_date, version_of
+from becket.kernel.store.sqlite import SqliteDatabase, unavailable
+from becket.kernel.store.steady import Steady
+from becket.kernel.store.tables import VERSION
+from becket.kernel.store.tx import Clock
+
+
+def open_sqlite(
+    path: str | Path, clock: Clock | None = None, mark: Path | None = None, steady: Steady | None = None
+) -> Store:
+    """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's, for
+    work too.
+
+    Raises StoreDamaged for a file that is not the journal it should be; nothing is written over it.
+    """
+    return _opened(Path(path), clock or time.time, steady or _steady(clock), mark)
+
+
+def open_memory(clock: Clock | None = None, steady: Steady | None = None) -> Store:
+    """A journal that is gone with the process: for tests and for trying out."""
+    return _opened(None, clock or time.time, steady or _steady(clock))
+
+
+def open_postgres(url: str, clock: Clock | None = None, steady: Steady | None = None) -> Store:
+    """The journal on Postgres, which may have many workers. Without a `clock`, time is the database's."""
+    from becket.kernel.store.postgres import PostgresDatabase, prepare
+
+    prepare(url)
+    return Journal(PostgresDatabase(url, clock, steady or _steady(clock)))
+
+
+def _steady(clock: Clock | None) -> Steady:
+    return Steady() if clock is None else Steady(clock, clock)
+
+
+def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None = None) -> Store:
+    database = SqliteDatabase(path, clock, steady, mark)
+    try:
+        database.recognise()
+        _prepare(database.connection, path if mark is not None else None)
+        database.adopt()
+    except (sa.exc.DatabaseError, sqlite3.Error, ValueError) as error:
+        database.dispose()
+        said = str(getattr(error, "orig", None) or error)
+        raise (damaged(path, said) if is_damage(error) else unavailable(path, error)) from error
+    except BaseException:
+        database.dispose()
+        raise
+    return Journal(database)
+
+
+def _prepare(conn: sa.Connection, kept: Path | None) -> None:
+    """`kept` is a journal of which there is to be a backup before its tables are changed."""
+    if _is_current(conn):
+        return
+    if kept is not None and version_of(conn) is not None:
+        make_backup(kept, kept.parent / BACKUPS, "migration", KEEP)
+    conn.exec_driver_sql("BEGIN EXCLUSIVE")
+    try:
+        bring_up_to_date(conn)
+        conn.exec_driver_sql("COMMIT")
+    except BaseException:
+        conn.exec_driver_sql("ROLLBACK")
+        raise
+
+
+def _is_current(conn: sa.Connection) -> bool:
+    try:
+        return conn.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == VERSION
+    except sa.exc.OperationalError:
+        return False

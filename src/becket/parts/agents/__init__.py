@@ -1,0 +1,1 @@
+"""Agents: called, contained, budgeted, never believed."""

@@ -1,0 +1,127 @@
+"""A proof tree: a clean checkout of one commit with its set-up, where steps run contained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from becket.kernel.contract.action import ActionContext
+from becket.kernel.contract.config import Config, SetupConfig
+from becket.kernel.contract.errors import ActionFailed, PlaceTaken
+from becket.kernel.contract.git import Git, Workspace
+from becket.kernel.contract.loop import Places
+from becket.kernel.contract.project import Projects
+from becket.kernel.contract.receipt import SETUP, Receipt
+from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
+
+
+@dataclass(frozen=True, slots=True)
+class ProofTree:
+    """`config` is base's: the gate's definition never comes from the tree that is judged."""
+
+    workspace: Workspace
+    tree_hash: str
+    config: Config
+    setup: SetupReady | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.workspace.tree
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        objects = self.workspace.objects
+        return (objects,) if self.setup is None else (objects, self.setup.folder)
+
+    @property
+    def setup_key(self) -> str:
+        return "" if self.setup is None else self.setup.key
+
+    def has(self, path: str) -> bool:
+        """Is there such a file in the tree? Names come from reports: nothing outside the tree exists."""
+        try:
+            target = (self.root / path).resolve()
+        except (OSError, ValueError):
+            return False
+        return target.is_relative_to(self.root.resolve()) and target.is_file()
+
+
+async def open_tree(
+    context: ActionContext,
+    sha: str,
+    defined_by: str,
+    place: str,
+    *,
+    resident: bool = False,
+    config: Config | None = None,
+) -> ProofTree | SetupFailed:
+    """Check out `sha` at a place of its own, clean of everything that is not committed (L5), and provide its set-up.
+
+    Only whoever tries a becket.yaml that is not committed yet gives its `config`.
+    """
+    git = context.port(Git)
+    config = config or await context.port(Projects).committed(defined_by)
+    if resident:
+        folder, tree = context.port(Places).resident()
+        try:
+            workspace = await git.open_workspace(folder, sha, tree)
+        except PlaceTaken as taken:
+            raise ActionFailed(str(taken), kind="environment") from taken
+    else:
+        workspace = await git.open_workspace(context.folder(place), sha)
+    proof = ProofTree(workspace, await git.tree_of(sha), config)
+    if config.setup is None:
+        return proof
+    ready = await set_up(context, sha, config.setup, workspace)
+    return ready if isinstance(ready, SetupFailed) else ProofTree(workspace, proof.tree_hash, config, ready)
+
+
+async def set_up(
+    context: ActionContext, sha: str, setup: SetupConfig, workspace: Workspace
+) -> SetupReady | SetupFailed:
+    """Base's command with this commit's lock files; its links are in the tree when this returns."""
+    setups, hidden = context.port(Setups), context.port(Places).hidden()
+    ready = await setups.ensure(sha, setup, context.run.run_id, watcher=context.watcher(), hidden=hidden)
+    if isinstance(ready, SetupFailed):
+        await _keep_log(context, ready.log, ready.exit_code)
+        return ready
+    if ready.built:
+        await _keep_log(context, ready.log, 0)
+    setups.provide(workspace, ready)
+    return ready
+
+
+async def _keep_log(context: ActionContext, log: Path | None, exit_code: int | None) -> None:
+    """A set-up's log is evidence like a step's: `becket runs show --log setup` and reports have it."""
+    if log is not None and log.exists():
+        now, digest = await context.now(), await context.keep(log, "setup.log")
+        await context.receipt(Receipt(kind=SETUP, exit_code=exit_code, log=digest), now, now)
+
+
+async def still_clean(context: ActionContext, proof: ProofTree) -> tuple[str, ...]:
+    """Tracked files that a step changed (L17): its result is not about the commit any more."""
+    state = await context.port(Git).status(proof.workspace, untracked=False)
+    if state.head != proof.workspace.sha:
+        raise ActionFailed(f"{proof.root} left {proof.workspace.sha} for {state.head}", kind="head_moved")
+    return state.changed
+
+
+async def readable(context: ActionContext, base: str, workspace: Workspace) -> tuple[Path, ...]:
+    """The agent may run the tests as the gate does: the set-up is provided where one is configured."""
+    config = await config_of(context, base)
+    if config is None or config.setup is None:
+        return (workspace.objects,)
+    ready = await set_up(context, base, config.setup, workspace)
+    if isinstance(ready, SetupFailed):
+        raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
+    return (ready.folder, workspace.objects)
+
+
+async def config_of(context: ActionContext, base: str) -> Config | None:
+    """None for a commit without becket.yaml."""
+    try:
+        return await context.port(Projects).committed(base)
+    except ActionFailed as error:
+        if error.kind != "not_configured":
+            raise
+        return None

@@ -1,0 +1,87 @@
+"""Which key of becket.yaml a person will most likely change, for a step that was tried and is not green."""
+
+from __future__ import annotations
+
+import re
+
+from becket.kernel.checks import words
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.process import Network
+from becket.parts.gates.ports.gate import TriedStep, Trouble
+
+Path = tuple[str | int, ...]
+
+_NETWORK = re.compile(
+    r"resolve host|name resolution|ENOTFOUND|EAI_AGAIN|no such host|[Nn]etwork is unreachable|new connection"
+    r"|[Cc]onnection (refused|timed out|error)|getaddrinfo|[Tt]emporary failure|dns error",
+)
+_CERTIFICATE = re.compile(r"certificate|SSLError|x509|CERT_|self.signed", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"\b(401|403)\b|[Uu]nauthori[sz]ed|authentication failed|[Ff]orbidden")
+_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) must be set")
+_OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
+_NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
+
+
+class Likely(Record):
+    """`path` leads to the key in the file; the nearest thing above it counts where it is not written yet."""
+
+    path: Path
+    say: str
+
+    @property
+    def key(self) -> str:
+        """As a person writes it: `gates.fast[0].run`."""
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return text.removeprefix(".")
+
+
+def likely(step: TriedStep, config: Config, said: str) -> Likely:
+    """`said` is what the step's log says of its failure."""
+    if not step.gate:
+        return _of_setup(step, config, said)
+    steps = config.gates[step.gate]
+    place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
+    if step.trouble is Trouble.timeout:
+        return Likely(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
+    if step.trouble is Trouble.no_report:
+        return Likely(path=(*place, "report"), say=words.LIKELY_REPORT.format(report=steps[int(place[2])].report))
+    if step.trouble is Trouble.no_tests:
+        return Likely(path=(*place, "run"), say=words.LIKELY_NO_TESTS)
+    return _of_machine(step, config, place, said)
+
+
+def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Likely:
+    kind, _, line = step.problem.partition(": ")
+    text = line or said
+    if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
+        return Likely(path=(*place, "network"), say=words.LIKELY_NETWORK)
+    if kind == "module" or "No module named" in line:
+        return Likely(path=("setup", "run") if config.setup else ("setup",), say=words.LIKELY_MODULE.format(line=text))
+    if kind == "tool":
+        return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
+    return _of_code(step, place, said, text)
+
+
+def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
+    if found := _OWN_FILE.search(said):
+        return Likely(path=(*place, "run"), say=words.LIKELY_OWN_FILE.format(file=found[0].rstrip("/")))
+    if found := _VARIABLE.search(said):
+        return Likely(path=(*place, "env"), say=words.LIKELY_VARIABLE.format(name=found[1] or found[2]))
+    if step.trouble is Trouble.environment:
+        return Likely(path=(*place, "run"), say=words.LIKELY_MACHINE.format(line=text))
+    return Likely(path=(*place, "run"), say=words.LIKELY_CODE)
+
+
+def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
+    text = f"{said}\n{' '.join(step.reasons)}"
+    if "setup.timeout" in text:
+        return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
+    offline = config.setup is not None and config.setup.network is not Network.full
+    if offline and _NETWORK.search(text):
+        return Likely(path=("setup", "network"), say=words.LIKELY_NETWORK)
+    if _CERTIFICATE.search(said) or _FORBIDDEN.search(said):
+        return Likely(path=("setup", "env"), say=words.LIKELY_REGISTRY)
+    if step.log == "" or (_NO_FILE.search(said) and step.exit_code not in (126, 127)):
+        return Likely(path=("setup", "key"), say=words.LIKELY_KEY)
+    return Likely(path=("setup", "run"), say=words.LIKELY_SETUP)

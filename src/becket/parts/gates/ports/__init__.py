@@ -1,0 +1,1 @@
+"""Its words and its ports."""

@@ -1,0 +1,31 @@
+"""What gates says to people."""
+
+from __future__ import annotations
+
+TRIAL_BEGINS = "Trying the gates once, on a clean checkout of {sha}:"
+TRIAL_STOPPED = "stopped; nothing was changed. See what was tried: `becket runs show {run_id}`"
+TRIAL_NONE = "the gates could not be tried: {why}"
+TRIAL_RED = "{name}: {trouble}"
+TRIAL_CUT = "..."
+TRIAL_CHANGE = "  -> look at `{key}` in becket.yaml{where}: {advice}"
+TRIAL_GREEN = "green at {sha}: {steps}"
+TRIAL_NEXT_RED = "Look around where it runs with `becket shell`. Then try again:\n  becket gates try {steps}"
+GATES_NONE = "becket.yaml has no gates; `becket doctor` shows what to add"
+SHELL_JSON = "--json tells of one command; give it after `--`"
+SHELL_AT = "{sha} as {step} sees it (network: {network}). `exit` removes the tree."
+TREE_MADE = "Made {tree} at {branch}@{sha}."
+TREE_RESET = "Reset {tree} to {branch}@{sha}."
+TREE_MENDED = "It was not as Becket had made it; it is whole again."
+TREE_DAMAGED = "It is not as Becket made it: `becket worktree ensure` mends it, and so does the next gate."
+TREE_PRUNED = (
+    "The repository no longer has that commit (amended or rebased, and pruned): `becket worktree ensure` takes the "
+    "tree to the branch, and so does the next gate."
+)
+TREE_SAVED = "What was left in it is saved: `becket rescue show {name}`."
+TREE_ENV = "Copied {name}."
+TREE_NO_ENV = "Did not copy {name}: {why}."
+TREE_NONE = "There is no {tree} yet: `becket worktree ensure` makes it."
+TREE_IN_THE_WAY = "There is no test tree, and none can be made: {what}."
+TREE_AT = "{tree} is at {branch}@{sha}{behind}."
+TREE_BEHIND = "; {branch} is at {sha}"
+TREE_CHANGED = "It holds more than its commit: {paths}"

@@ -1,0 +1,100 @@
+"""What the guard makes of a change, without a run: its class, the lines that made it so, and what it would need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from becket.app.project import FILE
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.config import Config
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
+from becket.kernel.contract.trust import trust_words
+from becket.kernel.git.compared import Sides, of_index, of_range
+from becket.kernel.git.repository import GitRepository, discover
+from becket.kernel.spec.load import load_config
+from becket.parts.guard.actions.side import find_side, gate_commands
+from becket.parts.guard.reading.classes.classify import classify
+from becket.parts.guard.reading.examine import examine
+from becket.parts.guard.reading.side import test_side_of
+
+PROOF = "the guard, the crossing proof and every gate"
+
+
+class Explained(Record):
+    """The field names are the keys of `becket guard explain --json`."""
+
+    old: str
+    new: str
+    files: int
+    reading: Reading
+    refusals: tuple[Refusal, ...]
+    test_side: tuple[str, ...]  # the changed files that count as tests
+    needs: tuple[str, ...]  # before it would be promoted by itself, in plain words
+    promote: ChangeClass
+    trust: str
+    rules: str  # whose becket.yaml counts
+
+
+async def explain(folder: Path, named: str, staged: bool) -> Explained:
+    """By the rules that the older side has committed. Raises UsageError for what cannot be compared."""
+    git = discover(folder)
+    if not staged:
+        return await _explained(git, await of_range(git, named))
+    async with of_index(git) as sides:
+        return await _explained(git, sides)
+
+
+async def _explained(git: GitRepository, sides: Sides) -> Explained:
+    change = await sides.change()
+    config, rules = await _rules(git, sides.base)
+    side = await find_side(git, sides.base, config) if sides.base else test_side_of(config)
+    refusals = examine(change, config.guard, side, gate_commands(config))
+    reading = classify(change, side, config.guard.pure)
+    return Explained(
+        old=sides.old_name,
+        new=sides.new_name,
+        files=len(change.files),
+        reading=reading,
+        refusals=tuple(refusals),
+        test_side=tuple(file.path for file in change.files if side.belongs(file.path)),
+        needs=tuple(needed(reading.kind, refusals, config)),
+        promote=config.guard.promote,
+        trust=trust_words(config.guard.promote),
+        rules=rules,
+    )
+
+
+async def _rules(git: GitRepository, base: str) -> tuple[Config, str]:
+    """As committed in base; the defaults where there is none, or none that can be read."""
+    text = await git.read_bytes(base, FILE) if base else None
+    if text is None:
+        return Config(version=1), f"the defaults: no {FILE} in {base[:12]}" if base else "the defaults"
+    try:
+        return load_config(text, f"{FILE} of {base[:12]}", os.environ), f"{FILE} of {base[:12]}"
+    except UsageError as error:
+        why = str(error).splitlines()[0]
+        return Config(version=1), f"the defaults: {FILE} of {base[:12]} cannot be read ({why})"
+
+
+def needed(kind: ChangeClass, refusals: tuple[Refusal, ...] | list[Refusal], config: Config) -> Iterator[str]:
+    """What must happen before main moves to such a repair without a person, or why it never does."""
+    if any(not refusal.asks for refusal in refusals):
+        yield "it would be refused, and sent back to the agent once: see the rules above"
+        return
+    if refusals:
+        yield "a person approves the change of the tests: `becket approve`"
+    yield PROOF
+    trusted = config.guard.promote
+    if kind.rank > trusted.rank:
+        yield f"a person: guard.promote is {trusted}, so it would be proposed and not promoted"
+    elif kind is ChangeClass.ordinary and trusted is not ChangeClass.powerful:
+        yield _hold_out(config.heal.hold_out)
+
+
+def _hold_out(agent: str | None) -> str:
+    if agent is not None:
+        return f"a hold-out proof, with checks by the agent {agent}"
+    return "a hold-out proof; nobody is configured to write it (heal: {hold_out: AGENT}), so it would be proposed"

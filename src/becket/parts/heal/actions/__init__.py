@@ -1,0 +1,1 @@
+"""What loops do with it."""

@@ -1,0 +1,235 @@
+"""What only the heal loop decides: how to repair, and how the run stands in the end."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.naming import BranchName, BranchOrNone
+from becket.kernel.contract.project import Projects
+from becket.kernel.contract.ready import ACCEPT
+from becket.kernel.contract.spec import Autonomy
+from becket.parts.gates.ports.gate import GateVerdict
+from becket.parts.gates.ports.setup import Setups
+from becket.parts.heal.actions.fix import fixer_of
+from becket.parts.heal.brief import BRIEF
+from becket.parts.heal.way import WAY
+
+PLANS = ("fix", "revert", "take", "nothing", "observe")
+ENDS = (
+    "main_proven", "undecided", "environment_broken", "no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted",
+)  # fmt: skip
+VAIN = ("nothing_done", "refused", "limit_reached")
+"""What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
+MOST_VAIN = 2
+NOT_A_BRANCH = "symbolic_branch"
+MOST_REASONS = 20
+MOST_SAID = 600
+FAULTS = {
+    "No space left on device": "make room on that disk, then retry",
+    "Disk quota exceeded": "make room within the quota, then retry",
+    "Read-only file system": "make the repository writable again, then retry",
+    "Permission denied": "let this user write there again, then retry",
+    "Too many open files": "raise the limit (`ulimit -n`) and start the daemon again, then retry",
+    "Input/output error": "see what the system's log says about that disk, then retry",
+}
+"""What the system says when something cannot be written or read, and what a person does about it."""
+
+
+class PlanParams(Record):
+    culprit: str = ""
+    branch: BranchOrNone = ""
+
+
+async def plan(context: ActionContext, params: PlanParams) -> Result:
+    """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
+    await _check_branch(context, params.branch)
+    made = context.outputs.get(context.step_id, {})
+    vain = int(made.get("vain", 0)) + _in_vain(context)
+    last = context.conditions.get("candidate.none")
+    if last is not None and last.evidence.get("ask_again") is False:
+        vain = MOST_VAIN
+    name, why = _choice(context, params, vain)
+    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
+    failing = _evidence(context, "base.code_red").get("failing", [])
+    return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+
+
+async def _check_branch(context: ActionContext, branch: str) -> None:
+    """Known before anybody repairs anything (L13)."""
+    target = await context.port(Git).leads_to(branch) if branch else None
+    if target and context.autonomy.allows(Autonomy.merge):
+        raise ActionFailed(
+            f"{branch} is only another name of {target} (a symbolic ref), and promote moves no such name: write "
+            f"`branch: {target}` in becket.yaml and commit",
+            kind=NOT_A_BRANCH,
+        )
+
+
+def _in_vain(context: ActionContext) -> int:
+    """An agent that leaves it at that after the guard's words does as it was told: a person decides."""
+    why = str(_evidence(context, "candidate.none").get("why", ""))
+    if why.startswith("the agent: nothing_done:") and _told_by_guard(context):
+        return MOST_VAIN
+    return int(why.startswith(tuple(f"the agent: {each}:" for each in VAIN)))
+
+
+def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
+    if not context.autonomy.allows(Autonomy.propose):
+        return "observe", f"{context.autonomy_told}: what is red is only told"
+    if context.run.inputs.get(ACCEPT):
+        return _accepted(context)
+    agent = fixer_of(context.port(Projects).current())
+    last_try = context.run.counted >= context.spec.max_iterations > 1
+    tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
+    if agent is not None and not last_try and vain < MOST_VAIN:
+        return "fix", f"{agent} repairs it"
+    why = "no agent is configured" if agent is None else _given_up(context, vain)
+    if params.culprit and not tried_revert:
+        return "revert", f"{why}; what broke it is undone instead"
+    return "nothing", why
+
+
+def _accepted(context: ActionContext) -> tuple[str, str]:
+    """A yes is about one change: where that cannot be proven again, a person hears of it, and no agent is called."""
+    if found := _evidence(context, "candidate.exists"):
+        return "take", f"accepted by {found.get('accepted_by')}"
+    return "nothing", f"the accepted repair is not proven any more: {_evidence(context, 'candidate.none').get('why')}"
+
+
+def _given_up(context: ActionContext, vain: int) -> str:
+    last = _evidence(context, "candidate.none")
+    if last.get("ask_again") is False:
+        return str(last["why"])
+    return "the agent changed nothing any more" if vain >= MOST_VAIN else "the agent could not repair it"
+
+
+class SettleParams(Record):
+    """`verdicts` are the base's verdicts as artifacts; `candidate` and `proof` count only where it was promoted."""
+
+    base: str
+    branch: BranchName
+    verdicts: tuple[str, ...] = ()
+    candidate: str = ""
+    proof: str = ""
+
+
+async def settle(context: ActionContext, params: SettleParams) -> Result:
+    """Say how the run stands: main is proven, nobody can tell, the machine is broken, or the repair is exhausted."""
+    has = context.conditions.has
+    if has("promoted"):
+        return await _proven(context, params, params.candidate, {"proof": params.proof, "repaired": params.base})
+    if has("base.fast_green") and has("base.slow_green"):
+        return await _proven(context, params, params.base, {"repaired": ""})
+    outputs: dict[str, Json] = {"sha": "", "proof": ""}
+    if machine := _evidence(context, "base.environment_red") or _vain_to_try(context):
+        return _ends(outputs, "environment_broken", machine)
+    if has("base.fast_undecided") or has("base.slow_undecided"):
+        return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
+    if has("agent.not_found") or has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
+        return _ends(outputs, _without_repair(context), _for_a_person(context))
+    return Result(outputs=outputs, note="not settled yet")
+
+
+def _without_repair(context: ActionContext) -> str:
+    """Whether nobody could be asked, nobody changed anything, or what was changed was never proven."""
+    end = "fix_exhausted"
+    if context.conditions.has("agent.not_found"):
+        end = "agent_not_found"
+    elif fixer_of(context.port(Projects).current()) is None:
+        end = "no_agent"
+    elif int(context.outputs.get("plan", {}).get("vain", 0)) >= MOST_VAIN:
+        end = "agent_gave_up"
+    # A run that began with an older spec is handed over at `fix_exhausted` alone.
+    return end if end in context.spec.handoff_conditions else "fix_exhausted"
+
+
+def _for_a_person(context: ActionContext) -> dict[str, Json]:
+    """Why, the agent's last words, the hosts it was not let reach, and what the guard and the crossing said."""
+    made, missing = context.outputs.get("fix", {}), _evidence(context, "agent.not_found")
+    calls = [call for call in made.get("calls", []) if isinstance(call, dict)]
+    plan = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
+    told: dict[str, Json] = {
+        "why": missing.get("reason") or plan.get("why", ""),
+        "agent": calls[-1].get("agent", "") if calls else "",
+        "said": str(made.get("said", ""))[-MOST_SAID:],
+        "denied": list(dict.fromkeys(host for call in calls for host in call.get("denied", []))),
+        "against": [
+            *(f"the guard sent it back: {words}" for words in _told_by_guard(context)),
+            *(f"its change was not proven: {words}" for words in _not_crossed(context)),
+            *_why_red(context),
+        ],
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _not_crossed(context: ActionContext) -> list[Json]:
+    """Why the last candidate did not pass the tests as they were."""
+    return list(context.outputs.get("cross", {}).get("against", []))
+
+
+def _vain_to_try(context: ActionContext) -> dict[str, Json]:
+    """Where the runtime itself cannot write, or not move the branch, and an agent is not to blame (L13)."""
+    failed = _evidence(context, "action_error")
+    said = str(failed.get("error", ""))
+    problems: list[Json] = [f"{said}; {advice}" for sign, advice in FAULTS.items() if sign in said]
+    if failed.get("kind") in (NOT_A_BRANCH, "not_configured"):
+        problems.append(said)
+    if failed.get("kind") == "not_configured":
+        return {"problems": problems, "next": "becket doctor"}
+    return {"problems": problems} if problems else {}
+
+
+async def _proven(context: ActionContext, params: SettleParams, sha: str, more: dict[str, Json]) -> Result:
+    verdicts = [GateVerdict.model_validate_json(await context.read(digest)) for digest in params.verdicts if digest]
+    verdicts = [verdict for verdict in verdicts if verdict.commit == sha]
+    gates: dict[str, Json] = {verdict.gate: verdict.digest for verdict in verdicts}
+    head = await context.port(Git).resolve(f"refs/heads/{params.branch}")
+    if head is None or not await context.port(Git).contains(head, sha):
+        why = f"{sha[:12]} is proven, and is not in {params.branch} any more: what is there now is looked at instead"
+        return Result(outputs={"sha": "", "proof": ""}, note=why)
+    for key in {step.setup for verdict in verdicts for step in verdict.steps if step.setup}:
+        await context.port(Setups).trust(key, context.run.run_id)
+    proof = params.proof if more.get("proof") else next((str(digest) for digest in gates.values()), "")
+    evidence: dict[str, Json] = {"sha": sha, "gates": gates, "head": head, **more}
+    said = Condition(name="main_proven", group=ENDS, evidence=evidence)
+    outputs: dict[str, Json] = {"sha": sha, "proof": proof}
+    # A dry run releases nothing: the run that would must still be started.
+    facts = {} if context.run.dry_run else {"proven": f"{params.branch}@{sha}"}
+    return Result(outputs=outputs, conditions=(said,), facts=facts)
+
+
+def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Result:
+    return Result(outputs=outputs, conditions=(Condition(name=name, group=ENDS, evidence=evidence),))
+
+
+def _told_by_guard(context: ActionContext) -> list[Json]:
+    """Why the guard sent an agent's change back, if it did."""
+    return list(context.outputs.get("guard", {}).get("sent_back", []))
+
+
+def _why_red(context: ActionContext) -> list[Json]:
+    """What the gates said of main: not every red is a test that fails."""
+    reds = [_evidence(context, f"base.{gate}_red").get("reasons", []) for gate in ("fast", "slow")]
+    return [reason for reasons in reds for reason in reasons][:MOST_REASONS]
+
+
+def _evidence(context: ActionContext, ref: str) -> dict[str, Json]:
+    found = context.conditions.get(ref)
+    return dict(found.evidence) if found is not None else {}
+
+
+ACTIONS = (
+    ActionDef(
+        name="heal.plan", summary="Choose between a repair, a revert and a person.", run=plan, params=PlanParams,
+        raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
+    ),
+    BRIEF,
+    WAY,
+    ActionDef(
+        name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
+        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), facts=("proven",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,133 @@
+"""The brief for the agent: the failing evidence first, bounded and fenced (L24), then the rules of the guard."""
+
+from __future__ import annotations
+
+import secrets
+from importlib.resources import files
+
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.project import Projects
+from becket.kernel.contract.template import fill
+from becket.kernel.contract.text import fenced
+from becket.parts.gates.reports.formats import PLAIN_ID
+from becket.parts.guard.actions.side import side_of
+from becket.parts.guard.reading.briefing import rules_in_words
+from becket.parts.heal.actions.fix import fixer_of
+from becket.parts.heal.actions.holdout import FAILED, TOLD_TO_THE_FIXER
+
+SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
+CANDIDATE_GATES = ("candidate_fast", "candidate_slow", "cf", "cs")
+"""The steps that judge a candidate; the short names are those of runs that began with an older spec."""
+SKILLS = ("test-driven-development", "verify-before-complete")
+"""Built-in skills that are written for this work."""
+SENT_BACK = """\
+The guard did not let an earlier try through. It names each place, with the rule it breaks or the power it adds:
+{}
+Make the repair without these. If it needs one of them, leave it, and say in your last message which one and why: a
+person decides. The same change again is not sent back a second time."""
+
+
+class BriefParams(Record):
+    """All but `base` are artifacts or short texts; empty where there is nothing.
+
+    `commits` says for each summary what it is about: one of an earlier base would lead the agent astray.
+    """
+
+    base: str
+    summaries: tuple[str, ...]
+    commits: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    culprit: str = ""
+    culprit_subject: str = ""
+    diff: str = ""
+
+
+async def brief(context: ActionContext, params: BriefParams) -> Result:
+    config = await context.port(Projects).committed(params.base)
+    fence = secrets.token_hex(6)
+    about = params.commits or (params.base,) * len(params.summaries)
+    digests = [digest for digest, sha in zip(params.summaries, about, strict=True) if digest and sha == params.base]
+    evidence = "\n\n".join([await _text(context, digest) for digest in digests])
+    steps = [f"- {gate}: `{step.run}`" for gate, steps in config.gates.items() for step in steps]
+    known = {
+        "base": params.base[:12],
+        "evidence": fenced(evidence, fence, SUMMARY_LIMIT),
+        "culprit": await _culprit(context, params, fence),
+        "before": await _before(context, fence),
+        "gates": "\n".join(steps),
+        "skills": _skills(context),
+        "rules": rules_in_words(config, await side_of(context, params.base, params.verdicts)),
+    }
+    template = (files(__package__) / "prompts" / "fix.md").read_text("utf-8")
+    text = fill(template, known.__getitem__)
+    outputs: dict[str, Json] = {
+        "text": await context.keep(text.encode(), "brief.md"),
+        "subject": _subject(params.failing),
+    }
+    return Result(outputs=outputs)
+
+
+def _skills(context: ActionContext) -> str:
+    """Named only where the agent is given them: by its own `skills`, or all of them where it says nothing."""
+    config = context.port(Projects).current()
+    agent = config.agents.get(fixer_of(config) or "")
+    if agent is None or agent.skills == ():
+        return ""
+    place = "$BECKET_SKILLS" if agent.driver == "command" else "your HOME"
+    names = SKILLS if agent.skills is None else agent.skills
+    return f"There are skills for this work in {place}; use them: {', '.join(names)}."
+
+
+def _subject(failing: tuple[str, ...]) -> str:
+    """What a reader of the history wants to know: which tests it repairs."""
+    if not failing:
+        return "Repair the gate"
+    names = [_short_name(name) for name in failing]
+    return f"Repair {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def _short_name(failing: str) -> str:
+    """A step that names no tests speaks for itself: its own name is what is known."""
+    step, _, test = failing.partition(": ")
+    return step if test == PLAIN_ID else failing.rpartition("::")[2].rpartition(": ")[2]
+
+
+async def _text(context: ActionContext, digest: str) -> str:
+    return (await context.read(digest)).decode(errors="replace") if digest else ""
+
+
+async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> str:
+    if not params.culprit:
+        return "Which commit broke it is not known."
+    shown = fenced(await _text(context, params.diff), fence, DIFF_LIMIT)
+    return f"It broke with the commit {params.culprit[:12]}. Its change:\n{shown}"
+
+
+async def _before(context: ActionContext, fence: str) -> str:
+    """Why earlier tries did not count: the guard's words, the crossing, the candidate's own gates."""
+    told = context.outputs
+    guard = _sent_back([str(words) for words in told.get("guard", {}).get("sent_back", [])], fence)
+    parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
+    if told.get("holdout", {}).get("state") == FAILED:
+        parts.append(TOLD_TO_THE_FIXER)
+    digests = [str(told.get(step, {}).get("summary") or "") for step in CANDIDATE_GATES]
+    parts += [await _text(context, digest) for digest in digests]
+    text = "\n".join(part for part in parts if part.strip())
+    failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""
+    return "\n\n".join(part for part in (guard, failed) if part)
+
+
+def _sent_back(words: list[str], fence: str) -> str:
+    """Whole in the fence: the guard's words name files and quote lines that an agent wrote."""
+    return SENT_BACK.format(fenced("\n".join(words), fence, FEEDBACK_LIMIT)) if words else ""
+
+
+BRIEF = ActionDef(
+    name="heal.brief",
+    summary="Write the agent's brief from the failing evidence.",
+    run=brief,
+    params=BriefParams,
+    outputs=("text", "subject"),
+)

@@ -1,0 +1,81 @@
+"""`becket init`: what a repository is made of, and its first becket.yaml."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import shutil
+
+from becket.app.doctor import Diagnosis, to_look_at
+from becket.app.state import State
+from becket.kernel.checks.programs import needed
+from becket.kernel.contract.base import Record
+from becket.kernel.git.repository import discover
+from becket.parts.gates.ports.gate import TriedStep
+from becket.parts.gates.trial import Tried
+from becket.parts.init.detect import Detected, detect
+from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config
+
+SLOW = "slow"
+LIKELY = ("main", "master")
+AGENTS = ("claude", "codex", "gemini")
+"""Programs that are proposed where they are on PATH, in this order."""
+
+
+class Begun(Record):
+    """What was found and what was written."""
+
+    branch: str
+    detected: Detected
+    written: ScaffoldResult
+
+
+def begin(state: State, *, force: bool, with_example: bool) -> Begun:
+    branch = asyncio.run(_branch(state))
+    found = detect(state.root)
+    written = write_config(
+        state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
+        agent=next(filter(shutil.which, AGENTS), None),
+    )  # fmt: skip
+    return Begun(branch=branch, detected=found, written=written)
+
+
+def has_commit(state: State) -> bool:
+    return asyncio.run(discover(state.root).resolve("HEAD")) is not None
+
+
+def remarks(state: State, begun: Begun) -> tuple[Diagnosis, ...]:
+    """What the doctor would say of this repository, and programs that the proposal needs and that are not here."""
+    found = to_look_at(state.root)
+    told = " ".join(one.what for one in found)
+    missing = {one.tool: one for ecosystem in begun.detected.ecosystems for one in ecosystem.missing}
+    more = [needed(one) for one in missing.values() if f"{one.tool}, which" not in told]
+    return (*more, *found)
+
+
+def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
+    """Where the set-up and every fast step are green, slow ones that are not become comments: by name, with the reason.
+
+    They are checks besides the tests, such as a linter, and were only our proposal; a person takes them back in.
+    """
+    must = [one.step for one in tried.steps if one.step.gate != SLOW]
+    if tried.trouble or not any(step.gate for step in must) or not all(step.green for step in must):
+        return {}
+    dropped = {one.step.step: _why(one.step) for one in tried.red}
+    if dropped:
+        leave_out(begun.written.config, dropped)
+    return dropped
+
+
+def _why(step: TriedStep) -> str:
+    return step.problem or "; ".join(step.reasons) or "it is red"
+
+
+async def _branch(state: State) -> str:
+    """The branch that everybody builds on, not the one that happens to be checked out."""
+    git = discover(state.root)
+    for name in LIKELY:
+        if await git.resolve(f"refs/heads/{name}") is not None:
+            return name
+    return (await git.status()).branch or LIKELY[0]

@@ -1,0 +1,67 @@
+"""Ruby: the test task of a Rakefile, with Bundler where there is a Gemfile."""
+
+from __future__ import annotations
+
+import re
+
+from becket.kernel.checks import words
+from becket.kernel.contract.config import GateStep, SetupConfig
+from becket.kernel.contract.process import Network
+from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
+
+_FILES = ("rakefile", "Rakefile", "rakefile.rb", "Rakefile.rb")  # the order in which rake looks
+_TASKS = {
+    "test": re.compile(r"\bTestTask\.new\b(?!\s*\(?\s*[:\"'])|[:\"']test\b|\btest:"),
+    "spec": re.compile(r"\bRakeTask\.new\b(?!\s*\(?\s*[:\"'])|[:\"']spec\b|\bspec:"),
+}
+_TASK_LINE = re.compile(r"^\s*(?:(?:multi)?task\b|.*\b(?:TestTask|RakeTask)\.new\b).*$", re.MULTILINE)
+_GEMS = 'BUNDLE_PATH="$PWD/.gems"'
+
+
+def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
+    file = next((name for name in _FILES if folder.has(name)), None)
+    task = _task(folder.text(file)) if file else None
+    if file is None or task is None:
+        return None
+    setup = _setup(folder) if folder.has("Gemfile") else None
+    step = GateStep(
+        name=folder.step_name(f"rake_{task}"),
+        run=folder.command(f"{_GEMS} bundle exec rake {task}" if setup else f"rake {task}"),
+        timeout=TEST_TIMEOUT,
+    )
+    unlocked = setup is not None and not folder.has("Gemfile.lock")
+    return Ecosystem(
+        name="ruby",
+        folder=folder.name,
+        evidence=folder.below(file),
+        fast=(step,),
+        test_side=tuple(folder.glob(f"{name}/**") for name in ("test", "spec") if folder.has_folder(name)),
+        setup=setup,
+        missing=missing_tools(tools, "bundle" if setup else "rake"),
+        notes=(words.UNLOCKED.format(file=folder.below("Gemfile"), command="bundle lock"),) if unlocked else (),
+    )
+
+
+def covers(root: Folder, sub: Folder) -> bool:
+    """A gem in a folder of its own is tested by its own Rakefile."""
+    del root
+    return not sub.names("*.gemspec") and not sub.has("Gemfile")
+
+
+def _task(text: str) -> str | None:
+    """By the lines that define a task; a Rakefile that only loads others says nothing that could be read."""
+    lines = "\n".join(line for line in _TASK_LINE.findall(text) if not line.lstrip().startswith("#"))
+    return next((name for name, defined in _TASKS.items() if defined.search(lines)), None)
+
+
+def _setup(folder: Folder) -> SetupConfig:
+    """Gems go to a folder of the tree; those that the project brings along are installed from there alone."""
+    brought = bool(folder.names("vendor/cache/*.gem"))
+    key = ["Gemfile", *(name for name in ("Gemfile.lock", ".ruby-version") if folder.has(name))]
+    key += [*folder.names("*.gemspec"), *folder.names("lib/**/version.rb")]
+    key += ["vendor/cache/*.gem"] if brought else []
+    return SetupConfig(
+        run=folder.command(f"{_GEMS} bundle install{' --local' if brought else ''}"),
+        key=tuple(map(folder.below, key)),
+        network=Network.none if brought else Network.full,
+    )

@@ -1,0 +1,1 @@
+"""Notices: the console, files and a command of yours."""

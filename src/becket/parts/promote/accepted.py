@@ -1,0 +1,47 @@
+"""The ready repairs that people accepted, from the journal alone."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.proposal import Accepted
+from becket.kernel.contract.ready import REASONS
+from becket.kernel.contract.run import Step
+from becket.kernel.contract.store import Store
+
+
+class JournalProposals:
+    """The port's answer, from the journal alone."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def accepted(self, run_id: str) -> Accepted:
+        said = [one for one in await self._store.handoffs((HandoffState.accepted,), run_id) if one.reason in REASONS]
+        if not said:
+            raise ActionFailed(
+                f"nobody accepted a ready repair of {run_id}; `becket proposals list` shows what there is",
+                kind="not_accepted",
+            )
+        sha = str(said[0].evidence.get("candidate", ""))
+        proof = await proof_of(self._store, run_id, sha)
+        return Accepted(**await self._candidate(run_id, sha), proof=proof, by=said[0].taken_by or "")
+
+    async def _candidate(self, run_id: str, sha: str) -> dict[str, str]:
+        for item in await self._store.conditions(run_id):
+            if item.ref == "candidate.exists" and item.evidence.get("sha") == sha:
+                return {key: str(item.evidence[key]) for key in ("sha", "parent", "tree", "kind")}
+        raise ActionFailed(f"{run_id} does not say what its repair {sha[:12]} stands on", kind="not_proven")
+
+
+async def proof_of(store: Store, run_id: str, sha: str) -> str:
+    """The digest of the proof of exactly this commit, whose receipts are there. Raises ActionFailed."""
+    receipts = {item.digest for item in await store.receipts(run_id)}
+    for step in await store.steps(run_id):
+        if _proves(step, sha) and step.receipts and receipts.issuperset(step.receipts):
+            return str(step.outputs["digest"])
+    raise ActionFailed(f"{run_id} has no proof of {sha[:12]} on record", kind="not_proven")
+
+
+def _proves(step: Step, sha: str) -> bool:
+    return any(item.ref == "candidate.proven" and item.evidence.get("candidate") == sha for item in step.conditions)

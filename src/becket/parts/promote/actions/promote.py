@@ -1,0 +1,164 @@
+"""Take a proven commit to its branch, or offer it to a person as a branch of its own."""
+
+from __future__ import annotations
+
+from becket.kernel.actions.candidate import OBJECT
+from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
+from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.crash import CrashPoint
+from becket.kernel.contract.effect import EffectCall
+from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.guard import ChangeClass, Finding
+from becket.kernel.contract.naming import BranchName, BranchOrNone
+from becket.kernel.contract.promote import PROMOTE, WhyNot
+
+after_effect = CrashPoint("promote.after_effect", "the effect is settled; the step that asked for it is not written")
+
+MOST_MOVES = 3
+MOST_SHOWN = 5
+
+ENDS = ConditionGroup(names=("promoted", "main_moved", "main_dirty", "main_busy", "promote_refused"))
+CONTENDED = ConditionGroup(names=("contended",))
+READY = ConditionGroup(names=("repair_ready", "proposed"))
+"""A spec that was written before says `proposed`; it is raised where a spec hands over at it."""
+
+_SAID_AS: dict[str, str] = {
+    WhyNot.main_moved: "main_moved",
+    WhyNot.main_dirty: "main_dirty",
+    WhyNot.main_busy: "main_busy",
+    WhyNot.ref_locked: "main_busy",  # another git is at work; a moment later it may not be
+}
+_PROMOTED = "promoted"
+
+
+class PromoteParams(Record):
+    """`moves` is how often main has moved away in this run so far: this action's own output of earlier iterations."""
+
+    branch: BranchName
+    old: str
+    new: str
+    proof: str
+    moves: str | int = ""
+
+
+class ProposeParams(Record):
+    """`patch` is the digest of the kept patch, where there is one; `why` tells the person why it is theirs to take."""
+
+    candidate: str
+    base: str
+    branch: BranchOrNone = ""  # becket/<loop>/<short hash>
+    patch: str = ""
+    why: str = ""
+
+
+async def promote(context: ActionContext, params: PromoteParams) -> Result:
+    """A branch that must not move yet is a condition, so that the loop can wait, rebase or hand over."""
+    payload = {"new": params.new, "old": params.old, "proof": params.proof}
+    ref = f"refs/heads/{params.branch}"
+    report = await context.perform(EffectCall(name=PROMOTE, target=ref, payload=payload))
+    after_effect()
+    state = _state(report)
+    moves = _moves(context, params) + (state == WhyNot.main_moved)
+    main = report.result.get("main") or await context.port(Git).resolve(ref) or ""
+    outputs: dict[str, Json] = {"state": state, "main": main, "moves": moves, "effect": report.key}
+    return Result(
+        outputs=outputs,
+        conditions=_conditions(report, state, main, moves),
+        note=_message(report),
+        facts={"moved": params.new} if state == _PROMOTED else {},  # so that a loop does not feed itself for ever
+    )
+
+
+def _state(report: EffectReport) -> str:
+    """What was looked up after a crash has no result of its own: then it is known to have happened, and no more."""
+    if not report.happened:
+        return report.state
+    if report.result.get("promoted", report.result.get("observed", False)):
+        return _PROMOTED
+    return str(report.result["reason"])
+
+
+def _moves(context: ActionContext, params: PromoteParams) -> int:
+    text = str(params.moves).strip() or str(context.outputs.get(context.step_id, {}).get("moves", 0))
+    if not text.isdecimal():
+        raise ActionFailed(f"`moves` must be a number or empty, not {text!r}", kind="bad_params")
+    return int(text)
+
+
+def _conditions(report: EffectReport, state: str, main: str, moves: int) -> tuple[Condition, ...]:
+    if state == "dry_run":
+        return ()
+    name = state if state == _PROMOTED else _SAID_AS.get(state, "promote_refused")
+    evidence = {"message": _message(report), "paths": report.result.get("paths", []), "main": main}
+    said = Condition(name=name, group=ENDS.names, evidence=evidence)
+    if name != "main_moved" or moves < MOST_MOVES:
+        return (said,)
+    return said, Condition(name="contended", evidence={"moves": moves, "main": main})
+
+
+def _message(report: EffectReport) -> str:
+    return str(report.result.get("message", "")) or report.reason
+
+
+async def propose(context: ActionContext, params: ProposeParams) -> Result:
+    """The person's branches stay as they are; taking the proposal is one command."""
+    branch = params.branch or f"becket/{context.run.loop_id}/{params.candidate[:12]}"
+    call = EffectCall(name="git.propose", target=f"refs/heads/{branch}", payload={"new": params.candidate})
+    report = await context.perform(call)
+    commands = [
+        f"git diff {params.base[:12]}..{branch}",
+        f"git merge --ff-only {branch}",
+        f"git branch --delete {branch}",
+    ]
+    evidence: dict[str, Json] = {
+        "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
+        "commands": commands, "why": params.why, "next": f"becket proposals accept {context.run.run_id}",
+        **_class_of(context),
+    }  # fmt: skip
+    return Result(
+        outputs={"branch": branch, "commands": commands, "state": report.state, "effect": report.key},
+        conditions=(Condition(name=_ready(context), group=READY.names, evidence=evidence),) if report.happened else (),
+        note=report.reason,
+    )
+
+
+def _ready(context: ActionContext) -> str:
+    return next((name for name in READY.names if name in context.spec.handoff_conditions), READY.names[0])
+
+
+def _class_of(context: ActionContext) -> dict[str, Json]:
+    """What the guard read: the class of the change, and the lines that made it so."""
+    for kind in ChangeClass:
+        read = context.conditions.get(f"{OBJECT}.{kind}")
+        if read is not None:
+            found = [Finding.model_validate(one) for one in read.evidence.get("findings", ())]
+            findings = [f"{one.kind}: {one}" for one in found]
+            left_out = max(len(findings) - MOST_SHOWN, 0) + int(read.evidence.get("findings_left_out", 0))
+            more = [f"and {left_out} more"] if left_out else []
+            return {"class": kind.value, "findings": [*findings[:MOST_SHOWN], *more]}
+    return {}
+
+
+ACTIONS = (
+    ActionDef(
+        name="promote.run",
+        summary="Move a branch by fast-forward to the exact commit that was proven, and its work tree with it.",
+        run=promote,
+        params=PromoteParams,
+        raises=(ENDS, CONTENDED),
+        outputs=("state", "main", "moves", "effect"),
+        effects=(PROMOTE,),
+        facts=("moved",),
+    ),
+    ActionDef(
+        name="candidate.propose",
+        summary="Offer a commit to a person as a branch below becket/.",
+        run=propose,
+        params=ProposeParams,
+        raises=(READY,),
+        outputs=("branch", "commands", "state", "effect"),
+        effects=("git.propose",),
+    ),
+)

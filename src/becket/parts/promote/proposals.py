@@ -1,0 +1,151 @@
+"""Ready repairs: which there are, what a person says about them, and how a yes reaches the branch.
+
+A yes is a row of the journal before anything starts. A run of the loop that left the repair takes it from there: it
+promotes the proven commit by the usual door, or carries it over and proves it again where the branch has moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from becket.app.compose import App
+from becket.app.record.settling import close_if_merged
+from becket.kernel.contract.base import Json
+from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.ready import ACCEPT, REASONS
+from becket.kernel.contract.run import OPEN, Run, Started
+from becket.kernel.contract.spec import Autonomy
+from becket.kernel.contract.store import RunFilter
+from becket.kernel.dispatch.bell import ring
+from becket.kernel.engine.intake import Ask
+
+MAY = ("approver", "owner")
+"""The roles that decide about ready repairs, as about approvals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A ready repair and where it stands. `target` is the branch it is for, `head` where that is now."""
+
+    handoff: Handoff
+    run: Run
+    target: str
+    head: str
+
+    @property
+    def sha(self) -> str:
+        return str(self.handoff.evidence.get("candidate", ""))
+
+    @property
+    def base(self) -> str:
+        return str(self.handoff.evidence.get("base", ""))
+
+    @property
+    def moved(self) -> bool:
+        return self.head != self.base
+
+
+async def all_open(app: App) -> tuple[Proposal, ...]:
+    """Those that still have to be decided or taken to their branch; one that was merged by hand is closed first."""
+    found = [item for item in await app.store.handoffs(UNSETTLED) if item.reason in REASONS]
+    proposals = [await _read(app, item) for item in found]
+    return tuple([one for one in proposals if not await close_if_merged(app, one.handoff, one.head)])
+
+
+async def _read(app: App, handoff: Handoff) -> Proposal:
+    run = await app.store.get_run(handoff.run_id)
+    target = str(run.subject.fields.get("branch") or app.config.branch)
+    head = await app.git.resolve(f"refs/heads/{target}")
+    return Proposal(handoff, run, target, head or "")
+
+
+async def find(app: App, name: str | None) -> Proposal:
+    """By the beginning of its run's, its handoff's or its commit's id; without a name, the only one."""
+    known = await all_open(app)
+    found = [one for one in known if name is None or _named(one, name)]
+    if len(found) == 1:
+        return found[0]
+    if not known:
+        raise UsageError("there is no ready repair; `becket runs list` shows how runs ended")
+    listed = ", ".join(one.run.run_id for one in known)
+    wrong = "say which one you mean" if name is None else f"{name!r} means {len(found) or 'none'} of them"
+    raise UsageError(f"there are ready repairs of {listed}: {wrong}; see `becket proposals list`")
+
+
+async def ready_for(app: App, ask: Ask) -> Run | None:
+    """The run that left a ready repair of exactly what is asked for, while nobody is at work on that."""
+    if ask.dry_run or ask.inputs.get(ACCEPT):
+        return None
+    left = [one.run for one in await all_open(app) if one.run.loop_id == ask.loop_id]
+    subject = (await app.intake.prepare(ask)).subject.name if left else ""
+    found = next((run for run in left if run.subject.name == subject), None)
+    open_ones = RunFilter(loop_id=ask.loop_id, subject=subject, statuses=tuple(OPEN), limit=1)
+    return None if found is None or await app.store.list_runs(open_ones) else found
+
+
+def _named(one: Proposal, name: str) -> bool:
+    return any(each.startswith(name) for each in (one.run.run_id, one.handoff.handoff_id, one.sha))
+
+
+async def patch(app: App, one: Proposal) -> bytes:
+    return await app.git.candidates().patch(one.base, one.sha)
+
+
+async def accept(app: App, name: str | None, note: str) -> tuple[Proposal, Started]:
+    """Record the yes, and start the run that takes it to the branch; one that is under way is found again."""
+    one = await find(app, name)
+    by = _decider(app, one)
+    if not app.config.autonomy.allows(Autonomy.propose):
+        raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
+    if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
+        raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
+    if one.handoff.state is not HandoffState.accepted:
+        said = app.redactor.text(note) or f"accepted {one.sha[:12]}"
+        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, by, said)
+    started = await _taken_by(app, one) or await _start(app, one, by)
+    if started.run is None or started.run.inputs.get(ACCEPT) != one.run.run_id:
+        busy = started.run.run_id if started.run else started.dropped
+        raise UsageError(
+            f"your yes is recorded, but {busy} is at work on {one.target} as it is now; when that has ended, "
+            f"`becket proposals accept {one.run.run_id}` goes on"
+        )
+    ring(app.state.bell)
+    return one, started
+
+
+async def _taken_by(app: App, one: Proposal) -> Started | None:
+    """The run that is at it already: a second yes pays for no second proof."""
+    open_ones = RunFilter(loop_id=one.run.loop_id, statuses=tuple(OPEN), limit=None)
+    runs = [run for run in await app.store.list_runs(open_ones) if run.inputs.get(ACCEPT) == one.run.run_id]
+    return Started(run=runs[0], created=False) if runs else None
+
+
+async def _start(app: App, one: Proposal, by: str) -> Started:
+    fields: dict[str, Json] = {"branch": one.target, "sha": one.head}
+    return await app.intake.start(Ask(loop_id=one.run.loop_id, fields=fields, inputs={ACCEPT: one.run.run_id}, by=by))
+
+
+async def decline(app: App, name: str | None, why: str) -> Proposal:
+    """Record the no. The commit stays below refs/becket/ for as long as `retention` says."""
+    one = await find(app, name)
+    by = _decider(app, one)
+    if (taking := await _taken_by(app, one)) is not None and taking.run is not None:
+        raise UsageError(
+            f"it was accepted and {taking.run.run_id} takes it; `becket runs cancel {taking.run.run_id}` first"
+        )
+    said = f"declined{': ' if why else ''}{app.redactor.text(why)}"
+    await app.store.change_handoff(one.handoff.handoff_id, HandoffState.done, by, said)
+    return one
+
+
+def _decider(app: App, one: Proposal) -> str:
+    name, person = app.person()
+    if person.role not in MAY:
+        raise UsageError(f"{name} is {person.role}; a ready repair is decided by {' or '.join(MAY)}")
+    return name
+
+
+def by_hand(one: Proposal) -> str:
+    branch = one.handoff.evidence.get("branch", "")
+    return f"git checkout {one.target} && git merge --ff-only {branch}"

@@ -1,0 +1,1 @@
+"""Services: released, watched and rolled back by the watchdog."""

@@ -1,0 +1,89 @@
+"""What a person asks of a service: carried to the watchdog, which is started where none runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from becket.app.compose import read_config
+from becket.app.daemon import end_if_deaf
+from becket.app.launch import last_words, launch
+from becket.app.record.services_now import ServiceNow, read_services
+from becket.app.signs import START_WITHIN, watchdog_of
+from becket.app.state import State, holder
+from becket.kernel.contract.base import Json, new_id
+from becket.kernel.contract.errors import BecketError, NotFound
+from becket.parts.services.line import LineFailed, NobodyListens, ask
+from becket.parts.services.ports import Op, Outcome, Request
+from becket.parts.services.shop import service_log
+
+_LOOK_EVERY = 0.1
+
+
+def services(state: State) -> tuple[ServiceNow, ...]:
+    """Those on record, and those of becket.yaml that were never started."""
+    known = {service.name: service for service in read_services(state)}
+    supervised = holder(state.watchdog_lock) is not None
+    for name, config in read_config(state).services.items():
+        known.setdefault(name, ServiceNow(name, "down", False, supervised, False, port=config.port))
+    return tuple(known[name] for name in sorted(known))
+
+
+def find(state: State, name: str) -> ServiceNow:
+    for service in services(state):
+        if service.name == name:
+            return service
+    known = ", ".join(service.name for service in services(state)) or "none"
+    raise NotFound(f"there is no service {name!r}; becket.yaml has {known}")
+
+
+def order(state: State, name: str, op: Op, waiting: Callable[[], None] = lambda: None) -> Outcome:
+    """Ask, and wait for the end. `waiting` is called now and then; Ctrl-C leaves the watchdog at work."""
+    request = Request(key=new_id("req"), op=op, service=find(state, name).name)
+    _carried(state, {"request": request.model_dump(mode="json")})
+    while True:
+        answer = _carried(state, {"outcome": request.key})
+        found = Request.model_validate(answer["request"])
+        if found.outcome is not None:
+            return found.outcome
+        waiting()
+        time.sleep(_LOOK_EVERY)
+
+
+def _carried(state: State, message: dict[str, Json]) -> dict[str, Json]:
+    try:
+        return ask(state.watchdog_socket, message)
+    except NobodyListens:
+        pass
+    except LineFailed:
+        if end_if_deaf(state, watchdog_of(state)) is None:
+            raise
+    ensure_watchdog(state)
+    return ask(state.watchdog_socket, message)  # under the same key: what the last one took is not done twice
+
+
+def ensure_watchdog(state: State) -> None:
+    """One that answers. It stays as long as a service is wanted, with or without the daemon."""
+    state.make().services_wanted.touch()
+    part, until = watchdog_of(state), time.monotonic() + START_WITHIN
+    launch(state, part)
+    while not _answers(state):
+        gone = holder(part.start) is None and holder(part.lock) is None
+        if gone or time.monotonic() > until:
+            said = last_words(state, part.verb)
+            raise BecketError(f"the watchdog did not start: {said} (more in {state.logs / 'watchdog.log'})")
+        time.sleep(_LOOK_EVERY)
+        state.services_wanted.touch()
+
+
+def _answers(state: State) -> bool:
+    try:
+        ask(state.watchdog_socket, {"outcome": ""})
+    except BecketError:
+        return False
+    return True
+
+
+def log_of(state: State, name: str, kind: str) -> Path:
+    return service_log(state, find(state, name).name, kind)
