@@ -80,7 +80,8 @@ FILES_OF_WORDS = sorted([SOURCE / "cli" / "words.py", *SOURCE.glob("parts/*/word
 def test_every_sentence_is_said_somewhere(file: Path) -> None:
     own = file.read_text()
     texts = [path.read_text() for path in SOURCE.rglob("*.py") if path != file]
-    public = [node.targets[0].id for node in ast.parse(own).body if isinstance(node, ast.Assign)]
+    said = [node for node in ast.parse(own).body if isinstance(node, ast.Assign)]
+    public = [name.id for node in said for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)]
     unsaid = [
         name
         for name in public
