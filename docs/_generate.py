@@ -16,11 +16,12 @@ import typer
 
 from becket.cli import words
 from becket.cli.front import typer_of
-from becket.cli.verbs import VERBS, Verb
+from becket.cli.verbs import all_verbs
 from becket.kernel.contract import condition, config, effect, events, handoff, process, run, spec, template
 from becket.kernel.contract.action import ActionDef, Registry, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
+from becket.kernel.contract.part import Verb
 from becket.kernel.spec.schema import config_schema, spec_schema
 from becket.testing.crashes import every_point
 from becket.testing.world import World
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _lint_rules import RULES
 from _tables import Book, code, codes, default_of, prose, table
 
+VERBS = all_verbs()
 REFERENCE = Path(__file__).parent / "reference"
 HEAD = "<!-- Made by docs/_generate.py from the code. Do not edit. -->\n\n"
 

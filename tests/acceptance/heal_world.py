@@ -20,12 +20,13 @@ from becket.kernel.contract import crash
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.run import ENDED, Run, Status
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.door import Door, Patience
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
-from becket.parts.gates.ports.gate import GateVerdict
+from becket.parts.promote.provides import intents
 from becket.testing.world import commit_all, make_repository, run_git
 
 PATIENCE = Patience(grace=0.2, delays=(0.1, 0.1, 0.1), jitter=0.0, deferred_first=0.2, deferred_growth=1.0)
@@ -173,7 +174,7 @@ def _kill_git_at(point: str, app: App) -> None:
             counting(name)
         if name == point and not done:
             done = True
-            intent = app.promotions.read()
+            intent = intents(app).read()
             assert intent is not None
             os.kill(intent.transaction.pid, signal.SIGKILL)
 
@@ -201,7 +202,7 @@ async def seen(app: App, run_id: str) -> dict[str, Json]:
         "effects": [[effect.call.name, effect.state.value] for effect in await app.store.effects(run_id)],
         "folders": [str(path) for path in app.state.runs.glob("*")] if run.status in ENDED else [],
         "locks": sorted(_locks(root)),
-        "intent": app.promotions.read() is not None,
+        "intent": intents(app).read() is not None,
     }
 
 

@@ -13,6 +13,7 @@ from becket.kernel.contract import crash
 from becket.kernel.contract.base import Json
 from becket.kernel.git.repository import discover
 from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.adapters.promote import promoter_of
 
 
 async def life(
@@ -20,7 +21,7 @@ async def life(
 ) -> dict[str, Json]:
     """`do` is promote or recover; `with_git_at` is a point at which the git that holds the ref dies with us."""
     log = IntentFile(folder / "state")
-    promoter = discover(folder / home).promoter()
+    promoter = promoter_of(discover(folder / home))
     if with_git_at:
         _die_together(with_git_at, log)
     if do == "recover":

@@ -18,6 +18,7 @@ from becket.kernel.contract.effect import Permit, door_mint
 from becket.kernel.contract.promote import NotPromoted, Promoted, PromoteRequest, WhyNot, promote_call
 from becket.kernel.git.repository import discover
 from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.adapters.promote import promoter_of
 
 FILES = {
     "app.py": "x = 1\n",
@@ -105,11 +106,11 @@ class World:
 
     def promote(self, new: str, old: str | None = None, at: Path | None = None) -> Promoted | NotPromoted:
         request = request_for(old or self.old, new)
-        promoter = discover(at or self.home).promoter()
+        promoter = promoter_of(discover(at or self.home))
         return asyncio.run(promoter.promote(request, permit_for(request), self.log))
 
     def recover(self) -> Promoted | NotPromoted | None:
-        return asyncio.run(discover(self.home).promoter().recover(self.log))
+        return asyncio.run(promoter_of(discover(self.home)).recover(self.log))
 
     def status(self) -> set[str]:
         return set(git(self.home, "status", "--short", "--branch").splitlines()[1:])

@@ -24,10 +24,10 @@ from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.engine.door import Door
 from becket.kernel.engine.redact import Redactor
 from becket.kernel.http import Endpoint, HttpPost
+from becket.kernel.notices.console import ConsoleNotice
+from becket.kernel.notices.file import FileNotice
 from becket.kernel.store import open_memory
 from becket.parts.notify.command import CommandNotice
-from becket.parts.notify.console import ConsoleNotice
-from becket.parts.notify.file import FileNotice
 from becket.testing.clock import ManualClock
 from becket.testing.receiver import Answer, Receiver
 

@@ -23,6 +23,7 @@ from becket.kernel.contract.promote import Promoted
 from becket.kernel.git import quarantine
 from becket.kernel.git.repository import GitRepository, discover
 from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.adapters.promote import promoter_of
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ async def all_of_it(repository: GitRepository, workspace: Workspace, state: Path
     assert isinstance(await candidates.undo(made.sha, made.sha, folder, "Undo it", "candidate/1/u"), Made)
     assert await repository.rescue(workspace, "run_1", "becket: what is left") is not None
     request = request_for(made.parent, made.sha)
-    done = await repository.promoter().promote(request, permit_for(request), IntentFile(state / "promotion"))
+    done = await promoter_of(repository).promote(request, permit_for(request), IntentFile(state / "promotion"))
     assert isinstance(done, Promoted), done
 
 

@@ -17,6 +17,7 @@ from becket.kernel.contract.errors import EffectRefused, GitFailed
 from becket.kernel.contract.promote import NotPromoted, Promoter, PromoteRequest, WhyNot
 from becket.kernel.git.repository import discover
 from becket.parts.promote.adapters.intent import IntentFile
+from becket.parts.promote.adapters.promote import promoter_of
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def world(tmp_path: Path) -> World:
 
 def test_ref_index_and_files_move_together(world: World) -> None:
     new = world.candidate({"app.py": "x = 2\n", "new/deep/file.py": "n\n", "data/one.txt": None})
-    promoter: Promoter = discover(world.home).promoter()
+    promoter: Promoter = promoter_of(discover(world.home))
     request = request_for(world.old, new)
     answer = asyncio.run(promoter.promote(request, permit_for(request), world.log))
     world.landed(answer, new, world.home)
@@ -109,7 +110,7 @@ def test_nothing_moves_without_the_doors_permit(world: World, kind: str) -> None
     }
     before = world.seen()
     with pytest.raises(EffectRefused, match="door"):
-        asyncio.run(discover(world.home).promoter().promote(request, permits[kind], world.log))
+        asyncio.run(promoter_of(discover(world.home)).promote(request, permits[kind], world.log))
     assert before.difference(world.seen()) == {}
 
 
@@ -246,7 +247,7 @@ def test_an_open_intent_of_another_process_is_busy(world: World) -> None:
     async def held() -> Any:
         request = request_for(world.old, new)
         async with IntentFile(world.folder / "state").hold(1):
-            return await discover(world.home).promoter().promote(request, permit_for(request), world.log)
+            return await promoter_of(discover(world.home)).promote(request, permit_for(request), world.log)
 
     before = world.seen()
     world.refused(WhyNot.main_busy, asyncio.run(held()), before)
@@ -258,7 +259,7 @@ def test_a_cancelled_promotion_comes_to_its_end_first(world: World) -> None:
     request = request_for(world.old, new)
 
     async def story() -> None:
-        promoter = discover(world.home).promoter()
+        promoter = promoter_of(discover(world.home))
         task = asyncio.create_task(promoter.promote(request, permit_for(request), world.log))
         while world.log.read() is None:
             await asyncio.sleep(0)

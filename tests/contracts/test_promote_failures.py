@@ -15,6 +15,7 @@ from promote_world import CHANGE, World, consistent, filtered, permit_for, prepa
 from becket.kernel.contract import crash
 from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
 from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.promote import promoter_of
 from becket.parts.promote.adapters.recover import NotPutBack
 
 
@@ -149,7 +150,7 @@ def test_cancelled_while_git_writes(world: World) -> None:
     request = request_for(world.old, new)
 
     async def story() -> None:
-        task = asyncio.create_task(discover(world.home).promoter().promote(request, permit_for(request), world.log))
+        task = asyncio.create_task(promoter_of(discover(world.home)).promote(request, permit_for(request), world.log))
         crash.install(lambda name: task.cancel() and None if name == "promote.before_checkout" else None)
         with pytest.raises(asyncio.CancelledError):
             await task

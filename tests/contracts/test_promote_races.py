@@ -23,6 +23,7 @@ from promote_world import World, permit_for, request_for
 from becket.kernel.contract import crash
 from becket.kernel.contract.promote import NotPromoted, Promoted, WhyNot
 from becket.kernel.git.repository import discover
+from becket.parts.promote.adapters.promote import promoter_of
 
 RACER = Path(__file__).with_name("promote_racer.py")
 IDENTITY = {
@@ -53,7 +54,7 @@ class Race:
         name = f"promoted/{number}"
         new = self._candidate(old, name)
         request = request_for(old, new, key=f"k{number}")
-        answer = await discover(self.world.home).promoter().promote(request, permit_for(request), self.world.log)
+        answer = await promoter_of(discover(self.world.home)).promote(request, permit_for(request), self.world.log)
         if isinstance(answer, Promoted):
             self.promoted[name] = new
             self.pairs.add((old, new))

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.contract.run import Run, Status
-from becket.parts.gates.ports.gate import GateVerdict
 from becket.parts.init.beginning import begin
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git

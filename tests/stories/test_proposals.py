@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
+from becket.app.proposals import accept, all_open, decline, find
 from becket.app.record.settling import branch_moved
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
@@ -15,7 +16,6 @@ from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.promote import PROMOTE
 from becket.kernel.contract.run import Run, Status
-from becket.parts.promote.proposals import accept, all_open, decline, find
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 POWERFUL = "import os\n" + GOOD.replace("left + right", "left + right + len(os.environ.get('X', ''))")

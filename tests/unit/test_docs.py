@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from becket.cli.front import typer_of
-from becket.cli.verbs import BY_NAME
+from becket.cli.verbs import find_verb
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.loop import Loop
 from becket.kernel.spec.lint import lint_text
@@ -135,7 +135,7 @@ def test_every_command_in_the_docs_exists(where: str, line: str) -> None:
         words = words[2:] if words[0] == "-C" else words[1:]
     if not words:  # `becket --help`
         return
-    verb = BY_NAME.get(words[0])
+    verb = find_verb(words[0])
     assert verb is not None, f"{where}: there is no `becket {words[0]}`"
     command: Any = typer.main.get_command(typer_of(verb))
     inner = getattr(command, "commands", None)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.parts import load
+
 SOURCE = Path(__file__).parents[2] / "src" / "becket"
 
 LEVELS = {"kernel": 0, "app": 1, "cli": 2}
@@ -48,11 +50,6 @@ def imports_of(path: Path) -> set[tuple[str, ...]]:
     return found
 
 
-NOT_YET = {
-    ("app", "parts"), ("cli", "parts"), ("kernel", "parts"),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
     own = own_name(path)
@@ -65,9 +62,13 @@ def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
             continue
         said = f"{'.'.join(own)} may not import {'.'.join(name)}"
         if room in LEVELS:
-            assert (other in LEVELS and LEVELS[other] < LEVELS[room]) or (room, "parts") in NOT_YET, said
+            assert other in LEVELS, f"{said}: parts come by their entry points"
+            assert LEVELS[other] < LEVELS[room], said
         elif other in LEVELS:
             assert other != "cli" or "verbs" in own, f"{said}: only verbs speak to the command line"
+        else:
+            part = load(f"becket.{room}.part:PART")
+            assert other.removeprefix("parts.") in part.needs, f"{said}: {room}/part.py does not need it"
 
 
 def test_nothing_but_tests_imports_testing() -> None:

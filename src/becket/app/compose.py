@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from becket import __version__
-from becket.app.plugins import built_in_loops, load_registry
+from becket.app.parts import built_in_loops, installed, load
 from becket.app.project import CommittedProjects
+from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
+from becket.app.secrets import given_secrets
 from becket.app.state import State, identity
-from becket.kernel.actions.runs import EventPost
 from becket.kernel.contract.action import Registry
-from becket.kernel.contract.agent import Agents
 from becket.kernel.contract.base import new_id
-from becket.kernel.contract.calls import CallWish
+from becket.kernel.contract.calls import CallLimits, CallWish
 from becket.kernel.contract.candidate import Candidates, RescueRules
 from becket.kernel.contract.config import AgentConfig, Budgets, Config, PersonConfig
 from becket.kernel.contract.effect import EffectAdapter
@@ -30,13 +30,13 @@ from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import Places
 from becket.kernel.contract.process import Holds, Processes
 from becket.kernel.contract.project import Projects
-from becket.kernel.contract.proposal import Proposals
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 from becket.kernel.contract.store import AlertState, Store, WorkerInfo
 from becket.kernel.engine.advance import Engine
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.door import Door
+from becket.kernel.engine.event_effect import EventEffect
 from becket.kernel.engine.intake import Intake
 from becket.kernel.engine.patience import patient
 from becket.kernel.engine.redact import Redactor, secret_variables
@@ -45,26 +45,14 @@ from becket.kernel.engine.triggers import Triggers
 from becket.kernel.git.effects import ProposeEffect, UpdateRefEffect
 from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.http import Endpoint, HttpPost
+from becket.kernel.notices.console import ConsoleNotice
+from becket.kernel.notices.file import FileNotice
 from becket.kernel.process import ContainedProcesses, choose
 from becket.kernel.spec.book import LoopBook
 from becket.kernel.spec.load import load_config
 from becket.kernel.store import FileArtifacts, open_postgres, open_sqlite
-from becket.parts.agents.configured import ConfiguredAgents, unheld
-from becket.parts.agents.secrets import given_secrets
-from becket.parts.gates.ports.gate import Verdicts
-from becket.parts.gates.ports.setup import Setups
-from becket.parts.gates.setups import CachedSetups
-from becket.parts.gates.verdicts import FileVerdicts
-from becket.parts.notify.console import ConsoleNotice
-from becket.parts.notify.file import FileNotice
-from becket.parts.promote.accepted import JournalProposals
-from becket.parts.promote.adapters.intent import IntentFile
-from becket.parts.promote.effect import PromoteEffect
-from becket.parts.promote.remote_effect import PushEffect
-from becket.parts.services.effect import ReleaseEffect
-from becket.parts.services.line import WatchdogLine
-from becket.parts.services.ports import ReleaseDesk, Smokes
-from becket.parts.services.process import ContainedSmokes
+
+T = TypeVar("T")
 
 CONFIG_ALERT = "config"
 
@@ -85,7 +73,7 @@ class App:
         self, state: State, store: Store, console: TextIO = sys.stdout, ports: Mapping[type, object] | None = None
     ) -> None:
         self.state = state
-        self._ports = dict(ports or {})
+        self._given_ports = dict(ports or {})
         self.store = store
         self.worker_id = new_id("wrk")
         self.kick: Callable[[], None] = lambda: None
@@ -169,9 +157,12 @@ class App:
         return Redactor(secret_variables(os.environ) | self._secrets(self.config))
 
     def _secrets(self, config: Config) -> dict[str, str]:
-        return given_secrets(config, self.state.root, os.environ, Path.home())
+        given = given_secrets(config, self.state.root, os.environ)
+        for part in installed():
+            given |= load(part.secrets)(config, os.environ, Path.home()) if part.secrets else {}
+        return given
 
-    def _config_of_a_call(self) -> Config:
+    def config_of_a_call(self) -> Config:
         """An agent's login may have renewed itself since the last call."""
         config = self.config
         self.redactor.learn(self._secrets(config))
@@ -189,19 +180,14 @@ class App:
             HttpPost(endpoints, self.redactor.text),
             UpdateRefEffect(self.git),
             ProposeEffect(self.git),
-            PromoteEffect(self.git, self.promotions),
-            PushEffect(self.git),
-            ReleaseEffect(self.state.watchdog_socket),
+            EventEffect(lambda: self.triggers),
         ]
+        for part in installed():
+            adapters += load(part.effects)(self) if part.effects else ()
         return {adapter.name: adapter for adapter in adapters}
 
-    @cached_property
-    def promotions(self) -> IntentFile:
-        """What a killed promotion left is in here; `recover` puts it in order at every start."""
-        return IntentFile(self.state.make().folder / "promotion", self._ground)
-
-    def _ground(self) -> str:
-        """Asked right before a branch moves: a promotion is never made that the journal could not record."""
+    def lost_journal(self) -> str:
+        """Why nothing may be done that the journal could not record, such as to move a branch; or empty."""
         if self._journal is None or identity(self.state.database) == self._journal:
             return ""
         return f"the journal {self.state.database} was removed or replaced; see `becket store check`"
@@ -244,35 +230,25 @@ class App:
         self.redactor.learn(self._secrets(config))
 
     @cached_property
-    def verdicts(self) -> FileVerdicts:
-        return FileVerdicts(self.state.folder / "verdicts", self.artifacts.check)
+    def _ports(self) -> _Lazily:
+        """What actions find behind their ports: the kernel's own, and those of every part."""
+        ports: dict[type, object] = {
+            Git: self.git, Places: self, Projects: self.projects, Candidates: self.git.candidates(),
+        }  # fmt: skip
+        later: dict[type, Callable[[], object]] = {Processes: lambda: self.processes}
+        for part in installed():
+            later |= load(part.ports)(self) if part.ports else {}
+        return _Lazily(ports | self._given_ports, later)
 
-    @cached_property
-    def setups(self) -> CachedSetups:
-        return CachedSetups(self.state.folder / "setups", self.git, self.processes)
-
-    @cached_property
-    def agents(self) -> ConfiguredAgents:
-        redact = self.redactor.text
-        return ConfiguredAgents(self._config_of_a_call, self.processes_for, self.hidden, self.state.root, redact)
-
-    @cached_property
-    def smokes(self) -> ContainedSmokes:
-        return ContainedSmokes(self.processes, self.state.root, hidden=self.hidden(), redact=self.redactor.text)
+    def port(self, kind: type[T]) -> T:
+        """What is behind a port. Raises UsageError where no part brings it."""
+        found = self._ports.get(kind)
+        if found is None:
+            raise UsageError(f"nothing is behind {kind.__name__}; is a part missing? See `becket parts list`")
+        return found  # type: ignore[return-value]  # registered under its own type
 
     @cached_property
     def engine(self) -> Engine:
-        ports: dict[type, object] = {
-            Git: self.git, EventPost: self.triggers, Places: self, Projects: self.projects, Verdicts: self.verdicts,
-            Candidates: self.git.candidates(), Proposals: JournalProposals(self.store),
-            ReleaseDesk: WatchdogLine(self.state.watchdog_socket),
-        }  # fmt: skip
-        later: dict[type, Callable[[], object]] = {
-            Processes: lambda: self.processes,
-            Setups: lambda: self.setups,
-            Agents: lambda: self.agents,
-            Smokes: lambda: self.smokes,
-        }
         return Engine(
             Surroundings(
                 store=patient(self.store),
@@ -283,7 +259,7 @@ class App:
                 policy=self,
                 places=self,
                 registry=self.registry,
-                ports=_Lazily(ports | self._ports, later),
+                ports=self._ports,
                 redact=self.redactor.text,
                 redact_value=self.redactor.value,
                 worker=self.worker_id,
@@ -328,7 +304,7 @@ class App:
         return self.config.budgets
 
     def unheld(self, run: Run, wish: CallWish) -> str:
-        return unheld(self.config, wish.agent, run.loop_id)
+        return self.port(CallLimits).unheld(wish.agent, run.loop_id)
 
     def owner(self) -> str:
         return self.config.handoff_to or self.person()[0]

@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
+from becket.app.proposals import ready_for
 from becket.app.record.settling import retried
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, Record, new_id
@@ -25,7 +26,6 @@ from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
 from becket.kernel.spec import schema
-from becket.parts.promote.proposals import ready_for
 
 T = TypeVar("T")
 

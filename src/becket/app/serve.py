@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +13,7 @@ from becket.app.account import Account
 from becket.app.compose import App
 from becket.app.ground import check_journal, keep_ground
 from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
+from becket.app.parts import installed, load
 from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.record.report.write import Reports
 from becket.app.record.settling import Settlements, branch_moved, settle
@@ -23,8 +24,9 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import NotFound
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import UNSETTLED
-from becket.kernel.contract.run import ENDED, Status
-from becket.kernel.contract.store import Cursor, RunFilter, Store
+from becket.kernel.contract.part import Chore as PartChore
+from becket.kernel.contract.run import ENDED
+from becket.kernel.contract.store import Cursor, Store
 from becket.kernel.dispatch.bell import Bell
 from becket.kernel.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
 
@@ -136,7 +138,11 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
             Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
             Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
-        residents += [partial(watch_branches, app), partial(follow_remote, app)]
+        chores += [Sometimes(partial(load(each.target), app), each.every, app.store.now) for each in chores_of_parts()]
+        residents += [
+            partial(watch_branches, app),
+            *(partial(load(each), app) for part in installed() for each in part.residents),
+        ]
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = Staff(
@@ -156,7 +162,8 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
     try:
         await dispatcher.serve(finished if part.until is not None else None)
         if part.own is not None:
-            await sweep_setups(app)  # there may never be a daemon
+            for chore in chores_of_parts():
+                await load(chore.target)(app)  # there may never be a daemon
     finally:
         if stopper is not None:
             stopper.cancel()
@@ -172,10 +179,8 @@ async def _nothing_left(app: App, part: Part, dispatcher: Embedded) -> bool:
     return not dispatcher.busy and not any(part.concerns(run.run_id) for run in await app.store.unfollowed())
 
 
-async def follow_remote(app: App) -> None:
-    from becket.parts.promote.remote_desk import watch_remote  # it needs the composition, which this module serves
-
-    await watch_remote(app)
+def chores_of_parts() -> Iterator[PartChore]:
+    return (chore for part in installed() for chore in part.chores)
 
 
 async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
@@ -192,7 +197,9 @@ async def recover(app: App) -> None:
     """Boot: no process and no folder of whoever is gone is left behind."""
     others = await Neighbours(app).look()
     await sweep_children(app, others)
-    await app.git.promoter().recover(app.promotions)
+    for part in installed():
+        if part.recover:
+            await load(part.recover)(app)
     await app.store.requeue_lost()
     await FolderSweep(app).look(at_once=not others)
     recovered()
@@ -302,16 +309,6 @@ async def _forget_work(app: App, before: float) -> None:
             log.info("the rescue %s (%s) is dropped: `retention.rescues` has passed", saved.name, saved.sha)
             await candidates.forget(f"rescue/{saved.name}")
     await candidates.tidy()
-    await sweep_setups(app)
-
-
-async def sweep_setups(app: App) -> None:
-    async def open_runs() -> set[str]:
-        still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(Status) - ENDED), limit=None))
-        return {run.run_id for run in still_open}
-
-    if (app.state.folder / "setups").is_dir():
-        await app.setups.sweep(open_runs)
 
 
 async def _is_done_with(app: App, run_id: str, before: float | None, *, forgotten: bool) -> bool:

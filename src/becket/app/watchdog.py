@@ -13,14 +13,18 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from becket.app import watchdog_words as words
+from becket.app.alerts import TOLD_FOR, approval_alert, handoff_alert
 from becket.app.compose import App, open_store
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
 from becket.app.launch import log_to
 from becket.app.locks import Writer, start_is_over
+from becket.app.parts import installed, load
 from becket.app.pulse import Pulse
+from becket.app.rebuilt import ALARMS, open_own
 from becket.app.signs import (
     DEAF_AFTER,
     LOOK_EVERY,
@@ -41,15 +45,12 @@ from becket.kernel.contract.errors import BecketError, EffectFailed, EffectRefus
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Alert, AlertState, Store
+from becket.kernel.contract.watch import Channel, Watched
 from becket.kernel.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
 from becket.kernel.engine.door import Door, Patience
+from becket.kernel.notices.file import FileNotice
 from becket.kernel.store import open_memory
 from becket.kernel.store.damage import damaged
-from becket.parts.notify.command import NAME, CommandNotice
-from becket.parts.notify.file import FileNotice
-from becket.parts.notify.telling import TOLD_FOR, alert_call, approval_alert, handoff_alert, notice_of
-from becket.parts.services.rebuilt import open_own
-from becket.parts.services.services import Services, about_service, raise_incidents
 
 log = logging.getLogger("becket.watchdog")
 
@@ -78,31 +79,34 @@ async def _watch(state: State, lock: Lock) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     own = await open_own(state.watchdog_database)
     keeper = Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
-    services = Services(state)
-    watchdog = Watchdog(state, own, keeper, services)
+    watchdog = Watchdog(state, own, keeper)
     switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
     keeper.start()
-    services.start()
+    for each in watchdog.watched:
+        each.start()
     pulse = Pulse(lock, watchdog.well)
     pulse.begin()
     try:
-        while not stop.is_set() and (state.wanted.exists() or state.services_wanted.exists()):
+        while not stop.is_set() and watchdog.is_wanted():
             await _tick(watchdog, switch)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), LOOK_EVERY)
     finally:
         pulse.end()
         keeper.stop()
-        await asyncio.to_thread(services.stop)
+        for each in watchdog.watched:
+            await asyncio.to_thread(each.stop)
         await own.close()
         await watchdog.close()
 
 
 async def _tick(watchdog: Watchdog, switch: DeadMan) -> None:
     try:
-        watchdog.services.look()
+        for each in watchdog.watched:
+            each.look()
         watchdog.look_at_journal()
-        await raise_incidents(watchdog.state, watchdog.own)
+        for each in watchdog.watched:
+            await each.report(watchdog.own)
         await switch.tick()
         await watchdog.tell_alerts()
         await watchdog.tell_people()
@@ -123,13 +127,13 @@ class Watchdog:
         state: State,
         own: Store,
         keeper: Keeper | None = None,
-        services: Services | None = None,
+        watched: Sequence[Watched] | None = None,
         tell_after: float = TELL_AFTER,
     ) -> None:
         self.state = state
         self.own = own
         self.keeper = keeper or Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
-        self.services = services or Services(state)
+        self.watched = watched_in(state) if watched is None else tuple(watched)
         self._app: App | None = None
         self._journal: Store | None = None
         self._damaged = False  # when last looked at
@@ -183,11 +187,14 @@ class Watchdog:
 
     def well(self) -> bool:
         """No thread of this process hangs; one that does is mended by the daemon, which replaces the process."""
-        return self.services.well() and self.keeper.alive(DEAF_AFTER + THREAD_PATIENCE)
+        return not any(each.hangs() for each in self.watched) and self.keeper.alive(DEAF_AFTER + THREAD_PATIENCE)
+
+    def is_wanted(self) -> bool:
+        return self.state.wanted.exists() or any(each.wanted() for each in self.watched)
 
     def certain(self) -> tuple[Alarm, ...]:
         """What is wrong whatever the journal says."""
-        found = (self._gave_up(), self._stuck(), self._engine_deaf(), self._services_hang(), self._unwritable())
+        found = (self._gave_up(), self._stuck(), self._engine_deaf(), self._hangs(), self._unwritable())
         return tuple(alarm for alarm in found if alarm is not None)
 
     def _gave_up(self) -> Alarm | None:
@@ -235,30 +242,31 @@ class Watchdog:
             return
         self._unrecorded, memory = alarm.text, open_memory()
         alert = await memory.raise_alert(alarm.key, alarm.text, alarm.data)
-        for call in self._calls(alert):
+        for call in (*self._calls(alert), *self._calls_of_channels(alert)):
             await self._send(alert, call, memory)
 
-    def _services_hang(self) -> Alarm | None:
-        return None if self.services.well() else words.services_hang()
+    def _hangs(self) -> Alarm | None:
+        told = next((said for each in self.watched if (said := each.hangs())), None)
+        return None if told is None else words.hangs(*told)
 
     async def tell(self, alert: Alert) -> bool:
         """Deliver an alarm everywhere it should go; delivered means that every target has it."""
         log.warning("%s", alert.text)
         late = alert.first_at < await self.own.now() - TOLD_FOR
-        calls = [call for call in self._calls(alert) if not (late and call.name == NAME)]
+        calls = self._calls(alert) + ([] if late else self._calls_of_channels(alert))
         return all([await self._send(alert, call) for call in calls])
 
     async def tell_alerts(self) -> None:
         """Incidents of services, and the journal's own alerts (a loop that could not be started), go the same way."""
         for alert in await self.own.alerts((AlertState.open,)):
-            if about_service(alert):
+            if alert.key == ALARMS or any(each.tells(alert) for each in self.watched):
                 await self._tell_from(self.own, alert)
         for alert in await self.journal.alerts((AlertState.open,)):
             await self._tell_from(self.journal, alert)
 
     async def tell_people(self) -> None:
-        """Handoffs and questions of the last day, each once, by the `notify` command alone."""
-        if self._notice() is None:
+        """Handoffs and questions of the last day, each once, by the channels of parts alone."""
+        if not self._channels():
             return
         handoffs = await self.journal.handoffs((HandoffState.open,))
         asked = await self.journal.approvals(open_only=True)
@@ -270,7 +278,7 @@ class Watchdog:
         tries, at = self._tried.get(alert.key, (0, 0.0))
         if alert.first_at < now - TOLD_FOR or now < at:
             return
-        told = await self._send(alert, alert_call(self.app, alert))
+        told = all([await self._send(alert, call) for call in self._calls_of_channels(alert)])
         self._tried[alert.key] = (0, math.inf) if told else (tries + 1, now + min(5.0 * 2**tries, LONGEST_PAUSE))
 
     async def _tell_from(self, store: Store, alert: Alert) -> None:
@@ -287,16 +295,18 @@ class Watchdog:
         for target in self._targets():
             name, where = ("http.post", target.url) if target.url else ("notify.file", str(self._file(target)))
             calls.append(EffectCall(name=name, target=where or "", payload=payload))
-        if self._notice() is not None:
-            calls.append(alert_call(self.app, alert))
         return calls
 
-    def _notice(self) -> CommandNotice | None:
+    def _calls_of_channels(self, alert: Alert) -> list[EffectCall]:
+        return [channel.call(alert) for channel in self._channels()]
+
+    def _channels(self) -> list[Channel]:
         try:
-            return notice_of(self.app)
+            found = [load(part.channel)(self.app) for part in installed() if part.channel]
         except BecketError as error:
-            log.warning("the notify command is not known: %s", error)
-            return None
+            log.warning("the ways to reach a person are not known: %s", error)
+            return []
+        return [channel for channel in found if channel is not None]
 
     def _targets(self) -> tuple[AlarmTarget, ...]:
         try:
@@ -325,8 +335,7 @@ class Watchdog:
         """The only door that may write the configured alarm files."""
         folders = [self.state.outbox, *(self._file(one).parent for one in self._targets() if one.file)]
         adapters = {**self.app.effects, "notify.file": FileNotice(folders)}
-        if (notice := self._notice()) is not None:
-            adapters[notice.name] = notice
+        adapters |= {channel.adapter.name: channel.adapter for channel in self._channels()}
         return Door(own, adapters, self.app.redactor, {}, patience=Patience(delays=()))
 
     async def close(self) -> None:
@@ -338,3 +347,7 @@ class Watchdog:
 def alarm_file(state: State) -> Path:
     """Where every alarm is written, whatever else is configured."""
     return state.outbox / ALARM_FILE
+
+
+def watched_in(state: State) -> tuple[Watched, ...]:
+    return tuple(load(part.watched)(state) for part in installed() if part.watched)

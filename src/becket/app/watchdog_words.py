@@ -43,15 +43,8 @@ def unwritable(text: str) -> Alarm:
     return Alarm(case=Case.unwritable, text=said, well="The journal can be written again.")
 
 
-def services_hang() -> Alarm:
-    return Alarm(
-        case=Case.services_hang,
-        text=(
-            "The watchdog's part that looks after services hangs: services go on, but nobody restarts them. The daemon "
-            "replaces the watchdog; if it is not up, type `becket down`, then `becket up --detach`."
-        ),
-        well="Somebody looks after the services again.",
-    )
+def hangs(text: str, well: str) -> Alarm:
+    return Alarm(case=Case.services_hang, text=text, well=well)
 
 
 def _short(text: str) -> str:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from becket import __version__
 from becket.app.own_tools import leave_path
 from becket.cli import words
-from becket.cli.verbs import BY_NAME, VERBS, Verb
+from becket.cli.verbs import all_verbs, find_verb
 from becket.kernel.contract.errors import BecketError, InvalidDocument, UsageError
+from becket.kernel.contract.part import Verb
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -106,9 +107,10 @@ def _answer(call: Call) -> int:
     if call.verb is None:
         print(overview(), file=sys.stderr)
         return 2
-    verb = BY_NAME.get(call.verb)
+    verb = find_verb(call.verb)
     if verb is None:
-        raise UsageError(words.unknown_verb(call.verb, difflib.get_close_matches(call.verb, BY_NAME, 1)))
+        known = [verb.name for verb in all_verbs()]
+        raise UsageError(words.unknown_verb(call.verb, difflib.get_close_matches(call.verb, known, 1)))
     if call.folder is not None:
         _go_to(call.folder)
     leave_path(os.environ, Path.cwd())
@@ -163,10 +165,11 @@ def _find(target: str) -> Any:
 
 def overview() -> str:
     """`becket --help`."""
-    width = max(len(verb.name) for verb in VERBS if verb.section)
+    verbs = [verb for verb in all_verbs() if verb.section]
+    width = max(len(verb.name) for verb in verbs)
     parts = [words.USAGE]
-    for section in dict.fromkeys(verb.section for verb in VERBS if verb.section):
-        listed = [f"  {verb.name:<{width}}  {verb.help}" for verb in VERBS if verb.section == section]
+    for section in dict.fromkeys(verb.section for verb in verbs):
+        listed = [f"  {verb.name:<{width}}  {verb.help}" for verb in verbs if verb.section == section]
         parts.append("\n".join([f"{section}:", *listed]))
     return "\n\n".join([*parts, words.GLOBAL_OPTIONS])
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.plugins import built_in_loops
+from becket.app.parts import built_in_loops
 from becket.app.record.settling import Settlements
 from becket.app.serve import follow_clock, recover
 from becket.app.state import State, find_state

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.plugins import load_registry
+from becket.app.registry import load_registry
+from becket.kernel.notices.file import FileNotice
 from becket.kernel.spec.lint import lint_text
-from becket.parts.notify.file import FileNotice
 
 SPEC = """\
 version: 1

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.secrets import given_secrets
+from becket.kernel.contract.agent import Agents
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import Config
 from becket.kernel.engine.redact import Redactor
-from becket.parts.agents.secrets import agent_secrets, given_secrets
+from becket.parts.agents.secrets import agent_secrets
 from becket.testing.world import World
 
 
@@ -38,7 +40,7 @@ def test_variables_are_known_by_their_values_unless_they_say_that_they_are_none(
 def test_what_a_build_is_given_is_redacted_like_what_a_step_is(tmp_path: Path) -> None:
     build: Json = {"run": "make", "env": ["PULL_TOKEN"]}
     config = Config.model_validate({"version": 1, "services": {"main": {"start": "true", "build": build}}})
-    secrets = given_secrets(config, tmp_path, {"PULL_TOKEN": "open-sesame-4711"}, tmp_path)
+    secrets = given_secrets(config, tmp_path, {"PULL_TOKEN": "open-sesame-4711"})
     assert Redactor(secrets).text("got open-sesame-4711") == "got [redacted:services.main.build.PULL_TOKEN]"
 
 
@@ -90,5 +92,5 @@ def test_a_login_that_renewed_itself_is_known_before_the_next_call(
     configured(world, "{fixer: {driver: command, run: cat, credentials: [~/login.json]}}")
     login.write_text('{"token": "renewed-plain-word-2"}')
 
-    world.app.agents.get("fixer")
+    world.app.port(Agents).get("fixer")
     assert "plain-word" not in redact("former-plain-word-1 renewed-plain-word-2")

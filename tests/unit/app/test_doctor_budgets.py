@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.doctor import facts
+from becket.parts.doctor.doctor import facts
 
 CONFIG = """\
 version: 1

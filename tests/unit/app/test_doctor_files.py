@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.doctor import facts
 from becket.kernel.checks import configuration, loops
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
+from becket.parts.doctor.doctor import facts
 from becket.testing.world import make_repository
 
 LOOP = """\

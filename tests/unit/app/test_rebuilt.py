@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.rebuilt import ALARMS, open_own
 from becket.app.state import State
 from becket.parts.services.book import SqliteBook
 from becket.parts.services.ports import Service
-from becket.parts.services.rebuilt import ALARMS, SERVICES, open_book, open_own
+from becket.parts.services.rebuilt_book import SERVICES, open_book
 
 
 def broken_row(path: Path) -> None:

@@ -11,7 +11,7 @@ from becket.cli.agent_lines import EventLines, used_words
 from becket.cli.events import event_line
 from becket.cli.front import run, typer_of
 from becket.cli.plain import fitted, money
-from becket.cli.verbs import BY_NAME
+from becket.cli.verbs import find_verb
 from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Limits, Priced, Usage
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.events import Event, Kind
@@ -128,7 +128,7 @@ def test_a_message_says_when_it_is_heard(driver: str | None, when: str, words: s
 
 
 def test_the_verb_has_its_five_commands() -> None:
-    command = typer.main.get_command(typer_of(BY_NAME["agent"]))
+    command = typer.main.get_command(typer_of(find_verb("agent")))
     assert set(command.commands) == {"run", "attach", "tell", "list", "spend"}  # type: ignore[attr-defined]
 
 

@@ -16,9 +16,12 @@ import typer
 import becket
 from becket import __version__
 from becket.cli.front import overview, read, run, typer_of
-from becket.cli.verbs import BY_NAME, VERBS, Verb
+from becket.cli.verbs import all_verbs
 from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.part import Verb
 
+VERBS = all_verbs()
+BY_NAME = {verb.name: verb for verb in VERBS}
 HEAVY = ("pydantic", "sqlalchemy", "rich", "typer", "httpx", "alembic", "watchfiles")
 
 

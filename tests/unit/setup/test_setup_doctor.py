@@ -16,8 +16,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from becket.kernel.checks import host
-from becket.kernel.checks.doctor import CHECKS, examine, exit_code, to_json
+from becket.kernel.checks import doctor, host
+from becket.kernel.checks.doctor import CHECKS, exit_code, to_json
 from becket.kernel.checks.facts import (
     AgentFact,
     ContentFacts,
@@ -39,8 +39,15 @@ from becket.kernel.contract.git import TreeHealth
 from becket.kernel.contract.process import Holds, SandboxKind
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import WorkerInfo
+from becket.parts.doctor.doctor import of_parts
 
 NOW = 1_700_000_000.0
+
+
+def examine(facts: DoctorFacts) -> tuple[Diagnosis, ...]:
+    return doctor.examine(facts, of_parts=of_parts())
+
+
 CONFIG = """\
 version: 1
 gates:
@@ -124,7 +131,7 @@ def test_a_healthy_repository_has_no_error_and_no_warning(healthy: DoctorFacts) 
     found = examine(healthy)
     assert [item for item in found if item.level is not Level.ok] == []
     assert exit_code(found) == 0
-    assert {item.name for item in found} == set(CHECKS)
+    assert {item.name for item in found} == {*CHECKS, *of_parts()}
 
 
 def raises(error: Exception) -> Callable[..., Any]:

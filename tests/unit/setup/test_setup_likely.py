@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from becket.kernel.contract.config import Config, GateStep, SetupConfig
+from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
 from becket.kernel.contract.process import Network
 from becket.parts.gates.likely import likely
-from becket.parts.gates.ports.gate import GateColor, TriedStep, Trouble
 
 UNIT, LINT = GateStep(name="unit", run="x", report="junit:r.xml"), GateStep(name="lint", run="y")
 CONFIG = Config(

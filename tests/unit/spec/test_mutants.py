@@ -74,8 +74,8 @@ def _of_corpus(text: str | bytes) -> Answer:
 
 @cache
 def _registry() -> Registry:
-    from becket.app.plugins import load_registry
-    from becket.parts.notify.file import FileNotice
+    from becket.app.registry import load_registry
+    from becket.kernel.notices.file import FileNotice
 
     return load_registry([FileNotice([Path()])])
 

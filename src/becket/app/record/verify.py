@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from becket.app.compose import App
-from becket.app.record.again import left_out, repeat
 from becket.app.record.paid import Books, check_payments
 from becket.app.record.proofs import check_proofs
 from becket.app.record.replay import Replay, as_it_stands
@@ -25,7 +24,7 @@ from becket.kernel.contract.effect import Effect, EffectState
 from becket.kernel.contract.errors import NotFound, StoreDamaged, UsageError
 from becket.kernel.contract.events import Event, event_digest, row_name
 from becket.kernel.contract.handoff import Approval, Handoff
-from becket.kernel.contract.receipt import StoredReceipt
+from becket.kernel.contract.receipt import Repetition, StoredReceipt
 from becket.kernel.contract.run import ENDED, Run, Step
 
 T = TypeVar("T")
@@ -334,11 +333,11 @@ async def _proofs(app: App, rows: _Rows) -> list[Checked]:
 
 async def _repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Checked]:
     checks = []
-    for one in await repeat(app, run, receipts):
+    for one in await app.port(Repetition).repeat(run, receipts):
         item = one.item
         now = f"not repeated: {one.trouble}" if one.trouble else f"{one.now} now"
         detail = f"{item.phase}.{item.action_id}: exit code {item.receipt.exit_code} then, {now}"
         checks.append(Checked(one.same, f"again {item.digest[:12]}", detail))
-    if count := left_out(receipts):
+    if count := app.port(Repetition).left_out(receipts):
         checks.append(Checked(True, "again", f"{count} runs of chosen tests alone are not repeated"))
     return checks

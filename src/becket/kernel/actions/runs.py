@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pydantic import Field
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.run import ENDED, Run, Status
 from becket.kernel.contract.spec import EventName, LoopId
@@ -36,14 +35,6 @@ class StartParams(Record):
 class PostEventParams(Record):
     name: EventName
     data: dict[str, Json] = Field(default_factory=dict)
-
-
-class EventPost(Protocol):
-    """The way into the event triggers."""
-
-    async def post(
-        self, name: str, data: dict[str, Json], event_id: str, chain: int = 0, cause: str | None = None
-    ) -> object: ...
 
 
 async def start(context: ActionContext, params: StartParams) -> Result:
@@ -90,10 +81,9 @@ async def gather(context: ActionContext, params: Record) -> Result:
 async def post_event(context: ActionContext, params: PostEventParams) -> Result:
     run = context.run
     event_id = f"{run.run_id}:{run.iteration}:{context.phase}:{context.step_id}"
-    if run.dry_run:
-        return Result(nothing_to_do=f"dry run: would have posted {params.name}")
-    await context.port(EventPost).post(params.name, params.data, event_id, run.chain + 1, run.run_id)
-    return Result(outputs={"event": event_id})
+    payload: dict[str, Json] = {"event": event_id, "data": params.data, "chain": run.chain + 1, "cause": run.run_id}
+    report = await context.perform(EffectCall(name="event.post", target=params.name, payload=payload))
+    return Result(outputs={"event": event_id}, note=report.reason)
 
 
 ACTIONS = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from becket.kernel.checks import (
-    agents,
     configuration,
     containment,
     loops,
@@ -34,7 +34,6 @@ CHECKS: dict[str, Check] = {
     "tools": programs.gate_tools,
     "toolchains": surroundings.toolchains,
     "contents": surroundings.contents,
-    "agents": agents.agents,
     "sandbox": containment.sandbox,
     "state": machine.state_folder,
     "disk": machine.disk,
@@ -52,9 +51,12 @@ CHECKS: dict[str, Check] = {
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
-def examine(facts: DoctorFacts, only: Collection[str] = CHECKS) -> tuple[Diagnosis, ...]:
-    """Every check's diagnoses, or those of some checks, in a fixed order."""
-    exam, chosen = Exam(facts), [(name, check) for name, check in CHECKS.items() if name in only]
+def examine(
+    facts: DoctorFacts, only: Collection[str] | None = None, of_parts: Mapping[str, Check] = MappingProxyType({})
+) -> tuple[Diagnosis, ...]:
+    """Every check's diagnoses, or those of some checks, in a fixed order; those of parts come last."""
+    checks = {**CHECKS, **of_parts}
+    exam, chosen = Exam(facts), [(name, check) for name, check in checks.items() if only is None or name in only]
     return tuple(_redacted(found) for name, check in chosen for found in _isolated(name, check, exam))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from typing import Protocol
 
 from pydantic import Field
 
@@ -24,6 +25,14 @@ class CallWish(Record):
     model: str = ""
     limits: Limits
     share: float = Field(default=1.0, gt=0, le=1)  # of what the budgets leave: calls at once must not take all
+
+
+class CallLimits(Protocol):
+    """Whoever knows the prices."""
+
+    def unheld(self, agent: str, loop_id: str | None) -> str:
+        """Why a limit in money that binds the agent's calls cannot be held, or nothing. Asked before each call."""
+        ...
 
 
 class CallGrant(Record):

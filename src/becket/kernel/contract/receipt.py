@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record, digest_of
+from becket.kernel.contract.run import Run
 
 SETUP = "setup"
 """The kind of a receipt for a set-up that was built, or that failed."""
@@ -38,3 +43,28 @@ class StoredReceipt(Record):
     action_id: str
     started_at: float
     ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """`now` is None where the command did not end by itself, or could not be repeated; `trouble` then says why."""
+
+    item: StoredReceipt
+    now: int | None
+    trouble: str = ""
+
+    @property
+    def same(self) -> bool:
+        return not self.trouble and self.now == self.item.receipt.exit_code
+
+
+class Repetition(Protocol):
+    """Runs the commands of receipts once more, in fresh checkouts; `becket verify --rerun`."""
+
+    async def repeat(self, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Repeated]:
+        """In their order. A receipt that several steps have is repeated once for each."""
+        ...
+
+    def left_out(self, receipts: Iterable[StoredReceipt]) -> int:
+        """How many cannot be repeated as they were: runs of chosen tests, whose receipts hold the whole command."""
+        ...

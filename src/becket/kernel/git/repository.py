@@ -13,7 +13,6 @@ from becket.kernel.contract.effect import Permit
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.git import RefMoved, TreeState, Workspace
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.promote import Promoter
 from becket.kernel.contract.remote import Remote
 from becket.kernel.git import workspace as workspaces
 from becket.kernel.git.blobs import files_at, listing
@@ -234,10 +233,9 @@ class GitRepository:
         """Make a branch below `refs/heads/becket/`. An effect: demands the door's permit."""
         await propose_ref(self._refs, ref, new, permit)
 
-    def promoter(self) -> Promoter:
-        from becket.parts.promote.adapters.promote import GitPromoter
-
-        return GitPromoter(self._refs)
+    @property
+    def ref_store(self) -> Refs:
+        return self._refs
 
     def candidates(self) -> GitCandidates:
         from becket.kernel.git.candidates import GitCandidates

@@ -49,6 +49,9 @@ class ConfiguredAgents:
         )
         return made(name, agents[name], outfit)
 
+    def unheld(self, agent: str, loop_id: str | None) -> str:
+        return unheld(self._config(), agent, loop_id)
+
 
 class Driven(Agent, Protocol):
     """An agent by one of the drivers that come with Becket."""

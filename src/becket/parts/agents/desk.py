@@ -17,7 +17,7 @@ from becket.kernel.contract.git import TreeState
 from becket.kernel.contract.run import ENDED, Run, Started, Status
 from becket.kernel.git.apply import DoesNotFit, apply_patch
 from becket.parts.agents.adapters.inbox import put
-from becket.parts.agents.configured import unheld, unpriced, wrongs
+from becket.parts.agents.configured import ConfiguredAgents, unheld, unpriced, wrongs
 from becket.parts.agents.mail import MAIL
 from becket.parts.agents.once.actions import BRIEF_LIMIT
 
@@ -73,7 +73,7 @@ async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = Fa
             f"the brief has {len(brief):,} characters, at most {BRIEF_LIMIT:,} are passed on; shorten it, or commit "
             "the long part as a file and name that"
         )
-    driven = app.agents.get(agent)
+    driven = app.port(ConfiguredAgents).get(agent)
     wrong = wrongs(agent, app.config.agents[agent], app.state.root, Path.home())
     blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE)
     if problem := blind or next(wrong, ""):

@@ -19,7 +19,6 @@ from becket.app.compose import App
 from becket.app.desk import cancel
 from becket.app.foreground import shown
 from becket.app.sandboxes import Sandboxes
-from becket.kernel.checks.agents import program_for
 from becket.kernel.checks.facts import AgentFact, LoginFact
 from becket.kernel.checks.shell import Program
 from becket.kernel.contract.agent import AgentOutcome
@@ -28,6 +27,7 @@ from becket.kernel.contract.errors import NotFound, UsageError
 from becket.parts.agents.adapters import versions
 from becket.parts.agents.adapters.outfit import Outfit, ways_out
 from becket.parts.agents.adapters.prices import prices_with
+from becket.parts.agents.checks import program_for
 from becket.parts.agents.configured import made, unheld, unpriced, wrongs
 from becket.parts.agents.desk import Called, begin, result, see_call, standing
 

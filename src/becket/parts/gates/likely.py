@@ -7,8 +7,8 @@ import re
 from becket.kernel.checks import words
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
+from becket.kernel.contract.gate import TriedStep, Trouble
 from becket.kernel.contract.process import Network
-from becket.parts.gates.ports.gate import TriedStep, Trouble
 
 Path = tuple[str | int, ...]
 

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.record.again import fresh_tree, provide_env_file
 from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.process import NEUTRAL, ChildResult, ChildSpec, Rein
 from becket.kernel.contract.removal import removed
 from becket.parts.gates.actions.trial import wanted
+from becket.parts.gates.again import fresh_tree, provide_env_file
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
 

@@ -16,11 +16,11 @@ from becket.app.desk import Wish, start
 from becket.app.foreground import see_or_stop, shown
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
+from becket.kernel.contract.gate import TriedStep
 from becket.kernel.contract.run import ENDED, Run
 from becket.kernel.spec.document import read
 from becket.parts.gates.actions.trial import PROGRESS, SETUP, wanted
 from becket.parts.gates.likely import likely
-from becket.parts.gates.ports.gate import TriedStep
 
 TRIAL = "trial"
 LOOK_EVERY = 0.1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becket.kernel.contract.base import Json, Record
-from becket.parts.gates.ports.gate import StepVerdict
+from becket.kernel.contract.gate import StepVerdict
 
 MOST = 5_000
 """More than this, and the oldest half is forgotten."""

@@ -7,12 +7,12 @@ import os
 import pwd
 import shutil
 
-from becket.app.doctor import Diagnosis, to_look_at
 from becket.app.state import State
 from becket.kernel.checks.programs import needed
 from becket.kernel.contract.base import Record
+from becket.kernel.contract.gate import TriedStep
 from becket.kernel.git.repository import discover
-from becket.parts.gates.ports.gate import TriedStep
+from becket.parts.doctor.doctor import Diagnosis, to_look_at
 from becket.parts.gates.trial import Tried
 from becket.parts.init.detect import Detected, detect
 from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config

@@ -13,8 +13,8 @@ from becket.cli.shape import AsJson, end
 from becket.parts.init import words
 
 if TYPE_CHECKING:
-    from becket.app.doctor import Diagnosis
     from becket.app.state import State
+    from becket.parts.doctor.doctor import Diagnosis
     from becket.parts.gates.trial import Tried
     from becket.parts.init.beginning import Begun
 
@@ -95,7 +95,7 @@ def _tell_result(tried: Tried | None, dropped: dict[str, str], *, not_tried: boo
 
 
 def _tell_remarks(remarked: Iterable[Diagnosis]) -> None:
-    from becket.cli.doctor import show
+    from becket.parts.doctor.verbs import show
 
     say()
     for one in remarked:

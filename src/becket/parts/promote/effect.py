@@ -15,6 +15,7 @@ from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.git.program import GitCommandFailed
 from becket.kernel.git.repository import GitRepository
 from becket.parts.promote.adapters.locks import reflog_words
+from becket.parts.promote.adapters.promote import promoter_of
 
 _BRANCHES = "refs/heads/"
 
@@ -51,7 +52,7 @@ class PromoteEffect:
     async def perform(self, call: EffectCall, permit: Permit) -> dict[str, Json]:
         demand(permit, call)
         try:
-            answer = await self._git.promoter().promote(_request(call, permit.key), permit, self._log)
+            answer = await promoter_of(self._git).promote(_request(call, permit.key), permit, self._log)
         except GitFailed as failed:
             # The plan reads; if git says no there, it will say so again. Everything later is worth another try.
             raise EffectFailed(str(failed), retryable=not isinstance(failed, GitCommandFailed)) from failed
@@ -69,7 +70,7 @@ class PromoteEffect:
 
     async def look_up(self, call: EffectCall, key: str) -> Seen:
         """First puts in order what a killed promotion left: it may be ours, and it may still hold locks."""
-        left = await self._git.promoter().recover(self._log)
+        left = await promoter_of(self._git).recover(self._log)
         if isinstance(left, NotPromoted) and left.reason is WhyNot.main_busy:
             raise GitFailed(left.message)
         value = await self._git.value(call.target)

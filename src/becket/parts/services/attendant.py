@@ -11,7 +11,7 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import BecketError
 from becket.parts.services import supervise, words
-from becket.parts.services.ports import (  # fmt: skip
+from becket.parts.services.ports import (
     Ending,
     Incident,
     Life,

@@ -20,10 +20,11 @@ from becket.app.state import State
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError, StoreDamaged
 from becket.kernel.contract.store import Alert, AlertState, Store
+from becket.parts.services import words
 from becket.parts.services.book import SqliteBook
 from becket.parts.services.line import LONGEST, listening_socket
 from becket.parts.services.ports import Incident, Request
-from becket.parts.services.rebuilt import open_book
+from becket.parts.services.rebuilt_book import SERVICES, open_book
 from becket.parts.services.releasing import Releaser
 from becket.parts.services.shop import Shop
 
@@ -190,12 +191,23 @@ class Services:
             log.error("the supervisor of services died; it begins anew and adopts what runs")
             self.start()
 
-    def well(self) -> bool:
-        return self._thread is None or not self._thread.alive or self._thread.silent_for() < self._hangs_after
+    def wanted(self) -> bool:
+        return self._state.services_wanted.exists()
+
+    def hangs(self) -> tuple[str, str] | None:
+        if self._thread is None or not self._thread.alive or self._thread.silent_for() < self._hangs_after:
+            return None
+        return words.HANGS, words.GOES_ON
 
     def stop(self) -> None:
         if self._thread is not None:
             self._thread.stop()
+
+    async def report(self, own: Store) -> None:
+        await raise_incidents(self._state, own)
+
+    def tells(self, alert: Alert) -> bool:
+        return alert.key.startswith(("service:", SERVICES))
 
 
 async def raise_incidents(state: State, own: Store) -> None:
@@ -219,7 +231,3 @@ async def _raise(own: Store, incident: Incident) -> None:
         await own.raise_alert(incident.key, incident.text, {**incident.data, "service": incident.service})
     elif any(alert.key == incident.key for alert in await own.alerts((AlertState.open, AlertState.told))):
         await own.close_alert(incident.key)
-
-
-def about_service(alert: Alert) -> bool:
-    return alert.key.startswith(("service:", "record:"))

@@ -47,3 +47,8 @@ SERVICE_DONE = {
     "stop": "{name} is stopped.",
     "build": "{name} is built at {sha} and answered on a free port; it is not in service.",
 }
+HANGS = (
+    "The watchdog's part that looks after services hangs: services go on, but nobody restarts them. The daemon "
+    "replaces the watchdog; if it is not up, type `becket down`, then `becket up --detach`."
+)
+GOES_ON = "Somebody looks after the services again."

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.app.plugins import built_in_loops, load_registry
-from becket.kernel.actions.runs import EventPost
+from becket.app.parts import built_in_loops
+from becket.app.registry import load_registry
 from becket.kernel.contract.agent import Agents, AgentsByName
 from becket.kernel.contract.calls import CallWish
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.config import Budgets, Config
 from becket.kernel.contract.effect import EffectAdapter
 from becket.kernel.contract.errors import ActionFailed, NotFound
+from becket.kernel.contract.gate import StepVerdict, Verdicts
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import Places
 from becket.kernel.contract.process import Processes
@@ -30,12 +31,11 @@ from becket.kernel.engine.door import Door
 from becket.kernel.engine.intake import Intake
 from becket.kernel.engine.redact import Redactor
 from becket.kernel.engine.triggers import Triggers
+from becket.kernel.notices.console import ConsoleNotice
 from becket.kernel.spec.book import LoopBook
 from becket.kernel.spec.load import load_config
 from becket.kernel.store import open_memory
 from becket.kernel.store.steady import Steady
-from becket.parts.gates.ports.gate import StepVerdict, Verdicts
-from becket.parts.notify.console import ConsoleNotice
 from becket.parts.services.ports import ReleaseDesk, Smokes
 from becket.testing.simulated.ground import Ground, Overheard, Told
 from becket.testing.simulated.project import CONFIG, ModelAgent, ModelProcesses, ModelWatchdog
@@ -213,7 +213,7 @@ def build(
     ports: dict[type, object] = {
         Git: ground.port, Candidates: ground.candidates, Processes: outside.processes, Projects: projects,
         Places: projects, Verdicts: kept.verdicts, Agents: AgentsByName({"fixer": outside.agent}),
-        ReleaseDesk: watchdog, Smokes: watchdog, EventPost: triggers,
+        ReleaseDesk: watchdog, Smokes: watchdog,
     }  # fmt: skip
     engine = Engine(
         Surroundings(

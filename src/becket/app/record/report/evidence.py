@@ -12,9 +12,9 @@ from becket.app.record.report import model as told
 from becket.app.record.report.diff import files_of, is_cut, shortened
 from becket.app.record.story import Story
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Step, StepState
-from becket.parts.gates.ports.gate import GateVerdict
 
 VERDICT, SUMMARY, CULPRIT, GUARD, PATCH = ".verdict.json", ".summary.txt", "culprit.json", "guard.json", ".patch"
 LARGEST = 8_000_000

@@ -8,13 +8,13 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.naming import BranchName
 from becket.parts.gates.culprit import Culprit, Noise, Observation, Undecided, search
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
-from becket.parts.gates.ports.gate import GateVerdict, StepVerdict
 from becket.parts.gates.ports.setup import SetupFailed
 
 NAMES = ("known", "unknown")

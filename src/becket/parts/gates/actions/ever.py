@@ -5,6 +5,7 @@ from __future__ import annotations
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.gate import EVER_GREEN, GateVerdict, StepVerdict, ever_green, green_at
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.naming import BranchName
 from becket.kernel.contract.project import Projects
@@ -12,7 +13,6 @@ from becket.parts.gates.judging.gate import seen_green
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
-from becket.parts.gates.ports.gate import EVER_GREEN, GateVerdict, StepVerdict, ever_green, green_at
 from becket.parts.gates.ports.setup import SetupFailed
 
 NEVER = "never_green"

@@ -11,6 +11,7 @@ from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import Config, GateName, GateStep
 from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.gate import GateColor, GateVerdict, RedClass
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
@@ -20,7 +21,6 @@ from becket.parts.gates.judging.history import since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
 from becket.parts.gates.log_windows import last_lines
-from becket.parts.gates.ports.gate import GateColor, GateVerdict, RedClass
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.summary import summarise
 

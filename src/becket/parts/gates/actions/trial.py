@@ -11,13 +11,13 @@ from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import Config, GateStep
 from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.gate import GateColor, RedClass, TriedStep, Trouble
 from becket.kernel.contract.process import ChildEnd
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Said
 from becket.parts.gates.judging.gate import StepResult, run_gate
 from becket.parts.gates.judging.tree import ProofTree, open_tree
 from becket.parts.gates.log_windows import last_lines
-from becket.parts.gates.ports.gate import GateColor, RedClass, TriedStep, Trouble
 from becket.parts.gates.ports.report import ProblemCode
 from becket.parts.gates.ports.setup import SetupFailed, Setups
 from becket.parts.gates.summary import summarise

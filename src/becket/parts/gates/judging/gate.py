@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.crash import CrashPoint
-from becket.kernel.contract.git import Git
-from becket.kernel.contract.process import Processes
-from becket.parts.gates.judging.keys import cache_key, environment_digest
-from becket.parts.gates.judging.step import StepRun, env_file_of, has_selection, run_step
-from becket.parts.gates.judging.tree import ProofTree, open_tree, still_clean
-from becket.parts.gates.ports.gate import (
+from becket.kernel.contract.gate import (
     EVER_GREEN,
     GateColor,
     GateVerdict,
@@ -24,6 +19,11 @@ from becket.parts.gates.ports.gate import (
     ever_green,
     green_at,
 )
+from becket.kernel.contract.git import Git
+from becket.kernel.contract.process import Processes
+from becket.parts.gates.judging.keys import cache_key, environment_digest
+from becket.parts.gates.judging.step import StepRun, env_file_of, has_selection, run_step
+from becket.parts.gates.judging.tree import ProofTree, open_tree, still_clean
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from becket.kernel.contract.action import ActionContext
+from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.process import ChildEnd
 from becket.parts.gates.judging.gate import remembered
 from becket.parts.gates.judging.history import since_proven
 from becket.parts.gates.judging.tree import open_tree
-from becket.parts.gates.ports.gate import GateVerdict, StepVerdict
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.reports.formats import PLAIN_ID

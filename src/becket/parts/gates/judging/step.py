@@ -17,12 +17,12 @@ from becket.kernel.contract.action import ActionContext, Executed, RunCommand
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.gate import GateColor, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.process import ChildEnd, Processes
 from becket.kernel.contract.receipt import Receipt
 from becket.parts.gates.judging.keys import environment_digest, step_env
 from becket.parts.gates.judging.tree import ProofTree
-from becket.parts.gates.ports.gate import GateColor, StepVerdict
 from becket.parts.gates.ports.report import Color, Problem, ProblemCode, TestReport
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse

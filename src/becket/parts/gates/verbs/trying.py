@@ -14,7 +14,7 @@ from becket.parts.gates import words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.parts.gates.ports.gate import TriedStep
+    from becket.kernel.contract.gate import TriedStep
     from becket.parts.gates.trial import StepTried, Tried
 
 MOST_LINES = 20

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.config import Config
+from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.project import Projects
-from becket.parts.gates.ports.gate import GateVerdict
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran, find_test_side
 from becket.parts.guard.reading.found.names import LARGEST

@@ -13,13 +13,13 @@ from becket.kernel.contract.base import Json, Record, digest_of
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.gate import GateColor, GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.gate import StepResult, run_gate
 from becket.parts.gates.judging.step import has_selection, run_step
 from becket.parts.gates.judging.tree import ProofTree, open_tree
-from becket.parts.gates.ports.gate import GateColor, GateVerdict, StepVerdict
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.reports.compare import every_id_ran

@@ -6,12 +6,12 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.naming import BranchName, BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.ready import ACCEPT
 from becket.kernel.contract.spec import Autonomy
-from becket.parts.gates.ports.gate import GateVerdict
 from becket.parts.gates.ports.setup import Setups
 from becket.parts.heal.actions.fix import fixer_of
 from becket.parts.heal.brief import BRIEF

@@ -8,11 +8,11 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record, digest_of
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.crash import CrashPoint
+from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.reference import ran_when_proven, tells_all
-from becket.parts.gates.ports.gate import GateVerdict, StepVerdict
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import Setups
 from becket.parts.gates.reports.compare import every_id_ran

@@ -20,12 +20,14 @@ from becket.kernel.contract.promote import (
     NotPromoted,
     Promoted,
     PromoteIntent,
+    Promoter,
     PromoteRequest,
     WhyNot,
     promote_call,
 )
 from becket.kernel.git.program import Place, run, shown, to_its_end
 from becket.kernel.git.refs import Refs
+from becket.kernel.git.repository import GitRepository
 from becket.parts.promote.adapters.intent import is_ours, process_mark
 from becket.parts.promote.adapters.locks import IndexLock, RefTransaction, settle
 from becket.parts.promote.adapters.paths import Files, Touched, read_settings, touched_between
@@ -48,6 +50,10 @@ after_checkout = CrashPoint("promote.after_checkout", "the files are new, index 
 after_index = CrashPoint("promote.after_index", "files and index are new, the ref is old")
 after_commit = CrashPoint("promote.after_commit", "ref, index and files are new, the index is still locked")
 before_clear = CrashPoint("promote.before_clear", "all is done, the intent is still there")
+
+
+def promoter_of(git: GitRepository) -> Promoter:
+    return GitPromoter(git.ref_store)
 
 
 class GitPromoter:

@@ -14,8 +14,8 @@ from becket.parts.promote.verbs import proposal_words as words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
+    from becket.app.proposals import Proposal
     from becket.kernel.contract.run import Run, Started
-    from becket.parts.promote.proposals import Proposal
 
 Which = Annotated[
     str | None,
@@ -30,7 +30,7 @@ def list_(as_json: AsJson = False) -> None:
     """List ready repairs that nobody has taken yet."""
 
     async def read(app: App) -> tuple[tuple[Proposal, ...], float]:
-        from becket.parts.promote.proposals import all_open
+        from becket.app.proposals import all_open
 
         return await all_open(app), await app.store.now()
 
@@ -68,8 +68,8 @@ def show(run_id: Which = None, as_json: AsJson = False) -> None:
     """Show a ready repair: its change, what it newly can do, its proof, and the next command."""
 
     async def read(app: App) -> tuple[Proposal, bytes, str, float]:
+        from becket.app.proposals import find, patch
         from becket.parts.promote.accepted import proof_of
-        from becket.parts.promote.proposals import find, patch
 
         one = await find(app, run_id)
         return one, await patch(app, one), await proof_of(app.store, one.run.run_id, one.sha), await app.store.now()
@@ -109,7 +109,7 @@ def accept(run_id: Which = None, remark: Note = "", follow: Follow = None, as_js
     """Take a ready repair to its branch: the proven commit itself, proven again if the branch has moved."""
 
     async def say_yes(app: App) -> tuple[Proposal, Started]:
-        from becket.parts.promote.proposals import accept
+        from becket.app.proposals import accept
 
         return await accept(app, run_id, remark)
 
@@ -138,7 +138,7 @@ def decline(
     """Say that nobody will take it; the handoff closes."""
 
     async def say_no(app: App) -> Proposal:
-        from becket.parts.promote.proposals import decline
+        from becket.app.proposals import decline
 
         return await decline(app, run_id, why)
 

@@ -14,10 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from becket.app.compose import App, read_config
+from becket.app.parts import installed, load
 from becket.app.state import State, find_state, holder
 from becket.app.writing import unwritable
 from becket.kernel.checks import doctor
 from becket.kernel.checks.facts import (
+    Check,
     ContentFacts,
     Diagnosis,
     DoctorFacts,
@@ -63,12 +65,16 @@ AT_FIRST = ("tools", "toolchains", "contents", "agents", "sandbox")
 
 def examine(folder: Path) -> tuple[Diagnosis, ...]:
     """Everything found, inside a repository or not."""
-    return doctor.examine(facts(folder))
+    return doctor.examine(facts(folder), of_parts=of_parts())
 
 
 def to_look_at(folder: Path) -> tuple[Diagnosis, ...]:
     """What a person should know of this repository who has just begun: whatever there is something to do about."""
-    return tuple(found for found in doctor.examine(facts(folder), AT_FIRST) if found.mend)
+    return tuple(found for found in doctor.examine(facts(folder), AT_FIRST, of_parts()) if found.mend)
+
+
+def of_parts() -> dict[str, Check]:
+    return {name: load(target) for part in installed() for name, target in part.checks.items()}
 
 
 def exit_code(diagnoses: Iterable[Diagnosis]) -> int:

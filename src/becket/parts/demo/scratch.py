@@ -51,7 +51,7 @@ def make(folder: Path, missing: Sequence[str]) -> int:
     python = shlex.quote(getattr(sys, "_base_executable", None) or sys.executable)  # what is Becket's stays Becket's
     _write(folder / "becket.yaml", CONFIG.format(python=python, port=port, sandbox=sandbox))
     _write(folder / ".gitignore", "__pycache__/\nreport.*\n")
-    package = files("becket.cli.demo") / "kettle"
+    package = files("becket.parts.demo") / "kettle"
     for name, place in PLACES.items():
         _write(folder / place, (package / name).read_text("utf-8"))
     _commit(folder, "A kettle that knows when water boils")

@@ -17,8 +17,8 @@ from becket.parts.agents.verbs.call import call_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.doctor import Diagnosis
     from becket.parts.agents.desk import Called
+    from becket.parts.doctor.doctor import Diagnosis
 
 
 def doctor(
@@ -32,7 +32,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check machine, repository and configuration; say how to mend them."""
-    from becket.app.doctor import examine, exit_code, mend, to_json
+    from becket.parts.doctor.doctor import examine, exit_code, mend, to_json
 
     if agent is not None and not probe:
         raise UsageError(words.DOCTOR_AGENT_ALONE)
@@ -69,8 +69,8 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, 
     unfit: dict[str, str] = {}
 
     async def each(app: App) -> None:
-        from becket.app.doctor import probe
         from becket.parts.agents.desk import Unfit
+        from becket.parts.doctor.doctor import probe
 
         names = [only] if only is not None else list(app.config.agents)
         if not names:
@@ -88,7 +88,7 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, 
 
 
 def _works(called: Called, name: str) -> bool:
-    from becket.app.doctor import works
+    from becket.parts.doctor.doctor import works
 
     return works(called, name)
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from becket.cli import words
-from becket.cli.demo.telling import believable, happened, paragraph
 from becket.cli.paper import emit
 from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end
 from becket.kernel.contract.errors import BecketError, UsageError
+from becket.parts.demo.verbs.telling import believable, happened, paragraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ class _Demo:
         from becket.app.compose import sandbox_here
         from becket.app.daemon import start_detached
         from becket.app.state import find_state
-        from becket.cli.demo.scratch import BUG_MESSAGE, commit_the_bug, head, make
+        from becket.parts.demo.scratch import BUG_MESSAGE, commit_the_bug, head, make
 
         holds = sandbox_here()
         port = make(self._folder, holds.missing)

@@ -15,30 +15,17 @@ from becket.kernel.contract.config import Config, GateStep
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.process import NEUTRAL, ChildEnd, ChildResult, ChildSpec, Network
-from becket.kernel.contract.receipt import StoredReceipt
+from becket.kernel.contract.receipt import Repeated, StoredReceipt
 from becket.kernel.contract.removal import removed
 from becket.kernel.contract.run import Run
 from becket.kernel.engine.values import hand_over
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
-from becket.parts.gates.ports.setup import SetupFailed, SetupReady
+from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
 
 COMMANDS = ("command", "verifier")
 REPEATABLE = (*COMMANDS, GATE)
 """Kinds of receipts whose command may be run again: effects never are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """`now` is None where the command did not end by itself, or could not be repeated; `trouble` then says why."""
-
-    item: StoredReceipt
-    now: int | None
-    trouble: str = ""
-
-    @property
-    def same(self) -> bool:
-        return not self.trouble and self.now == self.item.receipt.exit_code
 
 
 def left_out(receipts: Iterable[StoredReceipt]) -> int:
@@ -48,6 +35,19 @@ def left_out(receipts: Iterable[StoredReceipt]) -> int:
 
 def _chosen_tests(item: StoredReceipt) -> bool:
     return item.receipt.kind == GATE and bool(item.receipt.body.get("selected"))
+
+
+class Repeater:
+    """The port's answer."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def repeat(self, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Repeated]:
+        return await repeat(self._app, run, receipts)
+
+    def left_out(self, receipts: Iterable[StoredReceipt]) -> int:
+        return left_out(receipts)
 
 
 async def repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Repeated]:
@@ -155,10 +155,10 @@ async def fresh_tree(app: App, folder: Path, commit: str, config: Config, user: 
 async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, user: str) -> SetupReady | None:
     if config.setup is None:
         return None
-    ready = await app.setups.ensure(commit, config.setup, user, hidden=app.hidden())
+    ready = await app.port(Setups).ensure(commit, config.setup, user, hidden=app.hidden())
     if isinstance(ready, SetupFailed):
         raise BecketError(f"its set-up fails now: {ready.reason}")
-    app.setups.provide(workspace, ready)
+    app.port(Setups).provide(workspace, ready)
     return ready
 
 

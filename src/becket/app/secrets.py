@@ -1,0 +1,63 @@
+"""The secrets that becket.yaml leads to: those that gates, services and alarms are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from becket.kernel.contract.config import Config
+from becket.kernel.engine.redact import secret_variables
+
+_PLAIN_NAME = re.compile(
+    r"(?i)^(?:LANG|LC_\w+|TERM|COLORTERM|TZ|USER|LOGNAME|SHELL|EDITOR|PAGER|PWD)$"
+    r"|(?:^|_)(?:URL|HOST|ENDPOINT|PROXY|PATH|DIR|HOME|FILE|ROOT|MODEL|NAME|VERSION|REGION|MODE|LEVEL|FORMAT|OPTIONS"
+    r"|OPTS|ARGS|FLAGS)$"
+)
+_PLAIN_VALUE = re.compile(r"\s|^[a-z][a-z0-9+.-]*://|^[~./]|^[0-9.:]+$")
+_LOGIN_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://([^/@:\s]+)@")
+
+
+def given_secrets(config: Config, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """`root` is the repository, whose folders hold the files of variables."""
+    given = secret_variables(_variables(root / name for name in _env_files(config)))
+    given |= dict(_of_commands(config, environ))
+    given |= {f"alarms.{number}.secret": each.secret for number, each in enumerate(config.alarms) if each.secret}
+    return given
+
+
+def _of_commands(config: Config, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for user, one in config.given():
+        for name, value in secrets_in(one.variables(environ)):
+            yield f"{user}.{name}", value
+
+
+def secrets_in(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from secret_variables(given).items()
+    for name, value in given.items():
+        if _may_be_secret(name, value):
+            yield name, value
+        elif login := _LOGIN_IN_URL.match(value):  # a token may stand where the user's name does
+            yield name, login[1]
+
+
+def _env_files(config: Config) -> set[str]:
+    of_steps = {step.env_file for gate in config.gates.values() for step in gate}
+    return {name for name in of_steps | {service.env_file for service in config.services.values()} if name}
+
+
+def _variables(files: Iterable[Path]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue  # whoever needs it says so
+        pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if not line.startswith("#"))
+        found |= {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
+    return found
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    """Whatever is given and does not say that it is something else: an address, a place, the name of a model."""
+    return not _PLAIN_NAME.search(name) and not _PLAIN_VALUE.search(value)

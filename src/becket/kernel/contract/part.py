@@ -1,0 +1,73 @@
+"""What a capability brings: one record, found by the entry-point group `becket.parts`, a stranger's like our own.
+
+Whatever costs an import is named by its target (`module:attribute`) and loaded when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Target = str
+"""`module:attribute`."""
+
+BEGIN, LOOPS, PEOPLE, HOUSE = "Begin", "Loops and runs", "People", "The house"
+"""The sections of `becket --help`."""
+
+
+class Verb(NamedTuple):
+    """A verb of the command line. A test compares `help` with the verb's own."""
+
+    name: str
+    target: Target
+    help: str
+    section: str = ""  # empty: not listed
+    rank: int = 50  # within its section, before the name decides
+    quick: Target = ""  # what to call instead where --json is the only option given: Typer takes longer than the answer
+
+
+class Chore(NamedTuple):
+    """Done by the daemon every so many seconds, and once by every command that saw its own runs through."""
+
+    target: Target  # async (App) -> None
+    every: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Functions that a part is asked with get the open `App`; each field says what they return."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    """Parts whose modules its own import. They come before it in every list."""
+    actions: tuple[Target, ...] = ()
+    """Each a tuple of ActionDef."""
+    verifiers: tuple[Target, ...] = ()
+    """Each a tuple of VerifierDef."""
+    loops: Mapping[str, str] = field(default_factory=dict)
+    """loop_id -> the package that holds its `loop.yaml`."""
+    effects: Target = ""
+    """(App) -> the EffectAdapters behind the door."""
+    ports: Target = ""
+    """(App) -> Mapping[type, () -> object]: what `context.port(type)` gives to actions, made when asked for."""
+    recover: Target = ""
+    """async (App) -> None: puts in order what a killed process left, before anything is started."""
+    residents: tuple[Target, ...] = ()
+    """Each async (App) -> None: runs as long as the daemon does."""
+    chores: tuple[Chore, ...] = ()
+    watched: Target = ""
+    """(State) -> Watched: lives in the watchdog, and does its work also while the daemon is gone."""
+    channel: Target = ""
+    """(App) -> Channel | None: another way by which alarms, handoffs and questions reach a person."""
+    checks: Mapping[str, Target] = field(default_factory=dict)
+    """Of `becket doctor`, by name: (Exam) -> Iterator[Diagnosis]."""
+    verbs: tuple[Verb, ...] = ()
+    sections: Mapping[str, Target] = field(default_factory=dict)
+    """Its keys of becket.yaml: each a Record, or an annotated type, with its default by `field = ...`."""
+    tables: Target = ""
+    """Its tables: sqlalchemy MetaData whose names begin with the part's own."""
+    secrets: Target = ""
+    """(Config, root, environ, home) -> name -> value: what must never be shown."""
+    evidence: Target = ""
+    """(Story) -> lines that a run's report tells besides."""

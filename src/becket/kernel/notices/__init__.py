@@ -1,0 +1,1 @@
+"""Tell a person: a line on a stream, a line in a file."""

@@ -1,0 +1,1 @@
+"""`becket doctor`: what is wrong, and the command that mends it."""

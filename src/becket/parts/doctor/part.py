@@ -1,0 +1,22 @@
+"""`becket doctor`: what is wrong, and the command that mends it."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.part import BEGIN, Part, Verb
+
+PART = Part(
+    name="doctor",
+    needs=(
+        "gates",
+        "agents",
+    ),
+    verbs=(
+        Verb(
+            "doctor",
+            "becket.parts.doctor.verbs:doctor",
+            "Check machine, repository and configuration; say how to mend them.",
+            BEGIN,
+            20,
+        ),
+    ),
+)

@@ -1,0 +1,35 @@
+"""Gates: steps tried, judged and remembered on exact commits; set-ups, reports, test trees."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.part import BEGIN, HOUSE, Chore, Part, Verb
+
+PART = Part(
+    name="gates",
+    actions=(
+        "becket.parts.gates.actions.culprit:ACTIONS",
+        "becket.parts.gates.actions.ever:ACTIONS",
+        "becket.parts.gates.actions.gate:ACTIONS",
+        "becket.parts.gates.actions.trial:ACTIONS",
+    ),
+    loops={"trial": "becket.parts.gates.trial_loop"},
+    ports="becket.parts.gates.provides:ports",
+    chores=(Chore("becket.parts.gates.provides:sweep_setups", 3600.0),),
+    verbs=(
+        Verb("gates", "becket.parts.gates.verbs.gates:gates", "List the gates' steps, and try them once.", BEGIN, 40),
+        Verb(
+            "shell",
+            "becket.parts.gates.verbs.shell:shell",
+            "Open a shell on a clean tree of a commit, as a gate's step would see it.",
+            BEGIN,
+            50,
+        ),
+        Verb(
+            "worktree",
+            "becket.parts.gates.verbs.worktree:worktree",
+            "Make or reset the test tree `.worktrees/base`.",
+            HOUSE,
+            310,
+        ),
+    ),
+)

@@ -1,0 +1,27 @@
+"""The guard: what a change newly can do, and what it must not touch."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.part import BEGIN, LOOPS, Part, Verb
+
+PART = Part(
+    name="guard",
+    needs=("gates",),
+    actions=("becket.parts.guard.actions.guard:ACTIONS",),
+    verbs=(
+        Verb(
+            "tests",
+            "becket.parts.guard.verbs.tests:list_tests",
+            "List the files that count as tests, each with the reason.",
+            BEGIN,
+            60,
+        ),
+        Verb(
+            "guard",
+            "becket.parts.guard.verbs.guard:guard",
+            "Say what a change newly can do, and what it would have to prove.",
+            LOOPS,
+            130,
+        ),
+    ),
+)

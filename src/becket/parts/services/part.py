@@ -1,0 +1,22 @@
+"""Services: released, watched and rolled back by the watchdog."""
+
+from __future__ import annotations
+
+from becket.kernel.contract.part import HOUSE, Part, Verb
+
+PART = Part(
+    name="services",
+    actions=("becket.parts.services.actions:ACTIONS",),
+    effects="becket.parts.services.provides:effects",
+    ports="becket.parts.services.provides:ports",
+    watched="becket.parts.services.services:Services",
+    verbs=(
+        Verb(
+            "service",
+            "becket.parts.services.verbs:service",
+            "Start, stop, watch and build the services of becket.yaml.",
+            HOUSE,
+            290,
+        ),
+    ),
+)
