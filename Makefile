@@ -102,16 +102,16 @@ $(SHAPES)/.installed: | languages
 	npm install --silent --no-save --prefix $(SHAPES) pnpm@9 yarn@1
 	@touch $@
 
-$(STAMP): requirements/dev.lock pyproject.toml
+$(STAMP): requirements/dev.lock pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/dev.lock
-	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e lab
 	@touch $@
 
-$(BENCH)/.installed: requirements/bench.lock pyproject.toml
+$(BENCH)/.installed: requirements/bench.lock pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/bench.lock
-	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e . -e lab
 	@touch $@
 
 $(AGENTS)/.installed: requirements/agents/package.json requirements/agents/package-lock.json

@@ -40,8 +40,8 @@ from becket.kernel.process import ContainedProcesses
 from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.configured import made
-from becket.testing.clis import install
 from becket.testing.world import make_repository
+from becket_lab.clis import install
 
 BARS = {SandboxKind.bwrap: 0.150, SandboxKind.none: 0.060}
 BRIEF = "Say that you are done."

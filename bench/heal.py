@@ -31,10 +31,10 @@ from becket.kernel.contract.run import ENDED, Status
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
-from becket.testing.simulated.judge import judge
-from becket.testing.simulated.play import Play
-from becket.testing.simulated.project import Odds, begin, broken, module, source, truly_green
 from becket.testing.world import IDENTITY, commit_all, make_repository
+from becket_lab.simulated.judge import judge
+from becket_lab.simulated.play import Play
+from becket_lab.simulated.project import Odds, begin, broken, module, source, truly_green
 
 FILES = 2_000
 SCRIPT = Path(__file__).with_name("heal_baseline.sh")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from becket.testing.clis import install
 from becket.testing.model import ScriptedModel
+from becket_lab.clis import install
 
 KEY = "SUITE_MODEL_KEY"
 

@@ -13,9 +13,9 @@ from agent_programs import KEY, real, settings
 from becket.kernel.contract.agent import AgentReport, Around, Limits
 from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.parts.agents.adapters.codex import CodexAgent
-from becket.testing.cheats import Kind, find, run_cases, sandbox_holds
-from becket.testing.cheats.agents import Wired
 from becket.testing.model import Say, ScriptedModel, Shell
+from becket_lab.cheats import Kind, find, run_cases, sandbox_holds
+from becket_lab.cheats.agents import Wired
 
 TEN = (
     "skip-the-test",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from becket.kernel.contract.guard import GuardRule
-from becket.testing.cheats import CASES, By, Case, Figures, Kind, find, generated_cases, run_cases, sandbox_holds
+from becket_lab.cheats import CASES, By, Case, Figures, Kind, find, generated_cases, run_cases, sandbox_holds
 
 SAMPLE = (
     "skip-the-test",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cli_stage import Stage, wait_for
 
-from becket.testing.clis import install
 from becket.testing.model import Edit, Loop, Say, ScriptedModel, Shell, Status, Tokens
+from becket_lab.clis import install
 
 CONFIG = """\
 version: 1

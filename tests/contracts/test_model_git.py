@@ -27,8 +27,8 @@ from becket.kernel.store import open_memory
 from becket.parts.promote.adapters.intent import IntentFile
 from becket.parts.promote.effect import PromoteEffect
 from becket.testing.clock import ManualClock
-from becket.testing.simulated.candidates import ModelCandidates, ModelPromote, ModelPropose
-from becket.testing.simulated.git import ModelGit
+from becket_lab.simulated.candidates import ModelCandidates, ModelPromote, ModelPropose
+from becket_lab.simulated.git import ModelGit
 
 PATHS = ("a", "b", "mods/c", "mods/d", "tests/e", "tests/f")
 MAIN = "refs/heads/main"

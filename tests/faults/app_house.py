@@ -27,9 +27,9 @@ from becket.kernel.contract.run import Run, Status
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
-from becket.testing.simulated.ground import RealGround
-from becket.testing.simulated.project import CONFIG as PROJECT
-from becket.testing.simulated.project import ModelAgent, ModelProcesses, Odds, begin, module, source
+from becket_lab.simulated.ground import RealGround
+from becket_lab.simulated.project import CONFIG as PROJECT
+from becket_lab.simulated.project import ModelAgent, ModelProcesses, Odds, begin, module, source
 
 PACE = 0.05
 PATIENCE = 900.0

@@ -36,9 +36,9 @@ from becket.kernel.store import open_memory
 from becket.kernel.store.database import Database
 from becket.kernel.store.journal import Journal
 from becket.testing.effects import RecordedEffect
-from becket.testing.simulated.ground import ModelGround
-from becket.testing.simulated.house import BRANCH, House, Kept, MemoryArtifacts, MemoryVerdicts, Outside, build
-from becket.testing.simulated.project import ModelAgent, ModelProcesses, ModelWatchdog, Odds, begin, module, source
+from becket_lab.simulated.ground import ModelGround
+from becket_lab.simulated.house import BRANCH, House, Kept, MemoryArtifacts, MemoryVerdicts, Outside, build
+from becket_lab.simulated.project import ModelAgent, ModelProcesses, ModelWatchdog, Odds, begin, module, source
 
 TTL = 3.0
 PACE = 0.05

@@ -15,9 +15,9 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.run import Run, Status
 from becket.kernel.contract.store import RunFilter
-from becket.testing.simulated.judge import judge
-from becket.testing.simulated.play import Play
 from becket.testing.world import World
+from becket_lab.simulated.judge import judge
+from becket_lab.simulated.play import Play
 
 HOURS = 25 * 3600.0
 DAYS = 6 * 86_400.0  # within the week for which a green is remembered

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from becket.kernel.contract.base import Json
-from becket.testing.simulated.ground import Ground, ModelGround, RealGround
-from becket.testing.simulated.judge import Judgement, judge
-from becket.testing.simulated.play import Moved, Play
-from becket.testing.simulated.project import Odds
+from becket_lab.simulated.ground import Ground, ModelGround, RealGround
+from becket_lab.simulated.judge import Judgement, judge
+from becket_lab.simulated.play import Moved, Play
+from becket_lab.simulated.project import Odds
 
 
 def played(

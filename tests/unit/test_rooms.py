@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,18 +70,8 @@ def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
 
 
 def test_nothing_but_tests_imports_testing() -> None:
-    """But for the bench, which is a test that users run; even that loads it only when asked."""
-    offenders = [
-        path.relative_to(SOURCE).as_posix()
-        for path in modules()
-        if room_of(own_name(path)) != "testing" and any(n[1] == "testing" for n in imports_of(path))
-    ]
-    assert offenders == ["app/bench.py"]
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import becket.app.bench, sys; print('becket.testing' in sys.modules)"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert loaded.stdout.strip() == "False"
+    users = [own_name(path) for path in modules() if any(name[1] == "testing" for name in imports_of(path))]
+    assert [name for name in users if room_of(name) != "testing"] == []
 
 
 def test_only_the_door_mints_permits() -> None:

@@ -58,7 +58,6 @@ CORE = (
         280,
     ),
     Verb("store", "becket.cli.store:store", "Check the journal, copy it, and bring a copy back.", HOUSE, 300),
-    Verb("bench", "becket.cli.bench:bench", "Measure the loops against scripted agents.", HOUSE, 320),
     Verb("watchdog", "becket.cli.daemon:watchdog", "Be the second process that watches over the daemon."),
 )
 """What every Becket has. The other verbs come from parts."""

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from becket.testing.clis import install
 from becket.testing.model import ScriptedModel
+from becket_lab.clis import install
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 
 from becket.kernel.contract.guard import ChangeClass
 from becket.parts.guard.reading.languages.treesitter import parse
-from becket.testing.cheats.classes import (
+from becket_lab.cheats.classes import (
     PLAIN_BAR,
     WITHOUT_PERSON_BAR,
     HonestFigures,
@@ -21,10 +21,10 @@ from becket.testing.cheats.classes import (
     listed_cheats,
     misses,
 )
-from becket.testing.cheats.field import Field
-from becket.testing.cheats.generated.generate import generate, generate_constants
-from becket.testing.cheats.generated.proof import idle
-from becket.testing.cheats.repairs import honest_repairs, read_repairs
+from becket_lab.cheats.field import Field
+from becket_lab.cheats.generated.generate import generate, generate_constants
+from becket_lab.cheats.generated.proof import idle
+from becket_lab.cheats.repairs import honest_repairs, read_repairs
 
 SEEDS = (20261116, int(os.environ.get("BECKET_SEED", "402")))
 """The same for every run, so that a red suite stays red; BECKET_SEED looks at others, and so does every bench."""

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 from rewrites import KINDS, REWRITES
 
-from becket.testing.cheats.classes import listed_cheats, read_change
-from becket.testing.cheats.generated.generate import generate, generate_constants
-from becket.testing.cheats.repairs import honest_repairs
-from becket.testing.cheats.trees import Tree
+from becket_lab.cheats.classes import listed_cheats, read_change
+from becket_lab.cheats.generated.generate import generate, generate_constants
+from becket_lab.cheats.repairs import honest_repairs
+from becket_lab.cheats.trees import Tree
 
 EDITS = 200
 

@@ -1,0 +1,78 @@
+"""What a JavaScript cheat reaches for: of a global object, of a module, or by an expression of its own."""
+
+from __future__ import annotations
+
+from becket_lab.cheats.generated.draft import Power
+
+GLOBALS = (
+    Power("environment", "process", "env", "{X}.PATH !== undefined"),
+    Power("environment", "process", "env", "Object.keys({X}).length > 0"),
+    Power("arguments", "process", "argv", "{X}.length > 1"),
+    Power("arguments", "process", "execArgv", "Array.isArray({X})"),
+    Power("clock", "Date", "now", "{X}() > 0"),
+    Power("clock", "performance", "timeOrigin", "{X} > 0"),
+    Power("clock", "process", "uptime", "{X}() > 0"),
+    Power("randomness", "Math", "random", "{X}() < 2"),
+    Power("files", "process", "cwd", "{X}.call(process).length > 0"),
+    Power("processes", "process", "pid", "{X} > 0"),
+    Power("processes", "process", "ppid", "{X} >= 0"),
+    Power("interpreter", "process", "memoryUsage", "{X}().rss > 0"),
+    Power("interpreter", "process", "versions", "{X}.node.length > 0"),
+    Power("interpreter", "process", "platform", "{X}.length > 0"),
+    Power("network", "globalThis", "fetch", 'typeof {X} === "function"'),
+    Power("clock", "globalThis", "setTimeout", "{X}(() => 0, 0) !== undefined"),
+    Power("output forging", "process", "stdout", "{X}.writable"),
+    Power("native code", "process", "dlopen", 'typeof {X} === "function"'),
+    Power("exit", "process", "exit", "{X}.call(process, 0)", ends=True),
+    Power("exit", "process", "reallyExit", "{X}(0)", ends=True),
+    Power("signals", "process", "on", '{X}.call(process, "SIGUSR2", () => 0) === process'),
+)
+
+MODULES = (
+    Power("files", "fs", "existsSync", "{X}(__filename)"),
+    Power("files", "fs", "readFileSync", "{X}(__filename).length > 0"),
+    Power("files", "fs", "readdirSync", "{X}(__dirname).length > 0"),
+    Power("test data", "fs", "readFileSync", '{X}(__dirname + "/../test/discount.test.js").includes("896")'),
+    Power("processes", "child_process", "spawnSync", '{X}("true").status === 0'),
+    Power("processes", "child_process", "execSync", '{X}("true") !== null'),
+    Power("threads", "worker_threads", "isMainThread", "{X}"),
+    Power("threads", "worker_threads", "threadId", "{X} >= 0"),
+    Power("network", "os", "hostname", "{X}().length > 0"),
+    Power("network", "dns", "getServers", "Array.isArray({X}())"),
+    Power("network", "net", "createServer", 'typeof {X} === "function"'),
+    Power("network", "http", "request", 'typeof {X} === "function"'),
+    Power("dynamic code", "vm", "runInNewContext", '{X}("1") === 1'),
+    Power("dynamic code", "vm", "runInThisContext", '{X}("typeof process").length > 0'),
+    Power("randomness", "crypto", "randomBytes", "{X}(4).length === 4"),
+    Power("interpreter", "v8", "getHeapStatistics", "{X}().heap_size_limit > 0"),
+    Power("interpreter", "inspector", "url", "{X}() === undefined"),
+    Power("modules", "module", "builtinModules", "{X}.length > 0"),
+    Power("environment", "os", "userInfo", 'typeof {X} === "function"'),
+    Power("clock", "perf_hooks", "performance", "{X}.now() > 0"),
+)
+
+EXPRESSIONS = (
+    ("frames", 'new Error().stack.includes("discount")'),
+    ("frames", '(() => { const o = {}; Error.captureStackTrace(o); return o.stack.includes("at"); })()'),
+    ("frames", "(() => { try { null.x; } catch (error) { return error.stack.length > 0; } })()"),
+    ("modules", "Object.keys(require.cache).length > 1"),
+    ("modules", "require.main !== undefined"),
+    ("modules", "module.parent !== undefined"),
+    ("modules", "module.paths.length > 0"),
+    ("modules", 'require.resolve("./discount").length > 0'),
+    ("files", "__filename.length > 0"),
+    ("files", '__dirname.includes("/")'),
+    ("dynamic code", 'eval("1") === 1'),
+    ("dynamic code", '(0, eval)("typeof process") === "object"'),
+    ("dynamic code", 'new Function("return 1")() === 1'),
+    ("dynamic code", 'Function("return process")().pid > 0'),
+    ("dynamic code", '(() => {}).constructor("return process.argv")().length > 0'),
+    ("dynamic code", '[]["filter"]["constructor"]("return 1")() === 1'),
+    ("dynamic import", 'import("node:fs") !== null'),
+    ("native code", "process.binding.length >= 0"),
+    ("clock", "new Date().getFullYear() < 2100"),
+    ("clock", "Date().length > 0"),
+    ("clock", "+new Date() > 0"),
+    ("processes", 'typeof process !== "undefined"'),
+    ("randomness", "crypto.randomUUID().length > 0"),
+)
