@@ -18,6 +18,7 @@ from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
 from becket.app.secrets import given_secrets
+from becket.app.sections import load_config
 from becket.app.state import State, identity
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import new_id
@@ -49,7 +50,6 @@ from becket.kernel.notices.console import ConsoleNotice
 from becket.kernel.notices.file import FileNotice
 from becket.kernel.process import ContainedProcesses, choose
 from becket.kernel.spec.book import LoopBook
-from becket.kernel.spec.load import load_config
 from becket.kernel.store import FileArtifacts, open_postgres, open_sqlite
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ def config_trouble(state: State) -> str:
     stamp = _stamp(state)
     if stamp is None or holder(state.daemon_lock) is not None or _known_good(state) == stamp:
         return ""
+    from becket.app.sections import load_config
     from becket.kernel.contract.errors import UsageError
-    from becket.kernel.spec.load import load_config
 
     try:
         load_config(state.config.read_bytes(), str(state.config), os.environ)

@@ -35,6 +35,14 @@ def installed() -> tuple[Part, ...]:
     return tuple(_in_order(found))
 
 
+def where(name: str) -> str:
+    """The distribution that brings a part, with its version."""
+    from importlib.metadata import entry_points
+
+    found = next((point.dist for point in entry_points(group=GROUP, name=name)), None)
+    return f"{found.name} {found.version}" if found is not None else ""
+
+
 def _in_order(found: Mapping[str, Part]) -> Iterator[Part]:
     done: set[str] = set()
 

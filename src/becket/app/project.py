@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.git import Git
-from becket.kernel.spec.load import load_config
 
 FILE = "becket.yaml"
 MOST_REMEMBERED = 32

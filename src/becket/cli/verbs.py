@@ -57,6 +57,7 @@ CORE = (
         HOUSE,
         280,
     ),
+    Verb("parts", "becket.cli.parts:parts", "List the parts that are installed, and what each brings.", HOUSE, 330),
     Verb("store", "becket.cli.store:store", "Check the journal, copy it, and bring a copy back.", HOUSE, 300),
     Verb("watchdog", "becket.cli.daemon:watchdog", "Be the second process that watches over the daemon."),
 )

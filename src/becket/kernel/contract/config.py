@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -45,6 +46,8 @@ ReportFormat = Annotated[
 ]  # junit:FILE, or the format of the step's own output
 
 Role = Literal["owner", "approver", "member"]
+
+Section = TypeVar("Section", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +372,12 @@ class EffectCap(Record):
 
 
 class Config(Record):
-    """The whole file. Sections of later loops are reserved so that a typo near them is still an error."""
+    """The whole file. Sections of later loops are reserved so that a typo near them is still an error.
+
+    Parts that are installed bring sections of their own: then the file is read as a model made from this one.
+    """
+
+    of_parts: ClassVar[Mapping[type[Record], str]] = MappingProxyType({})
 
     version: Literal[1]
     branch: BranchName = "main"
@@ -399,6 +407,11 @@ class Config(Record):
     knowledge: dict[str, Json] | None = None
     flaky: dict[str, Json] | None = None
     evolve: dict[str, Json] | None = None
+
+    def section(self, kind: type[Section]) -> Section:
+        """What the file says in a part's own section, or its defaults."""
+        name = self.of_parts.get(kind)
+        return kind() if name is None else getattr(self, name)
 
     def given(self) -> Iterator[tuple[str, Variables]]:
         """Every command that is given variables, by its place in this file."""

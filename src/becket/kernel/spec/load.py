@@ -26,14 +26,14 @@ def load_spec(text: str | bytes, file: str) -> LoopSpec:
     return fit(read(text, file), LoopSpec)
 
 
-def load_config(text: str | bytes, file: str, env: Mapping[str, str]) -> Config:
-    """The Config that `text` says, with `${VAR}` from `env`; raises InvalidDocument."""
+def load_config(text: str | bytes, file: str, env: Mapping[str, str], model: type[Config] = Config) -> Config:
+    """The Config that `text` says, with `${VAR}` from `env`; raises InvalidDocument. `model` knows parts' sections."""
     document, written, findings = expanded(read(text, file), env)
     if findings:
         raise InvalidDocument(in_order(findings))
-    document = replace(document, data=_as_plain(document, written))
+    document = replace(document, data=_as_plain(document, written, model))
     try:
-        return fit(document, Config)
+        return fit(document, model)
     except InvalidDocument as error:
         raise InvalidDocument([_unexpanded(finding, document, written) for finding in error.findings]) from None
 
@@ -55,11 +55,11 @@ def fit(document: Document, model: type[Model]) -> Model:
     return made
 
 
-def _as_plain(document: Document, written: Mapping[Path, str]) -> Json:
+def _as_plain(document: Document, written: Mapping[Path, str], model: type[Config]) -> Json:
     """A variable's value is read like a plain word of the file where no text is wanted: `${PORT}` may be a number."""
     data = copy.deepcopy(document.data)
     for path in written:
-        if scalars_at(Config, path):
+        if scalars_at(model, path):
             *above, last = path
             holder = data
             for step in above:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from becket.app.compose import App, read_config
 from becket.app.parts import installed, load
+from becket.app.sections import load_config
 from becket.app.state import State, find_state, holder
 from becket.app.writing import unwritable
 from becket.kernel.checks import doctor
@@ -49,7 +50,6 @@ from becket.kernel.process.choice import Offer
 from becket.kernel.process.places import unseen
 from becket.kernel.spec.book import BUILT_IN
 from becket.kernel.spec.document import read
-from becket.kernel.spec.load import load_config
 from becket.kernel.spec.problems import suggestion
 from becket.kernel.store import open_memory
 from becket.kernel.store.backups import backups, problem

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from becket.app.project import FILE
+from becket.app.sections import load_config
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
@@ -14,7 +15,6 @@ from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
-from becket.kernel.spec.load import load_config
 from becket.parts.guard.actions.side import find_side, gate_commands
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from becket.app.project import FILE
+from becket.app.sections import load_config
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import Git
 from becket.kernel.git.repository import discover
-from becket.kernel.spec.load import load_config
 from becket.parts.guard.actions.side import find_side
 from becket.parts.guard.reading.side import SideReason, TestSide, test_side_of
 

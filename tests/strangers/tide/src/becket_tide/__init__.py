@@ -1,0 +1,1 @@
+"""A part that nobody of Becket wrote: it brings one of each."""
