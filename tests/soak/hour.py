@@ -150,7 +150,9 @@ def tell(town: Town, rounds: int, wrong: list[str]) -> int:
         "seed": town.seed, "rounds": rounds, "deeds": dict(sorted(town.deeds.items())), "runs": len(runs),
         "ends": dict(sorted(ends.items())), "promotions in the reflog": promoted, "broken": wrong,
     }, indent=2))  # fmt: skip
-    return 1 if wrong else 0
+    if not promoted:
+        print("nothing was promoted: this hour has tried nothing that matters", flush=True)
+    return 1 if wrong or not promoted else 0
 
 
 if __name__ == "__main__":

@@ -141,6 +141,9 @@ class Town:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.commit("begin")
+        # As `becket init` does: a gate that was never green is a person's, and nothing would be repaired here.
+        code, said = self.becket("gates", "try")
+        assert code == 0, said
 
     def environment(self) -> dict[str, str]:
         env = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
