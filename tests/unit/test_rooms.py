@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -99,3 +100,15 @@ def test_most_functions_fit_a_glance() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     assert lengths[int(len(lengths) * 0.9)] < 35
+
+
+WALK = re.compile(r"^\| (\d+) \| `([^`]+)` \| (?:`(\w+)`)? ?\| ", re.MULTILINE)
+
+
+def test_the_walk_of_a_heal_run_is_short_and_all_there() -> None:
+    steps = WALK.findall((SOURCE.parents[1] / "docs" / "design.md").read_text())
+    assert [int(number) for number, _, _ in steps] == list(range(1, len(steps) + 1))
+    assert 30 < len(steps) <= 45
+    for _, file, function in steps:
+        text = (SOURCE / file).read_text()
+        assert not function or f"def {function}(" in text, f"{file} has no {function}"

@@ -241,7 +241,7 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
 
 
 async def _look_for_unsettled(context: StepContext) -> None:
-    """A step that failed with an effect under way must not be followed by one that does it again (DESIGN 5)."""
+    """A step that failed with an effect under way must not be followed by one that does it again."""
     for effect in await context.house.store.effects(context.run.run_id, UNSETTLED):
         asker = (effect.origin.iteration, effect.origin.phase, effect.origin.action_id)
         if asker == (context.run.iteration, context.phase, context.step_id) and not effect.call.defer:

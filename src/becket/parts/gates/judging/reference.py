@@ -1,4 +1,4 @@
-"""Which tests must run: those that ran on the last proven commit, where the parent itself cannot tell (DESIGN 6)."""
+"""Which tests must run: those that ran on the last proven commit, where the parent itself cannot tell."""
 
 from __future__ import annotations
 

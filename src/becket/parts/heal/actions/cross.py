@@ -1,4 +1,4 @@
-"""The crossing proof: what failed on the parent passes on the child, with the parent's tests exactly (DESIGN 6, L21).
+"""The crossing proof: what failed on the parent passes on the child, with the parent's tests exactly (L21).
 
 The candidate's own tests count for nothing here: its additions are removed, its deletions restored.
 """
