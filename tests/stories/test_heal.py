@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, TESTS, HealStage
 
+from becket.app.tree_watch import TreeWatch
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
@@ -208,6 +209,26 @@ def test_a_person_who_works_on_the_same_file_is_waited_for(tmp_path: Path) -> No
         run = await stage.world.store.get_run(run.run_id)
         assert run.status is Status.completed, (run.reason, run.detail)
         assert stage.git("rev-parse", "main^") == bad
+
+    asyncio.run(story())
+
+
+def test_a_file_that_becomes_free_is_seen_at_once_and_not_at_the_next_poll(tmp_path: Path) -> None:
+    stage = broken(tmp_path, REPAIRS)
+    (stage.world.root / "calc.py").write_text("half a thought\n")
+
+    async def story() -> None:
+        run = await stage.heal()
+        watch = TreeWatch(stage.world.app)
+        for _ in range(3):
+            await watch.look()
+        await stage.world.pass_time(0)
+        assert (await stage.world.store.get_run(run.run_id)).status is Status.waiting, "nothing has changed"
+        stage.git("checkout", "--", "calc.py")
+        await watch.look()
+        await stage.world.pass_time(0)
+        run = await stage.world.store.get_run(run.run_id)
+        assert run.status is Status.completed, (run.reason, run.detail)
 
     asyncio.run(story())
 

@@ -15,6 +15,7 @@ from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_h
 from becket.app.state import holder
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.spec import WORKTREE_CHANGED
 from becket.kernel.contract.store import Control, RunFilter
 from becket.kernel.dispatch.bell import ring
 
@@ -48,8 +49,9 @@ async def _look_at_once(app: App, run_id: str) -> None:
     if run.status is not Status.waiting or run.held:
         return
     waits = app.loops.parse(await app.store.spec_text(run.spec_digest)).wait_conditions
-    if any(name in waits and waits[name].wake == CLOCK and waits[name].poll for name in run.waiting_on):
-        await app.store.signal(run_id, CLOCK, {"by": app.person()[0]}, new_id("look"))
+    polled = [waits[name].wake for name in run.waiting_on if name in waits and waits[name].poll]
+    for wake in {CLOCK, WORKTREE_CHANGED}.intersection(polled):
+        await app.store.signal(run_id, wake, {"by": app.person()[0]}, new_id("look"))
 
 
 async def _poll(turn: Turn) -> None:

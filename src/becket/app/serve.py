@@ -18,6 +18,7 @@ from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.record.report.write import Reports
 from becket.app.record.settling import Settlements, branch_moved, settle
 from becket.app.state import Lock, holder
+from becket.app.tree_watch import TREE_EVERY, TreeWatch
 from becket.app.unrecorded import restored_lately, tell_unrecorded
 from becket.kernel.contract.base import local_time
 from becket.kernel.contract.crash import CrashPoint
@@ -120,6 +121,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         Neighbours(app).look,
         Reports(app, part.concerns).look,
         Settlements(app).look,
+        Sometimes(TreeWatch(app, part.concerns).look, TREE_EVERY, app.store.now),
         partial(app.triggers.follow, part.concerns),
         Deliveries(app, part.concerns).look,
     ]

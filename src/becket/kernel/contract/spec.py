@@ -240,8 +240,12 @@ class WaitThen(StrEnum):
     fail = "fail"
 
 
-SIGNALS = ("approval", "child", "clock")
-"""What can wake a run: a person's answer, the end of a child run, and the time (the evidence's `until`, or `poll`)."""
+WORKTREE_CHANGED = "worktree_changed"
+
+SIGNALS = ("approval", "child", "clock", WORKTREE_CHANGED)
+"""What can wake a run: a person's answer, the end of a child run, the time (the evidence's `until`, or `poll`), and a
+person's files or locks that stood in its way and changed (the evidence's `paths`, the index).
+"""
 
 
 COMPLETED = "completed"
