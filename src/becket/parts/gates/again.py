@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from becket.kernel.contract.receipt import Repeated, StoredReceipt
 from becket.kernel.contract.removal import removed
 from becket.kernel.contract.run import Run
 from becket.kernel.engine.values import hand_over
+from becket.parts.gates.judging.env_file import BadPlace, put
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
@@ -165,15 +165,12 @@ async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, u
 def provide_env_file(source: Path, step: GateStep, tree: Path) -> None:
     if step.env_file is None:
         return
-    target = tree / step.env_file
-    if ".." in Path(step.env_file).parts or not target.parent.resolve().is_relative_to(tree.resolve()):
-        raise BecketError(f"its env_file {step.env_file} leads out of the tree")
     if not (source / step.env_file).is_file():
         raise BecketError(f"its env_file {step.env_file} is not there any more")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)  # never through a link that the commit put there
-    shutil.copyfile(source / step.env_file, target)
-    target.chmod(0o600)
+    try:
+        put(source / step.env_file, tree, step.env_file)
+    except BadPlace as problem:
+        raise BecketError(f"its env_file {step.env_file}: {problem}") from problem
 
 
 def _step(config: Config, gate: str, name: str) -> GateStep | None:

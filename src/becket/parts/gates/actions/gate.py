@@ -26,8 +26,8 @@ from becket.parts.gates.summary import summarise
 
 KINDS = ("code_red", "environment_red", "flaky_red")
 BASE = "base"
-OF_THE_MACHINE = frozenset({"environment", "env_file_missing"})
-"""Failures before a step ran that a person mends on the machine, not in the code."""
+OF_THE_MACHINE = frozenset({"environment", "env_file_missing", "bad_env_file"})
+"""Failures before a step ran that a person mends, not an agent in the code."""
 LINES_TOLD = 5
 OPTIONAL = frozenset({"slow"})
 """A project without it is simply proven by the others."""

@@ -23,7 +23,7 @@ from becket.kernel.contract.git import Git
 from becket.kernel.contract.process import Processes
 from becket.parts.gates.judging.keys import cache_key, environment_digest
 from becket.parts.gates.judging.step import StepRun, env_file_of, has_selection, run_step
-from becket.parts.gates.judging.tree import ProofTree, open_tree, still_clean
+from becket.parts.gates.judging.tree import ProofTree, beside, clean_again, open_tree, still_clean
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 
@@ -96,7 +96,8 @@ async def run_gate(
     control: Control | None = None,
     again: bool = True,
 ) -> GateResult:
-    """Every step in its order; neighbours that are `parallel` together. A red step does not hide the ones after it.
+    """Every step in its order, in a clean tree; neighbours that are `parallel` together, each in a tree of its own. A
+    red step does not hide the ones after it.
 
     Without `again`, what is red is not run once more to learn whether it is flaky.
     """
@@ -109,7 +110,7 @@ async def run_gate(
         if len(batch) == 1:
             results.append(await runner.result(batch[0]))
         else:
-            results += await asyncio.gather(*(runner.result(step) for step in batch))
+            results += await asyncio.gather(*(runner.result(step, alone=False) for step in batch))
     color = _color(result.verdict.color for result in results)
     verdict = GateVerdict(
         gate=gate,
@@ -165,10 +166,18 @@ class _Runner:
     control: Control | None
     again: bool = True
 
-    async def result(self, step: GateStep) -> StepResult:
+    async def result(self, step: GateStep, *, alone: bool = True) -> StepResult:
+        """Each begins in a clean tree: its own, where others run at the same time."""
         key = self._key(step)  # of the environment as it is before the run: one that changes meanwhile is not proven
         if (known := await self._found(key)) is not None:
             return StepResult(known)
+        if alone:
+            await clean_again(self.context, self.proof)
+            return await self._judged(step, key)
+        own = await beside(self.context, self.proof, f"beside-{self.gate}-{step.name}")
+        return await replace(self, proof=own)._judged(step, key)
+
+    async def _judged(self, step: GateStep, key: str) -> StepResult:
         first = await self._run(step, "first")
         if first.verdict.green:
             await self.context.port(Verdicts).put(key, first.verdict, self.context.run.run_id, await self.context.now())
@@ -178,7 +187,7 @@ class _Runner:
 
     def _key(self, step: GateStep) -> str:
         sandbox = self.context.port(Processes).holds().kind
-        env_file = env_file_of(self.context, step, self.proof)
+        env_file = env_file_of(self.context, step)
         environment = environment_digest(step, self.proof, sandbox, env_file)
         return cache_key(step, self.gate, self.proof, environment, self.listing)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -21,8 +19,9 @@ from becket.kernel.contract.gate import GateColor, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.process import ChildEnd, Processes
 from becket.kernel.contract.receipt import Receipt
+from becket.parts.gates.judging.env_file import BadPlace, provided, refuse_committed
 from becket.parts.gates.judging.keys import environment_digest, step_env
-from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.judging.tree import ProofTree, clean_again
 from becket.parts.gates.ports.report import Color, Problem, ProblemCode, TestReport
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
@@ -53,10 +52,11 @@ async def run_step(
     context: ActionContext, gate: str, step: GateStep, proof: ProofTree, *, label: str, tests: tuple[str, ...] = ()
 ) -> StepRun:
     """Run the step, or only the given tests of it where the step says how; else the whole step again."""
-    env_file = env_file_of(context, step, proof)
+    env_file = env_file_of(context, step)
     command = _command(step, proof, tests)
     _remove_old_report(step, proof)
-    with _provided(env_file, step, proof):
+    async with _provided(context, env_file, step, proof):
+        proof.use.began = True
         done = await context.execute(
             RunCommand(
                 text=command,
@@ -74,14 +74,11 @@ async def run_step(
     return await _judged(context, gate, step, proof, command, done, report, env_file)
 
 
-def env_file_of(context: ActionContext, step: GateStep, proof: ProofTree) -> Path | None:
+def env_file_of(context: ActionContext, step: GateStep) -> Path | None:
     """The person's file that the step declares."""
     if step.env_file is None:
         return None
     source = context.port(Git).root / step.env_file
-    target = proof.root / step.env_file
-    if ".." in Path(step.env_file).parts or not target.parent.resolve().is_relative_to(proof.root.resolve()):
-        raise ActionFailed(f"the env_file {step.env_file} of {step.name} leads out of the tree", kind="bad_env_file")
     if not source.is_file():
         raise ActionFailed(
             f"the step {step.name} declares env_file {step.env_file}, and {source} is not there; make it, or take "
@@ -91,23 +88,21 @@ def env_file_of(context: ActionContext, step: GateStep, proof: ProofTree) -> Pat
     return source
 
 
-@contextmanager
-def _provided(env_file: Path | None, step: GateStep, proof: ProofTree) -> Iterator[None]:
-    """A copy of it in the tree while this step runs, and no longer: the next one did not ask for it (L12)."""
+@asynccontextmanager
+async def _provided(
+    context: ActionContext, env_file: Path | None, step: GateStep, proof: ProofTree
+) -> AsyncIterator[None]:
+    """In a tree as it was opened: whatever an earlier run put in the file's place is gone."""
     if env_file is None or step.env_file is None:
         yield
         return
-    target = proof.root / step.env_file
-    committed = os.path.lexists(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)  # never through a link that the commit or a step put there
     try:
-        shutil.copyfile(env_file, target)
-        target.chmod(0o600)
-        yield
-    finally:
-        if not committed:
-            target.unlink(missing_ok=True)
+        refuse_committed(step.env_file, await context.port(Git).listing(proof.workspace.sha))
+        await clean_again(context, proof)
+        with provided(env_file, proof.root, step.env_file):
+            yield
+    except BadPlace as problem:
+        raise ActionFailed(f"the env_file {step.env_file} of {step.name}: {problem}", kind="bad_env_file") from problem
 
 
 def _command(step: GateStep, proof: ProofTree, tests: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from becket.kernel.contract.action import ActionContext
@@ -15,6 +15,13 @@ from becket.kernel.contract.receipt import SETUP, Receipt
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
 
 
+@dataclass(slots=True)
+class Use:
+    """Whether a program ran in a tree since it was opened."""
+
+    began: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ProofTree:
     """`config` is base's: the gate's definition never comes from the tree that is judged."""
@@ -23,6 +30,7 @@ class ProofTree:
     tree_hash: str
     config: Config
     setup: SetupReady | None = None
+    use: Use = field(default_factory=Use, compare=False)
 
     @property
     def root(self) -> Path:
@@ -74,6 +82,27 @@ async def open_tree(
         return proof
     ready = await set_up(context, sha, config.setup, workspace)
     return ready if isinstance(ready, SetupFailed) else ProofTree(workspace, proof.tree_hash, config, ready)
+
+
+async def clean_again(context: ActionContext, proof: ProofTree) -> None:
+    """As it was opened, if anything ran in it since: a step is judged by its commit, not by what others left (L5)."""
+    if not proof.use.began:
+        return
+    workspace = proof.workspace
+    folder = workspace.git_dir.parent
+    elsewhere = None if workspace.tree.parent == folder else workspace.tree
+    await context.port(Git).open_workspace(folder, workspace.sha, elsewhere)
+    if proof.setup is not None:
+        context.port(Setups).provide(workspace, proof.setup)
+    proof.use.began = False
+
+
+async def beside(context: ActionContext, proof: ProofTree, place: str) -> ProofTree:
+    """Another tree of the same commit, with the same set-up."""
+    workspace = await context.port(Git).open_workspace(context.folder(place), proof.workspace.sha)
+    if proof.setup is not None:
+        context.port(Setups).provide(workspace, proof.setup)
+    return replace(proof, workspace=workspace, use=Use())
 
 
 async def set_up(
