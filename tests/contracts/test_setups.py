@@ -17,6 +17,7 @@ from setup_stage import World, said, setup, these
 
 from becket.kernel.contract import crash
 from becket.kernel.contract.process import ChildRef, Network, SandboxKind
+from becket.kernel.process import ContainedProcesses
 from becket.parts.gates.ports.setup import SetupReady
 from becket.parts.gates.setups import CachedSetups
 
@@ -138,6 +139,30 @@ def test_whatever_could_change_the_result_changes_the_key(
     assert world.ready(sha, after).key != key
 
 
+@pytest.mark.parametrize("change", ["toolchain", "readable", "readable link"])
+def test_another_toolchain_or_place_to_read_changes_the_key(
+    world: World, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("jdk17", "jdk21"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk17"))
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    current, places = tmp_path / "current", [tmp_path / "current"]
+    current.symlink_to("jdk17")
+    processes = ContainedProcesses(SandboxKind.none, readable=lambda: tuple(places))
+    world.setups = CachedSetups(world.state / "setups", world.git, processes)
+    sha = world.commit({"lock": "one\n"})
+    key = world.ready(sha, setup(MAKE)).key
+    if change == "toolchain":
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk21"))
+    elif change == "readable":
+        places.append(tmp_path / "jdk21")
+    else:
+        current.unlink()
+        current.symlink_to("jdk21")
+    assert world.ready(sha, setup(MAKE)).key != key
+
+
 @pytest.mark.parametrize("pattern", ["gone.lock", "locks/*.txt", "src/*.lock", "loc"])
 def test_a_key_file_that_the_commit_lacks_is_an_error(world: World, pattern: str) -> None:
     sha = world.commit({"lock": "", "deep/locks/a.txt": ""})
@@ -209,6 +234,20 @@ def test_an_editable_install_of_the_tree_is_refused(world: World) -> None:
     run = f'mkdir -p {info} && echo "{told}" > {info}/direct_url.json'
     failed = world.failed(world.commit({"lock": ""}), setup(run))
     assert "installed libs/x as editable" in failed.reason
+
+
+ODD = "deps/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["mkfifo $D", "ln -s /dev/zero $D", "mkdir $D", "python3 -c 'print(\"[\" * 100000)' > $D", "echo '[1]' > $D"],
+    ids=["pipe", "device", "folder", "nested", "other"],
+)
+def test_whatever_lies_in_the_place_of_what_pip_writes_is_passed_over(world: World, content: str) -> None:
+    """A package of a lock file chooses it: a read of a pipe would last for ever."""
+    made = f"D={ODD}/x.dist-info/direct_url.json; mkdir -p ${{D%/*}}; {content}"
+    assert world.ready(world.commit({"lock": ""}), setup(made)).paths == ("deps",)
 
 
 def test_two_calls_of_one_run_at_once_build_once(world: World) -> None:

@@ -11,6 +11,7 @@ from process_stage import KINDS
 from setup_stage import World, setup
 
 from becket.kernel.contract.process import SandboxKind
+from becket.kernel.contract.removal import remove
 from becket.parts.gates.ports.setup import SetupClash
 
 
@@ -181,3 +182,37 @@ def test_names_that_no_record_can_hold_are_left_out(world: World) -> None:
     sha = world.commit({"lock": ""})
     ready = world.ready(sha, setup("mkdir deps && touch \"$(printf 'caf\\351')\" \"$(printf 'deps/caf\\351')\""))
     assert ready.paths == ("deps",)
+
+
+DEEP = """python3 - << 'END'
+import os
+os.makedirs("deps")
+os.symlink("../lock", "deps/link")
+os.chdir("deps")
+for _ in range(1200):
+    os.mkdir("d")
+    os.chdir("d")
+os.symlink("../lock", "link")
+END
+"""
+
+
+def test_folders_in_folders_without_an_end_are_looked_at_so_far(world: World) -> None:
+    """A package of a lock file chooses how many."""
+    sha = world.commit({"lock": "x"})
+    try:
+        ready = world.ready(sha, setup(DEEP))
+        tree = world.provided(sha, ready).tree
+        assert (tree / "deps/link").read_text() == "x"
+        assert (tree / "deps/d").is_symlink()
+    finally:
+        remove(world.state)  # what tidies up after tests calls itself for each folder
+
+
+def test_a_name_with_a_line_break_hides_nothing_of_the_tree(world: World) -> None:
+    sha = world.commit({"lock": "", "src/app.py": "x = 1\n"})
+    ready = world.ready(sha, setup("mkdir deps \"$(printf 't\\nsrc')\""))
+    assert ready.paths == ("deps",)
+    workspace = world.provided(sha, ready)
+    (workspace.tree / "src/planted.py").touch()
+    assert not world.clean(workspace)

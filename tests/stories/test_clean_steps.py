@@ -127,3 +127,14 @@ def test_steps_at_the_same_time_do_not_see_each_other(tmp_path: Path) -> None:
     stage = HealStage(tmp_path / "stage", config=steps(looks("one", "two"), looks("two", "one")))
     run = healed(stage)
     assert run.status is Status.completed, (run.reason, run.detail)
+
+
+def test_a_green_does_not_outlive_the_tool_it_was_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L16: the variable by which a toolchain is found is part of the environment."""
+    for name in ("one", "two"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "one"))
+    stage = HealStage(tmp_path / "stage", config=steps('name: unit, run: "test ${JAVA_HOME##*/} = one"'))
+    assert healed(stage).status is Status.completed
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "two"))
+    assert healed(stage).status is not Status.completed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
@@ -59,3 +60,15 @@ def test_a_green_that_was_tried_by_hand_counts(tmp_path: Path) -> None:
     assert run.status is Status.completed, (run.reason, run.detail)
     ever = next(step for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "ever")
     assert (ever.outputs["green"], ever.outputs["tried"]) == (stage.green, [])
+
+
+def test_a_green_of_another_command_under_the_same_name_does_not_count(tmp_path: Path) -> None:
+    """Whoever tries `true` as `unit` has not seen the tests pass."""
+    stage = red_from_the_beginning(tmp_path)
+    committed = (stage.world.root / "becket.yaml").read_text()
+    stage.world.write("becket.yaml", re.sub(r'run: "[^"]*pytest[^"]*", rerun.*', 'run: "true"}', committed))
+    tried = asyncio.run(stage.world.run("trial", inputs={"at": stage.main()}))
+    assert tried.status is Status.completed, (tried.reason, tried.detail)
+    stage.world.write("becket.yaml", committed)
+    run = asyncio.run(stage.heal())
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "never_green"), run.detail

@@ -111,6 +111,19 @@ def test_bubblewrap_shows_a_tree_elsewhere_with_its_holes(base: Path) -> None:
     assert str(base / "tree" / "secret") not in command
 
 
+def test_bubblewrap_covers_a_hole_of_a_moved_tree_at_its_old_name_too(base: Path) -> None:
+    """Where a folder around the tree may be read."""
+    (base / "tree" / "secret").mkdir()
+    (base / "tree" / "key").touch()
+    hidden = (base / "tree" / "secret", base / "tree" / "key")
+    made = rules(base, hidden=hidden, readable=(base,))
+    around = Surroundings(made, Network.none, Scratch(base), moved=(base / "tree", Path("/at/tree")))
+    command = Bubblewrap(Path("/bwrap")).command(["keeper"], around)
+    for path, how in zip(hidden, ("--tmpfs", "/dev/null"), strict=True):
+        for name in (str(path), f"/at/tree/{path.name}"):
+            assert command[command.index(name) - 1] == how
+
+
 def test_network_namespace_unless_full(base: Path) -> None:
     assert "--unshare-net" in Bubblewrap.namespaces(Network.none)
     assert "--unshare-net" in Bubblewrap.namespaces(Network.loopback)

@@ -76,3 +76,49 @@ def test_settings_without_a_login_are_shown(tmp_path: Path) -> None:
 def test_the_whole_of_home_is_never_shown(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     assert not places(find({"HOME": str(tmp_path), "JAVA_HOME": str(tmp_path)}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("registry=https://npm.example.org/\nstrict-ssl=true\n@mine:registry = https://npm.example.org/mine/\n", True),
+        ("; for work\nca-file=x\n", False),
+        ('key="-----BEGIN PRIVATE KEY-----\\nMIIE\\n-----END PRIVATE KEY-----"\n', False),
+        ("certfile=/home/me/client.pem\n", False),
+        ("//npm.example.org/:keyfile=/home/me/client.key\n", False),
+        ("registry=https://npm.example.org/\nsession=0123456789abcdef\n", False),
+        ("registry=https://npm.example.org/\n0123456789abcdef\n", False),
+        ("", False),
+    ],
+)
+def test_settings_are_shown_by_the_keys_that_are_known_to_be_harmless(tmp_path: Path, text: str, shown: bool) -> None:
+    """L25: nobody knows all that a login can be called."""
+    npm = write(tmp_path / ".npmrc", text)
+    assert find({"HOME": str(tmp_path)}).variables == ({"NPM_CONFIG_USERCONFIG": str(npm)} if shown else {})
+
+
+def test_settings_of_pip_and_go_are_read_as_they_are_written(tmp_path: Path) -> None:
+    indexes = "https://one.example.org/simple\n    https://two.example.org/simple\n"
+    pip = write(
+        tmp_path / ".config/pip/pip.conf",
+        f"[global]\nindex_url: https://a.example.org\nextra-index-url =\n    {indexes}trusted-host =\n  a.org:81\n",
+    )
+    go = write(tmp_path / ".config/go/env", "GOPROXY=https://proxy.example.org,direct\nGOFLAGS=-mod=mod\n")
+    assert find({"HOME": str(tmp_path)}).variables == {"PIP_CONFIG_FILE": str(pip), "GOENV": str(go)}
+    go.write_text("GOAUTH=netrc\n")
+    pip.write_text("[global]\nclient-cert = /home/me/client.pem\n")
+    assert find({"HOME": str(tmp_path)}).variables == {}
+
+
+def test_other_settings_or_another_release_are_another_environment(tmp_path: Path) -> None:
+    """L16"""
+    settings = write(tmp_path / ".npmrc", "registry=https://one.example.org/\n")
+    java = write(tmp_path / "jdk/release", 'JAVA_VERSION="17"\n')
+    write(tmp_path / "jdk/bin/java")
+    environ = {"HOME": str(tmp_path / "me"), "NPM_CONFIG_USERCONFIG": str(settings), "JAVA_HOME": str(java.parent)}
+    seen = [find(environ).chosen]
+    settings.write_text("registry=https://two.example.org/\n")
+    seen.append(find(environ).chosen)
+    java.write_text('JAVA_VERSION="21"\n')
+    seen.append(find(environ).chosen)
+    assert len({str(one) for one in seen}) == 3

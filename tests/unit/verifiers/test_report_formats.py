@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from report_stage import DATA, by_id, outcomes, stored
 
+from becket.kernel.contract.removal import remove
 from becket.parts.gates.ports.report import Outcome, ProblemCode
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
@@ -88,6 +89,43 @@ def test_the_reader_stays_inside_its_folder(tmp_path: Path) -> None:
     for path in ("link.xml", "loop.xml", "pipe.xml", "../secret.xml", str(tmp_path / "secret.xml"), "", ".", "a\0b"):
         assert folder.read(path) is None, path
     assert folder.find("*.xml") == folder.find("../*.xml") == folder.find(f"{tmp_path}/*.xml") == ()
+
+
+def test_files_are_found_as_globs_find_them(tmp_path: Path) -> None:
+    for name in (
+        "a/TEST-1.xml",
+        "a/b/TEST-2.xml",
+        "a/b/c/other.xml",
+        "TEST-0.xml",
+        "a/.hidden/TEST-3.xml",
+        "a/x[1].xml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "a/back").symlink_to(tmp_path / "a")
+    patterns = (
+        "**/TEST-*.xml", "a/*.xml", "a/**/TEST-?.xml", "*/b/*.xml", "a/b/TEST-2.xml", "**/**/*.xml", "**", "*", "a/**",
+        "./a/*.xml", "a/*/TEST-2.xml", "nowhere/*.xml", "a/x[[]1].xml",
+    )  # fmt: skip
+    for pattern in patterns:
+        expected = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.glob(pattern) if path.is_file())
+        assert list(ReportFolder(tmp_path).find(pattern)) == expected, pattern
+
+
+def test_folders_in_folders_without_an_end_are_searched_so_far(tmp_path: Path) -> None:
+    """Whoever made the tree chooses how many."""
+    (tmp_path / "TEST-0.xml").touch()
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        assert ReportFolder(tmp_path).find("**/TEST-*.xml") == ("TEST-0.xml",)
+    finally:
+        remove(tmp_path / "d")  # what tidies up after tests calls itself for each folder
 
 
 def test_a_report_never_makes_us_look_outside_the_tree() -> None:

@@ -108,17 +108,21 @@ class TriedStep(Record):
         return f"{self.gate}/{self.step}" if self.gate else self.step
 
 
-def green_at(gate: str, step: str) -> str:
-    """The fact that a step was green, about the commit it was green at."""
-    return f"green_at.{gate}.{step}"
+def green_at(gate: str, step: str, command: str) -> str:
+    """The fact that a step was green with this command, about the commit it was green at."""
+    return f"green_at.{gate}.{step}.{_short(command)}"
 
 
 EVER_GREEN = "ever_green"
 
 
-def ever_green(gate: str, step: str) -> str:
-    """The fact that a step was green once, at whatever commit; its subject is `EVER_GREEN`."""
-    return f"{EVER_GREEN}.{gate}.{step}"
+def ever_green(gate: str, step: str, command: str) -> str:
+    """The fact that a step was green once with this command, at whatever commit; its subject is `EVER_GREEN`."""
+    return f"{EVER_GREEN}.{gate}.{step}.{_short(command)}"
+
+
+def _short(command: str) -> str:
+    return digest_of(command)[:16]
 
 
 class Verdicts(Protocol):

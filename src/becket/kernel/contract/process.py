@@ -34,13 +34,17 @@ class Network(StrEnum):
 
 
 class Holds(Record):
-    """What a sandbox really keeps apart. Published, shown by doctor, checked by the contract suite."""
+    """What a sandbox really keeps apart. Published, shown by doctor, checked by the contract suite.
+
+    `readable` is what becket.yaml lets every program in it read beside the system, at the moment.
+    """
 
     kind: SandboxKind
     files: bool
     processes: bool
     network: bool
     notes: tuple[str, ...] = ()
+    readable: tuple[Path, ...] = ()
 
     @property
     def everything(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -47,6 +47,8 @@ MANAGERS = (
 
 _HOMES = ("JAVA_HOME", "GOROOT")
 """Variables that name a toolchain by itself."""
+_VERSIONS = ("release", "VERSION")
+"""Where such a toolchain says which one it is."""
 
 _CERTIFICATES = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "CARGO_HTTP_CAINFO"
@@ -56,12 +58,24 @@ _SETTINGS = {
     "NPM_CONFIG_USERCONFIG": (".npmrc",),
     "GOENV": (".config/go/env",),
 }
-"""Where people name their registries. Shown unless there is a login in it."""
+"""Where people name their registries. Shown if all it says is known to be no login."""
 
 _SHARED_SETTINGS = (Path("/etc/pip.conf"), Path("/etc/npmrc"))
 _CERTIFICATE, _KEY = re.compile(rb"-----BEGIN CERTIFICATE-----"), re.compile(rb"PRIVATE KEY-----")
-_ANYTHING = re.compile(rb"\S")
 _LOGIN = re.compile(rb"://[^/\s]*@|(?i:auth|passw|token|secret|credential)")
+_HARMLESS_KEYS = """
+    audit break-system-packages cafile cert default-timeout disable-pip-version-check engine-strict extra-index-url
+    fetch-retries fetch-retry-maxtimeout fetch-retry-mintimeout fetch-timeout find-links fund http-proxy https-proxy
+    ignore-scripts index index-url legacy-peer-deps loglevel maxsockets no-index no-proxy node-linker noproxy
+    only-binary package-lock prefer-binary prefer-offline progress proxy registry require-virtualenv retries save-exact
+    save-prefix strict-ssl timeout trusted-host update-notifier
+    cgo-enabled go111module goflags goinsecure gonoproxy gonosumdb goprivate goproxy gosumdb gotoolchain govcs
+"""
+_HARMLESS = frozenset(_HARMLESS_KEYS.split())
+"""Keys of pip, npm and go that never name a login or a key. What is not listed here may: it keeps its file out."""
+_SECTION = re.compile(r"\[[\w -]*\]")
+_SETTING = re.compile(r"(?:@[\w.-]+:)?([A-Za-z][\w.-]*)(?:\[\])?\s*(?:[=:].*)?")
+_MORE_OF_THE_SAME = re.compile(r"\s+(?:(?:https?|file)://\S+|[./~]\S*|[\w-]+(?:\.[\w-]+)+(?::\d+)?)\s*")
 _LARGEST = 4_000_000
 
 
@@ -96,7 +110,10 @@ def find(environ: Mapping[str, str]) -> Toolchains:
         names.append(name)
         places.append(path)
         variables[name] = str(path)
-    places += [path for path in _SHARED_SETTINGS if _holds(path, _ANYTHING, _LOGIN)]
+        chosen += [_fingerprint(file) for file in ((path / end for end in _VERSIONS) if name in _HOMES else (path,))]
+    shared = [path for path in _SHARED_SETTINGS if _holds(path, _is_harmless)]
+    chosen += [_fingerprint(path) for path in shared]
+    places += shared
     return Toolchains(tuple(names), tuple(places), variables, chosen)
 
 
@@ -108,28 +125,46 @@ def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]
             yield name, path
     for name in _CERTIFICATES:
         path = Path(environ.get(name, ""))
-        if _may_be_shown(path, home) and _holds(path, _CERTIFICATE, _KEY):
+        if _may_be_shown(path, home) and _holds(path, _is_certificates):
             yield name, path
     for name, places in _SETTINGS.items():
         paths = [Path(environ[name])] if name in environ else [home / place for place in places]
         path = next((path for path in paths if os.access(path, os.F_OK)), home)
-        if _may_be_shown(path, home) and _holds(path, _ANYTHING, _LOGIN):
+        if _may_be_shown(path, home) and _holds(path, _is_harmless):
             yield name, path
 
 
-def _holds(path: Path, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
-    """The one and not the other; never where it is no plain file, or a large one."""
+def _holds(path: Path, wanted: Callable[[bytes], bool]) -> bool:
+    """Never where it is no plain file, or a large one."""
     try:
         seen = path.stat()
-        return S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST and _read(path, seen.st_mtime_ns, wanted, unwanted)
+        return S_ISREG(seen.st_mode) and seen.st_size <= _LARGEST and _read(path, seen.st_mtime_ns, wanted)
     except OSError:
         return False
 
 
 @lru_cache(maxsize=64)  # asked for every program that is started
-def _read(path: Path, _changed: int, wanted: re.Pattern[bytes], unwanted: re.Pattern[bytes]) -> bool:
-    text = path.read_bytes()
-    return wanted.search(text) is not None and unwanted.search(text) is None
+def _read(path: Path, _changed: int, wanted: Callable[[bytes], bool]) -> bool:
+    return wanted(path.read_bytes())
+
+
+def _is_certificates(text: bytes) -> bool:
+    return _CERTIFICATE.search(text) is not None and _KEY.search(text) is None
+
+
+def _is_harmless(text: bytes) -> bool:
+    """By the keys that are allowed: nobody knows all that a login can be called."""
+    if not text.strip() or _LOGIN.search(text) or _KEY.search(text):
+        return False
+    return all(_says_nothing_secret(line) for line in text.decode("utf-8", "replace").splitlines())
+
+
+def _says_nothing_secret(line: str) -> bool:
+    said = line.strip()
+    if not said or said.startswith(("#", ";")) or _SECTION.fullmatch(said) or _MORE_OF_THE_SAME.fullmatch(line):
+        return True
+    key = _SETTING.fullmatch(said)
+    return key is not None and key[1].lower().replace("_", "-") in _HARMLESS
 
 
 def _may_be_shown(path: Path, home: Path) -> bool:

@@ -75,7 +75,8 @@ class ContainedProcesses:
         return self._holds.kind
 
     def holds(self) -> Holds:
-        return self._holds
+        readable = self._readable()
+        return self._holds.model_copy(update={"readable": readable}) if readable else self._holds
 
     async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
         if not os.access(spec.tree, os.X_OK):

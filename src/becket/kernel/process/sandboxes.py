@@ -222,16 +222,20 @@ def _mounts(around: Surroundings) -> list[str]:
     """Shallow before deep, so that a deeper mount lies on top of a shallower one."""
     arguments: list[str] = []
     sealed: list[str] = []
+    in_place = [rule for rule in around.rules if around.inside(rule.path) == rule.path]
     for rule in around.rules:
         path, inside = str(rule.path), str(around.inside(rule.path))
         if rule.access is not Access.hide:
             arguments += ["--bind" if rule.access is Access.write else "--ro-bind-try", path, inside]
-        elif rule.path.is_dir():
-            arguments += ["--tmpfs", inside]
-            sealed += ["--remount-ro", inside]
-        else:
-            arguments += ["--ro-bind", os.devnull, inside]
-    in_place = [rule for rule in around.rules if around.inside(rule.path) == rule.path]
+            continue
+        # A folder around a moved tree may be shown too: then what is hidden would be there, by its old name.
+        also = [path] if inside != path and nearest(in_place, rule.path) is not Access.hide else []
+        for name in (inside, *also):
+            if rule.path.is_dir():
+                arguments += ["--tmpfs", name]
+                sealed += ["--remount-ro", name]
+            else:
+                arguments += ["--ro-bind", os.devnull, name]
     return [*arguments, *_links(in_place), *sealed]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import EVER_GREEN, GateVerdict, StepVerdict, ever_green, green_at
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.naming import BranchName
@@ -35,7 +36,9 @@ async def look(context: ActionContext, params: EverParams) -> Result:
     if made.get("base") == params.base:
         return Result(outputs=dict(made), note="as this run found it before")
     red = [step for step in await _red(context, params) if not params.anyway]
-    greens = {step: await _known(context, params, step) for step in red}
+    config = await context.port(Projects).committed(params.base)
+    commands = {step: _command(config, step) for step in red}
+    greens = {step: await _known(context, params, step, commands[step]) for step in red}
     tried: list[str] = []
     if unknown := [step for step, green in greens.items() if green is None]:
         tried = list(await context.port(Git).commits(None, params.base, OLDER + 1))[1:]
@@ -43,7 +46,7 @@ async def look(context: ActionContext, params: EverParams) -> Result:
     found = {step.step: green for step, green in greens.items() if green is not None}
     facts: dict[str, str] = {}
     for step, green in greens.items():
-        facts |= seen_green(step.gate, step.step, green) if green else {}
+        facts |= seen_green(step.gate, step.step, commands[step], green) if green else {}
     first = next((green for green in found.values() if green), "")
     outputs: dict[str, Json] = {"base": params.base, "green": first, "tried": list(tried)}
     never = [step for step, green in greens.items() if green is None]
@@ -56,7 +59,11 @@ async def _red(context: ActionContext, params: EverParams) -> list[StepVerdict]:
     return [step for verdict in found if verdict.commit == params.base for step in verdict.steps if not step.green]
 
 
-async def _known(context: ActionContext, params: EverParams, step: StepVerdict) -> str | None:
+def _command(config: Config, step: StepVerdict) -> str:
+    return next(one.run for one in config.gates[step.gate] if one.name == step.step)
+
+
+async def _known(context: ActionContext, params: EverParams, step: StepVerdict, command: str) -> str | None:
     """The commit at which it was green by the records, empty where they only say that it was; None if they do not."""
     proven = await since_proven(context, params.branch, params.base)
     if proven is not None:
@@ -64,9 +71,9 @@ async def _known(context: ActionContext, params: EverParams, step: StepVerdict) 
         if any(one.name == step.step for one in config.gates.get(step.gate, ())):
             return proven[0]
     for commit in await context.port(Git).commits(None, params.base, MOST_COMMITS):
-        if await context.known(green_at(step.gate, step.step), commit):
+        if await context.known(green_at(step.gate, step.step, command), commit):
             return commit
-    return "" if await context.known(ever_green(step.gate, step.step), EVER_GREEN) else None
+    return "" if await context.known(ever_green(step.gate, step.step, command), EVER_GREEN) else None
 
 
 async def _try(context: ActionContext, params: EverParams, red: StepVerdict, commits: list[str]) -> str | None:

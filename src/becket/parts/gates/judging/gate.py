@@ -53,8 +53,11 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
+    """`commands` are the steps' own: a green of another command says nothing about them."""
+
     verdict: GateVerdict
     steps: tuple[StepResult, ...] = field(default=())
+    commands: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> frozenset[RedClass]:
@@ -73,12 +76,12 @@ class GateResult:
         told: dict[str, str] = {}
         for verdict in (step.verdict for step in self.steps if step.verdict.green):
             told |= {} if verdict.reused_from else {_proven_by(verdict): verdict.receipt}
-            told |= seen_green(verdict.gate, verdict.step, self.verdict.commit)
+            told |= seen_green(verdict.gate, verdict.step, self.commands[verdict.step], self.verdict.commit)
         return told
 
 
-def seen_green(gate: str, step: str, commit: str) -> dict[str, str]:
-    return {green_at(gate, step): commit, ever_green(gate, step): EVER_GREEN}
+def seen_green(gate: str, step: str, command: str, commit: str) -> dict[str, str]:
+    return {green_at(gate, step, command): commit, ever_green(gate, step, command): EVER_GREEN}
 
 
 def _proven_by(verdict: StepVerdict) -> str:
@@ -120,7 +123,7 @@ async def run_gate(
         color=color,
         steps=tuple(result.verdict for result in results),
     )
-    return GateResult(verdict, tuple(results))
+    return GateResult(verdict, tuple(results), {step.name: step.run for step in steps})
 
 
 async def remembered(
@@ -186,9 +189,9 @@ class _Runner:
         return await self._why_red(step, first)
 
     def _key(self, step: GateStep) -> str:
-        sandbox = self.context.port(Processes).holds().kind
+        holds = self.context.port(Processes).holds()
         env_file = env_file_of(self.context, step)
-        environment = environment_digest(step, self.proof, sandbox, env_file)
+        environment = environment_digest(step, self.proof, holds, env_file)
         return cache_key(step, self.gate, self.proof, environment, self.listing)
 
     async def remembered(self, step: GateStep) -> StepVerdict | None:

@@ -14,9 +14,9 @@ from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.given import keyed
 from becket.kernel.contract.globs import matches
-from becket.kernel.contract.process import SandboxKind
-from becket.kernel.contract.toolchains import find
+from becket.kernel.contract.process import Holds
 from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.machine import seen_beside
 
 PATH = "PATH"
 _ALWAYS = {"CI": "true"}
@@ -27,7 +27,7 @@ def step_env(step: GateStep, proof: ProofTree) -> dict[str, str]:
     return _ALWAYS | step.variables(os.environ)
 
 
-def environment_digest(step: GateStep, proof: ProofTree, sandbox: SandboxKind, env_file: Path | None) -> str:
+def environment_digest(step: GateStep, proof: ProofTree, holds: Holds, env_file: Path | None) -> str:
     told: dict[str, Json] = {
         "run": step.run,
         "network": step.network,
@@ -36,9 +36,9 @@ def environment_digest(step: GateStep, proof: ProofTree, sandbox: SandboxKind, e
         "env_file": _keyed(env_file),
         "setup": proof.setup_key,
         "tools": _tools(step.run),
-        "toolchains": find(os.environ).chosen,
+        "toolchains": seen_beside(holds),
         "system": [platform.system(), platform.release(), platform.machine()],
-        "sandbox": sandbox,
+        "sandbox": holds.kind,
         "report": step.report,
         "min_tests": step.min_tests,
     }

@@ -157,8 +157,8 @@ async def _judged(
         reasons_shown = [str(reason) for reason in reasons]
     names = [case.id for case in report.failing if not case.group] or [case.id for case in report.failing]
     kept = await context.keep(json.dumps(report.model_dump(mode="json")).encode(), f"{gate}.{step.name}.report.json")
-    sandbox = context.port(Processes).holds().kind
-    environment = environment_digest(step, proof, sandbox, env_file)
+    holds = context.port(Processes).holds()
+    environment = environment_digest(step, proof, holds, env_file)
     body: dict[str, Json] = {
         "gate": gate,
         "step": step.name,

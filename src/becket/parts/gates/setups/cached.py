@@ -18,6 +18,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.process import ChildEnd, ChildResult, ChildSpec, ChildWatcher, Processes
 from becket.parts.gates.ports.setup import OpenRuns, SetupFailed, SetupReady
+from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.setups import words
 from becket.parts.gates.setups.entries import Entry, Made, State, entries, new_entry
 from becket.parts.gates.setups.keys import NoKey, key_files, key_of
@@ -85,7 +86,7 @@ class CachedSetups:
             files = key_files(setup, listing, sha)
         except NoKey as problem:
             return SetupFailed(reason=str(problem), environment=False)
-        key = key_of(setup, files)
+        key = key_of(setup, files, self._processes.holds())
         wanted = _Wanted(sha, setup, run_id, key, files, listing, watcher, hidden, readable)
         try:
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -265,14 +266,18 @@ def _problem(wanted: _Wanted, result: ChildResult) -> str:
 
 
 def _editable(tree: Path, paths: Collection[str]) -> str | None:
-    """What pip installed as a mere reference to this folder: in a tree being proven it would lead back here."""
+    """What pip installed as a mere reference to this folder: in a tree being proven it would lead back here.
+
+    Whoever wrote the packages chose what lies there: a pipe is not waited for, and nothing outside is read.
+    """
+    reports = ReportFolder(tree)
     for path in paths:
         for told in (tree / path).glob("lib/python*/site-packages/*.dist-info/direct_url.json"):
             try:
-                source = json.loads(told.read_bytes())
+                source = json.loads(reports.read(told.relative_to(tree).as_posix()) or b"")
                 place = Path(unquote(urlsplit(source["url"]).path))
                 if source["dir_info"].get("editable") and place.is_relative_to(tree):
                     return place.relative_to(tree).as_posix()
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
     return None

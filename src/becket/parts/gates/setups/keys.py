@@ -13,7 +13,8 @@ from pathlib import Path
 from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.given import keyed
-from becket.kernel.contract.toolchains import find
+from becket.kernel.contract.process import Holds
+from becket.parts.gates.machine import seen_beside
 from becket.parts.gates.setups import words
 
 _FORMAT = 1  # of what an entry holds: with another number, none of the old ones is found
@@ -42,7 +43,7 @@ def key_files(setup: SetupConfig, listing: Mapping[str, str], sha: str) -> dict[
     return dict(sorted(chosen.items()))
 
 
-def key_of(setup: SetupConfig, files: Mapping[str, str]) -> str:
+def key_of(setup: SetupConfig, files: Mapping[str, str], holds: Holds) -> str:
     """Two commits of one key need the same set-up."""
     return digest_of(
         {
@@ -50,7 +51,7 @@ def key_of(setup: SetupConfig, files: Mapping[str, str]) -> str:
             "run": setup.run,
             "network": setup.network.value,
             "variables": keyed(setup.variables(os.environ)),
-            "toolchains": find(os.environ).chosen,
+            "toolchains": seen_beside(holds),
             "files": sorted(files.items()),
             "machine": _machine(),
             "tools": [_tool(name) for name in sorted({*_ALWAYS, *re.findall(r"[\w.+-]+", setup.run)})],

@@ -17,6 +17,8 @@ from becket.parts.gates.setups import words
 _PACKAGES = "node_modules"
 _CACHES = (_PACKAGES, f"{_PACKAGES}/.cache")
 """Tools keep what they work out in here, beside the packages: each tree has a real folder of its own for that."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DEEPEST = 200  # folders in folders; what lies below is nobody's work
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -25,8 +27,8 @@ class InTheWay(Exception):
 
 
 def sayable(path: str) -> bool:
-    """No record can hold a name that is not UTF-8."""
-    return path.encode(errors="replace").decode() == path
+    """No record can hold a name that is not UTF-8, and no line of a file one with a line break."""
+    return path.encode(errors="replace").decode() == path and not _CONTROL.search(path)
 
 
 def folders_of(paths: Collection[str]) -> set[str]:
@@ -59,13 +61,29 @@ def opened_folders(tree: Path, made: Collection[str]) -> tuple[str, ...]:
     `node_modules/member -> ../packages/member` must lead to the member of the tree being proven. So these folders
     become real ones there, with a link for each of their parts.
     """
-    links: list[str] = []
-    for path in made:
-        for parent, folders, files in () if (tree / path).is_symlink() else os.walk(tree / path):
-            here = os.path.relpath(parent, tree)
-            names = (posixpath.join(here, name) for name in (*folders, *files))
-            links += [name for name in names if sayable(name) and _leads_into_tree(tree, name, made)]
+    links = [name for name in _links_in(tree, made) if sayable(name) and _leads_into_tree(tree, name, made)]
     return tuple(sorted(folders_of(links) - folders_of(made)))
+
+
+def _links_in(tree: Path, made: Collection[str]) -> Iterator[str]:
+    """All symbolic links below, without a call in a call for every folder in a folder."""
+    waiting = [(path, 1) for path in made if _is_folder(tree / path)]
+    while waiting:
+        folder, depth = waiting.pop()
+        for entry in _listed(tree / folder):
+            name = posixpath.join(folder, entry.name)
+            if entry.is_symlink():
+                yield name
+            elif depth < _DEEPEST and entry.is_dir(follow_symlinks=False):
+                waiting.append((name, depth + 1))
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []  # closed, or its name is longer than the system takes: no link can be made to what is in it
 
 
 def _leads_into_tree(tree: Path, path: str, made: Collection[str]) -> bool:
@@ -102,7 +120,7 @@ class Plan:
             raise InTheWay(path)
         if not shared and not named:
             self.paths.append(path)
-        if is_folder and (shared or path in self.opened or _holds_caches(path)):
+        if is_folder and (shared or path in self.opened or _holds_caches(path)) and path.count("/") < _DEEPEST:
             for child in _children(self.tree, path):
                 self._add(child, folders, named=named or not shared)
         elif _leads_into_tree(self.tree, path, self.made):
