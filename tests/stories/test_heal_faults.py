@@ -18,6 +18,7 @@ from small_disk import disk, fill, make_room, mount
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.action import ActionContext, Result
 from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.removal import remove
 from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
@@ -248,3 +249,105 @@ def test_an_agent_that_fills_the_disk_under_the_journal(tmp_path: Path) -> None:
             asyncio.run(story(folder))
     finally:
         logging.getLogger("becket.engine").removeHandler(told)
+
+
+def with_submodule(stage: HealStage, folder: Path) -> None:
+    """`lib/part`, whose file the tests need."""
+    part = World(folder).root
+    World(folder).commit({"value.py": "VALUE = 5\n"}, "a part")
+    stage.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part), "lib/part")
+    needs = "import pathlib\n\n\ndef test_part():\n    assert list(pathlib.Path('lib/part').iterdir())\n"
+    stage.world.commit({"tests/test_part.py": needs}, "use a part")
+
+
+def forget_submodule(stage: HealStage) -> None:
+    stage.git("submodule", "--quiet", "deinit", "--force", "lib/part")
+    remove(stage.world.root / ".git/modules")
+
+
+def test_a_submodule_that_is_gone_is_the_machines_fault(tmp_path: Path) -> None:
+    """L13: no agent is called and no commit is blamed; with it there the same commit is green."""
+    stage = HealStage(tmp_path / "stage", ScriptedAgent([REPAIRS]))
+
+    async def story() -> None:
+        with_submodule(stage, tmp_path / "part")
+        assert (await stage.heal()).status is Status.completed
+        forget_submodule(stage)
+        stage.world.commit({"notes.txt": "more\n"}, "somebody goes on")
+        said = problems_of(await stage.heal())
+        assert "lib/part is not there; run `git submodule update --init --recursive`" in said
+        assert calls(stage) == 0
+        stage.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive")
+        run = await stage.heal()
+        assert run.status is Status.completed, (run.reason, run.detail)
+
+    asyncio.run(story())
+
+
+def test_a_commit_of_a_submodule_that_nobody_fetched_is_the_machines_fault(tmp_path: Path) -> None:
+    """L13: the last proven commit is green without it."""
+    stage = HealStage(tmp_path / "stage", ScriptedAgent([REPAIRS]))
+
+    async def story() -> None:
+        with_submodule(stage, tmp_path / "part")
+        assert (await stage.heal()).status is Status.completed
+        stage.git("update-index", "--cacheinfo", f"160000,{'1' * 40},lib/part")
+        stage.git("commit", "--quiet", "--message", "a newer part")
+        assert "run `git submodule update" in problems_of(await stage.heal())
+        assert calls(stage) == 0
+
+    asyncio.run(story())
+
+
+def test_a_submodule_that_no_step_needs_hides_no_bug(tmp_path: Path) -> None:
+    stage = HealStage(tmp_path / "stage", ScriptedAgent([REPAIRS]))
+
+    async def story() -> None:
+        with_submodule(stage, tmp_path / "part")
+        stage.world.commit({"tests/test_part.py": "def test_part():\n    assert True\n"}, "without it")
+        forget_submodule(stage)
+        assert (await stage.heal()).status is Status.completed
+        stage.break_it()
+        run = await stage.heal()
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert calls(stage) == 1
+
+    asyncio.run(story())
+
+
+def needing(place: Path) -> str:
+    return f"import os\n\n\ndef test_place():\n    assert os.path.exists({str(place)!r})\n"
+
+
+def test_no_code_is_blamed_where_the_last_proven_commit_is_red_too(tmp_path: Path) -> None:
+    """L13: nothing in the log tells of the machine."""
+    place = tmp_path / "place"
+    place.touch()
+    stage = HealStage(tmp_path / "stage", ScriptedAgent([REPAIRS]))
+
+    async def story() -> None:
+        proven = stage.world.commit({"tests/test_place.py": needing(place)}, "a test that needs a place")
+        assert (await stage.heal()).status is Status.completed
+        place.unlink()
+        stage.world.commit({"notes.txt": "more\n"}, "somebody goes on")
+        said = problems_of(await stage.heal())
+        assert f"the last proven commit {proven[:12]} is red now too" in said
+        assert f"becket gates try fast/unit --at {proven[:12]}" in said
+        assert calls(stage) == 0
+
+    asyncio.run(story())
+
+
+def test_a_step_that_is_new_says_nothing_of_the_machine(tmp_path: Path) -> None:
+    """Where the last proven commit is red by it too: it was never proven there."""
+    more = "      - {name: strict, run: \"! grep -q '/ len' calc.py\"}\ntest_side:".replace("      -", "    -")
+    stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD.replace("/ len", "// len")))]))
+
+    async def story() -> None:
+        assert (await stage.heal()).status is Status.completed
+        text = (stage.world.root / "becket.yaml").read_text()
+        stage.world.commit({"becket.yaml": text.replace("test_side:", more)}, "be strict")
+        run = await stage.heal()
+        assert run.reason != "environment_broken", run.detail
+
+    asyncio.run(story())

@@ -134,6 +134,9 @@ class ModelGit:
         files = self.commit(await self._sha(commit)).files
         return {path: f"100644 {digest(text)}" for path, text in sorted(files.items())}
 
+    async def absent_submodules(self, commit: str) -> Sequence[str]:
+        return ()
+
     async def contains(self, commit: str, ancestor: str) -> bool:
         return any(one.sha == ancestor for one in self.ancestors(commit))
 

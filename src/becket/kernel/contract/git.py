@@ -106,6 +106,10 @@ class Git(Protocol):
         """Every path of a commit with its mode and object, such as `100644 ce013625...`."""
         ...
 
+    async def absent_submodules(self, commit: str) -> Sequence[str]:
+        """Those that every checkout of the commit has as empty folders: the repository never got what they hold."""
+        ...
+
     async def contains(self, commit: str, ancestor: str) -> bool:
         """Is `ancestor` the commit itself or before it?"""
         ...

@@ -22,6 +22,7 @@ from becket.kernel.git.program import GitCommandFailed, Output, Place, run, run_
 from becket.kernel.git.refs import OWN, SHA, Refs
 from becket.kernel.git.resident import exclude
 from becket.kernel.git.status import read_status
+from becket.kernel.git.submodules import absent
 
 if TYPE_CHECKING:
     from becket.kernel.git.candidates import GitCandidates
@@ -181,6 +182,10 @@ class GitRepository:
 
     async def listing(self, commit: str) -> Mapping[str, str]:
         return await listing(self._place, commit)
+
+    async def absent_submodules(self, commit: str) -> Sequence[str]:
+        links = (await self._source.inventory(commit)).submodules
+        return await absent(self._source.git_dirs, links, await self._source.modules(commit)) if links else ()
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         if commit == ancestor and commit in self._trees:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
@@ -12,14 +13,15 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import Config, GateName, GateStep
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, RedClass
+from becket.kernel.contract.git import Git
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name, Said
-from becket.parts.gates.judging.gate import Control, GateResult, run_gate
+from becket.parts.gates.judging.gate import GateResult, run_gate
 from becket.parts.gates.judging.history import since_proven
-from becket.parts.gates.judging.step import run_step
-from becket.parts.gates.judging.tree import open_tree
+from becket.parts.gates.judging.step import has_selection, run_step
+from becket.parts.gates.judging.tree import ProofTree, clean_again, open_tree
 from becket.parts.gates.log_windows import last_lines
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.summary import summarise
@@ -28,6 +30,10 @@ KINDS = ("code_red", "environment_red", "flaky_red")
 BASE = "base"
 OF_THE_MACHINE = frozenset({"environment", "env_file_missing", "bad_env_file"})
 """Failures before a step ran that a person mends, not an agent in the code."""
+MACHINE_CHANGED = (
+    "machine: the last proven commit {sha} is red now too, in the same step, so it is not the code that changed; see "
+    "what is missing here: `becket gates try {step} --at {sha}`"
+)
 LINES_TOLD = 5
 OPTIONAL = frozenset({"slow"})
 """A project without it is simply proven by the others."""
@@ -63,7 +69,7 @@ async def run(context: ActionContext, params: GateParams) -> Result:
         return _without_gate(params, config)
     if (earlier := await _earlier(context, params)) is not None:
         return earlier
-    control = _control(context, params) if params.branch else None
+    control = _OnLastProven(context, params) if params.branch else None
     resident = params.place == "resident" and _stays_on(context, params.branch)
     try:
         proof = await open_tree(context, params.at, params.by, f"gate-{params.of}", resident=resident)
@@ -82,17 +88,52 @@ def _stays_on(context: ActionContext, branch: str) -> bool:
     return branch in ("", context.port(Projects).current().branch)
 
 
-def _control(context: ActionContext, params: GateParams) -> Control:
-    async def passes_where_it_should(step: GateStep) -> bool:
-        green = await since_proven(context, params.branch, params.at)
-        if green is None:
-            return False
-        proof = await open_tree(context, green[0], params.by, "control")
-        if isinstance(proof, SetupFailed):
-            return False
-        return (await run_step(context, params.gate, step, proof, label="control")).verdict.green
+@dataclass(frozen=True, slots=True)
+class _OnLastProven:
+    """On the last proven commit before the one that is judged."""
 
-    return passes_where_it_should
+    context: ActionContext
+    params: GateParams
+
+    async def passes(self, step: GateStep) -> bool:
+        green = await self._proven()
+        if not green or await self._lacks_more_than(green):
+            return False
+        proof = await open_tree(self.context, green, self.params.by, "control")
+        return isinstance(proof, ProofTree) and await self._is_green(step, proof, "control")
+
+    async def machine_changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
+        """By its own becket.yaml: a step or a set-up that is new was never proven there."""
+        green = await self._proven()
+        if not green or not await self._same_there(step, green):
+            return ""
+        proof = await open_tree(self.context, green, green, "control")
+        if isinstance(proof, SetupFailed):
+            return ""
+        chosen = tests if has_selection(step, proof, tests) else ()
+        if await self._is_green(step, proof, "still", chosen) or await self._is_green(step, proof, "still-whole"):
+            return ""
+        return MACHINE_CHANGED.format(sha=green[:12], step=f"{self.params.gate}/{step.name}")
+
+    async def _proven(self) -> str:
+        found = await since_proven(self.context, self.params.branch, self.params.at)
+        return found[0] if found is not None else ""
+
+    async def _lacks_more_than(self, green: str) -> bool:
+        """A submodule that was there, or of another commit: the step can be green there without it."""
+        git = self.context.port(Git)
+        now = await git.absent_submodules(self.params.at)
+        return bool(now) and not set(now) <= set(await git.absent_submodules(green))
+
+    async def _same_there(self, step: GateStep, green: str) -> bool:
+        projects = self.context.port(Projects)
+        then, now = await projects.committed(green), await projects.committed(self.params.by)
+        return step in then.gates.get(self.params.gate, ()) and then.setup == now.setup
+
+    async def _is_green(self, step: GateStep, proof: ProofTree, label: str, tests: tuple[str, ...] = ()) -> bool:
+        await clean_again(self.context, proof)
+        done = await run_step(self.context, self.params.gate, step, proof, label=label, tests=tests)
+        return done.verdict.green
 
 
 def _without_gate(params: GateParams, config: Config) -> Result:

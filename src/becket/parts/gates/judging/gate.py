@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.config import GateStep
@@ -30,8 +31,23 @@ from becket.parts.gates.ports.setup import SetupFailed
 step_judged = CrashPoint("gate.step_judged", "a step has run and is judged; its receipt is not written")
 green_remembered = CrashPoint("gate.green_remembered", "a green is remembered; its receipt is not written")
 
-Control = Callable[[GateStep], Awaitable[bool]]
-"""The control experiment: does this step pass on this machine where it is known to pass?"""
+MODULES = "git submodule update --init --recursive"
+
+
+class ControlExperiments(Protocol):
+    """Each runs a step on the last proven commit, here and now."""
+
+    async def passes(self, step: GateStep) -> bool:
+        """Asked where the log blames the machine: is the step green there? Not if nothing is proven."""
+        ...
+
+    async def machine_changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
+        """Asked before the code of base is blamed: the sentence, if what was proven with just this step is red now.
+
+        The failing tests go first; the whole step decides.
+        """
+        ...
+
 
 RERUNS, RERUNS_OF_HANGING = 2, 1
 """So often the failing tests run alone, each time in a fresh process (L14); and a step that did not end in time."""
@@ -96,7 +112,7 @@ async def run_gate(
     defined_by: str,
     ttl: float,
     only: Iterable[str] = (),
-    control: Control | None = None,
+    control: ControlExperiments | None = None,
     again: bool = True,
 ) -> GateResult:
     """Every step in its order, in a clean tree; neighbours that are `parallel` together, each in a tree of its own. A
@@ -166,7 +182,7 @@ class _Runner:
     defined_by: str
     ttl: float
     listing: Mapping[str, str]
-    control: Control | None
+    control: ControlExperiments | None
     again: bool = True
 
     async def result(self, step: GateStep, *, alone: bool = True) -> StepResult:
@@ -223,7 +239,24 @@ class _Runner:
 
     async def _machine_is_fine(self, step: GateStep) -> bool:
         """Is the same step green, here and now, on a commit that was proven before? Then the code is to blame."""
-        return self.control is not None and await self.control(step)
+        return self.control is not None and await self.control.passes(step)
+
+    async def _with_absent_parts(self, first: StepRun) -> StepRun:
+        """A folder that is empty here for want of a submodule, as what its log blames, if it blames nothing else."""
+        somebody_asks = self.control is not None or not self.again
+        if first.verdict.problem or not somebody_asks:
+            return first
+        absent = await self.context.port(Git).absent_submodules(self.proof.workspace.sha)
+        return _blaming(first, f"submodule: {', '.join(absent[:5])} is not there; run `{MODULES}`") if absent else first
+
+    async def _code(self, step: GateStep, first: StepRun, runs: tuple[StepRun, ...]) -> StepResult:
+        """Base's code is blamed for what it changed: where nothing else is red, what was proven is green still."""
+        asked = self.control if not self._of_candidate else None
+        changed = await asked.machine_changed(step, first.verdict.failing) if asked is not None else ""
+        if not changed:
+            return StepResult(first.verdict, RedClass.code, runs=runs)
+        blamed = _blaming(first, changed)
+        return StepResult(blamed.verdict, RedClass.environment, runs=(blamed, *runs[1:]))
 
     async def _from_scratch(self, step: GateStep) -> StepRun | None:
         """The whole step in a clean tree: what passes only where an earlier run left its files is not green (L5)."""
@@ -247,6 +280,7 @@ class _Runner:
         """Environment, flaky or code (L13, L14). Only code goes to a fixer."""
         if first.hung and self._of_candidate:
             return StepResult(first.verdict, RedClass.code, runs=(first,))  # who repairs need not hang us once more
+        first = await self._with_absent_parts(first)
         if first.verdict.problem and not await self._machine_is_fine(step):
             return StepResult(first.verdict, RedClass.environment, runs=(first,))
         if not self.again:
@@ -256,7 +290,7 @@ class _Runner:
         again = await self._again(step, alone, RERUNS_OF_HANGING if first.hung else RERUNS)
         runs = (first, *again)
         if not any(run.verdict.green for run in again):
-            return StepResult(first.verdict, RedClass.code, runs=runs)
+            return await self._code(step, first, runs)
         if all(run.verdict.green for run in again):
             whole = await self._from_scratch(step)
             if whole is not None and whole.verdict.green:
@@ -273,3 +307,7 @@ class _Runner:
             }
         )
         return StepResult(torn, RedClass.flaky, flaky=tests, runs=runs)
+
+
+def _blaming(run: StepRun, problem: str) -> StepRun:
+    return replace(run, verdict=run.verdict.model_copy(update={"problem": problem}))
