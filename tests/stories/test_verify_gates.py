@@ -15,6 +15,12 @@ from becket.kernel.contract.base import canonical
 from becket.kernel.contract.receipt import Receipt
 from becket.testing.world import World
 
+GREEN_GATE = """
+version: 1
+gates: {fast: [{name: unit, run: "true"}]}
+sandbox: {use: none, without: [files, processes, network]}
+"""
+
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Copy:
@@ -134,3 +140,28 @@ def test_a_gate_step_that_ends_otherwise_now_is_told(tmp_path: Path) -> None:
         return [item.detail for item in await verify_run(world.app, run.run_id, True) if not item.ok]
 
     assert asyncio.run(story()) == ["discover.bf: exit code 0 then, 1 now"]
+
+
+def test_a_green_of_another_run_counts_as_far_as_that_runs_own_record_holds(tmp_path: Path) -> None:
+    world = World(tmp_path / "repo", store="sqlite")
+    world.commit({"becket.yaml": GREEN_GATE}, "a gate")
+
+    async def story() -> tuple[str, str]:
+        first, second = await world.run("heal"), await world.run("heal")
+        await world.store.close()
+        return first.run_id, second.run_id
+
+    first, second = asyncio.run(story())
+    copy = Copy(world.root, second)
+    assert bad(copy.verify()) == []
+    for row in copy.all("SELECT * FROM receipts"):
+        receipt = Receipt.model_validate_json(row["receipt"])
+        if receipt.kind == "gate":
+            changed = receipt.model_copy(update={"tree": "0" * 40})
+            copy.sql(
+                "UPDATE receipts SET receipt = :receipt WHERE number = :number",
+                receipt=canonical(changed.model_dump(mode="json")), number=row["number"],
+            )  # fmt: skip
+    checks = [item for item in copy.verify().checks if not item.ok]
+    assert [item.what.split()[0] for item in checks] == ["verdict"]
+    assert f"{first} has no receipt" in checks[0].detail

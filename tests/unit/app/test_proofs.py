@@ -144,6 +144,9 @@ def test_a_step_that_another_run_proved_is_looked_up_there() -> None:
     reused = without("green") | {"after": verdict(CANDIDATE, "green", {"unit": GREEN.digest}, reused={"unit": "run_0"})}
     assert "verdict" not in found(reused, {"run_0": (GREEN,)})
     assert found(reused)["verdict"] == ["unit: run_0, which proved it, is gone"]
+    other = Receipt(kind="gate", body=GREEN.body | {"step": "lint"})
+    swapped = reused | {"after": verdict(CANDIDATE, "green", {"unit": other.digest}, reused={"unit": "run_0"})}
+    assert found(swapped, {"run_0": (other,)})["verdict"] == ["unit: its receipt is about fast/lint"]
     assert found(reused, {"run_0": (RED,)})["verdict"] == [f"unit: run_0 has no receipt {GREEN.digest[:12]}"]
 
 

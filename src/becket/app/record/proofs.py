@@ -88,6 +88,9 @@ class _Book:
         known = {item.digest: item.receipt for item in others if item.receipt.kind == GATE}
         if digest not in known:
             return [f"{step}: {run_id} has no receipt {digest[:12]}"]
+        about = (known[digest].body.get("gate"), known[digest].body.get("step"))
+        if about != (body.get("gate"), step):
+            return [f"{step}: its receipt is about {about[0]}/{about[1]}"]
         return list(_colored(step, known[digest], body))
 
     def _own(self, step: str, digest: str, body: Mapping[str, Json], *, same_commit: bool) -> Iterator[str]:

@@ -85,8 +85,7 @@ async def verified(app: App, run_id: str, rerun: bool, head: str | None = None) 
         rows = await _read(app, run_id)
     except (ValueError, TypeError, StoreDamaged) as error:
         return Verified(run_id, "", (Checked(False, "run", f"its row cannot be read: {_short(error)}"),))
-    steps = {row_name("step", step.iteration, step.phase.value, step.id): step for step in rows.steps}
-    told = Replay(rows.events, steps)
+    told = _replay(rows)
     checks = [
         *rows.broken,
         check_chain(rows.run, rows.events),
@@ -323,12 +322,31 @@ async def _proofs(app: App, rows: _Rows) -> list[Checked]:
 
     async def elsewhere(run_id: str) -> tuple[StoredReceipt, ...] | None:
         try:
-            return await app.store.receipts((await app.store.get_run(run_id)).run_id)
+            return _borne_out(await _read_once(app, await app.store.get_run(run_id)))
         except (NotFound, ValueError, TypeError, StoreDamaged):
             return None
 
     found = await check_proofs(rows.receipts, rows.steps, elsewhere)
     return [_line(f"{one.kind} {one.digest[:12]}", one.about, "; ".join(one.troubles)) for one in found]
+
+
+def _borne_out(rows: _Rows) -> tuple[StoredReceipt, ...]:
+    """The receipts that are as the run's own chain tells; it may be longer by now than when its row was read."""
+    head = rows.events[-1].digest if rows.events else ""
+    now = rows.run.model_copy(update={"event_count": len(rows.events), "head": head})
+    if not check_chain(now, rows.events).ok:
+        return ()
+    told = _replay(rows)
+    return tuple(item for item in rows.receipts if item.receipt.digest == item.digest and _is_told(rows, told, item))
+
+
+def _is_told(rows: _Rows, told: Replay, item: StoredReceipt) -> bool:
+    return not _trouble(rows, told, row_name("receipt", item.iteration, item.phase, item.action_id, item.digest))
+
+
+def _replay(rows: _Rows) -> Replay:
+    steps = {row_name("step", step.iteration, step.phase.value, step.id): step for step in rows.steps}
+    return Replay(rows.events, steps)
 
 
 async def _repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> list[Checked]:
