@@ -20,7 +20,7 @@ from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name, Said
 from becket.parts.gates.judging.gate import GateResult, run_gate
 from becket.parts.gates.judging.history import since_proven
-from becket.parts.gates.judging.step import has_selection, run_step
+from becket.parts.gates.judging.step import StepRun, has_selection, run_step
 from becket.parts.gates.judging.tree import ProofTree, clean_again, open_tree
 from becket.parts.gates.log_windows import last_lines
 from becket.parts.gates.ports.setup import SetupFailed
@@ -99,20 +99,24 @@ class _OnLastProven:
         green = await self._proven()
         if not green or await self._lacks_more_than(green):
             return False
-        proof = await open_tree(self.context, green, self.params.by, "control")
-        return isinstance(proof, ProofTree) and await self._is_green(step, proof, "control")
+        proof = await open_tree(self.context, green, self.params.by, f"control-{step.name}")
+        return isinstance(proof, ProofTree) and (await self._run(step, proof, "control")).verdict.green
 
     async def machine_changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
         """By its own becket.yaml: a step or a set-up that is new was never proven there."""
         green = await self._proven()
         if not green or not await self._same_there(step, green):
             return ""
-        proof = await open_tree(self.context, green, green, "control")
+        proof = await open_tree(self.context, green, green, f"control-{step.name}")
         if isinstance(proof, SetupFailed):
             return ""
-        chosen = tests if has_selection(step, proof, tests) else ()
-        if await self._is_green(step, proof, "still", chosen) or await self._is_green(step, proof, "still-whole"):
-            return ""
+        alone = tests if has_selection(step, proof, tests) else ()
+        for label, chosen in (("still", alone), ("still-whole", ())):
+            done = await self._run(step, proof, label, chosen)
+            if done.verdict.green:
+                return ""
+            if done.hung:
+                break  # the next would cost as much and say no more
         return MACHINE_CHANGED.format(sha=green[:12], step=f"{self.params.gate}/{step.name}")
 
     async def _proven(self) -> str:
@@ -130,10 +134,9 @@ class _OnLastProven:
         then, now = await projects.committed(green), await projects.committed(self.params.by)
         return step in then.gates.get(self.params.gate, ()) and then.setup == now.setup
 
-    async def _is_green(self, step: GateStep, proof: ProofTree, label: str, tests: tuple[str, ...] = ()) -> bool:
+    async def _run(self, step: GateStep, proof: ProofTree, label: str, tests: tuple[str, ...] = ()) -> StepRun:
         await clean_again(self.context, proof)
-        done = await run_step(self.context, self.params.gate, step, proof, label=label, tests=tests)
-        return done.verdict.green
+        return await run_step(self.context, self.params.gate, step, proof, label=label, tests=tests)
 
 
 def _without_gate(params: GateParams, config: Config) -> Result:

@@ -54,14 +54,14 @@ def _parent(tree: Path, name: str) -> Iterator[tuple[int, bytes]]:
     if PurePosixPath(name).is_absolute() or ".." in parents:
         raise BadPlace("it leads out of the tree")
     with ExitStack() as held:
-        try:
-            here = held.enter_context(opened(os.fspath(tree)))
-            for part in parents:
+        here = held.enter_context(opened(os.fspath(tree)))
+        for part in parents:
+            try:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=here)
                 here = held.enter_context(opened(part, here))
-        except OSError as error:
-            raise BadPlace(f"it leads through what is no folder ({part}: {error.strerror})") from error
+            except OSError as error:
+                raise BadPlace(f"it leads through what is no folder ({part}: {error.strerror})") from error
         yield here, os.fsencode(base)
 
 
