@@ -19,6 +19,7 @@ from functools import cache
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from becket.kernel.contract.base import Json
+from becket.kernel.engine.usual import USUAL
 
 OWN_PREFIX = "bk_"
 """What every bearer token that Becket itself hands out begins with."""
@@ -395,10 +396,19 @@ def _url_password(value: str) -> str | None:
         return None
 
 
+_DIGITS = 9
+"""Fewer of them are a port, a year, a day."""
+
+
 def _worth_looking_for(value: str) -> bool:
-    """A short or plain word would blacken ordinary text; it is still hidden where it is assigned to a name."""
-    kinds = {"a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "." for c in value}
-    return len(value) >= 8 and (len(kinds) >= 2 or len(value) >= 16)
+    """What is short or usual would blacken ordinary text; it is still hidden where it is assigned to a name."""
+    usual = value.casefold() in USUAL or (value.isdigit() and len(value) < _DIGITS)
+    return len(value) >= 8 and len(set(value)) > 2 and not usual
+
+
+def _is_plain_word(value: str) -> bool:
+    """It may be a part of other words; as a trace it would be found in ordinary text."""
+    return len(value) < 16 and value.isalpha() and (value.islower() or value.isupper())
 
 
 def _squeeze(text: str) -> str:
@@ -417,17 +427,39 @@ def _base64_cores(raw: bytes) -> Iterator[str]:
 class _Known:
     name: str
     exact: tuple[str, ...]  # replaced where they stand
-    traces: tuple[str, ...]  # squeezed; one of them left in a payload is a leak
+    traces: tuple[str, ...] = ()  # squeezed; one of them left in a payload is a leak
+    word: str = ""  # a plain word, replaced where it stands by itself
+
+    def hidden(self, text: str) -> str:
+        for form in self.exact:
+            text = text.replace(form, _mark(self.name))
+        if self.word and self.word in text:
+            text = _compiled(rf"(?<!\w){self.word}(?!\w)").sub(_mark(self.name), text)
+        return text
 
     @classmethod
-    def of(cls, name: str, value: str) -> _Known:
+    def of(cls, name: str, value: str) -> Iterator[_Known]:
+        """The value, and each line of one that has several."""
+        label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+        if _is_plain_word(value):
+            raw = value.encode()
+            yield cls(label, (base64.b64encode(raw).decode().rstrip("="), raw.hex()), word=value)
+            return
+        yield cls._whole(label, value)
+        lines = dict.fromkeys(line.strip() for line in value.splitlines()[:_MOST_LINES]) if "\n" in value else ()
+        for line in lines:
+            if _worth_looking_for(line) and not line.startswith("-----") and not _is_plain_word(line):
+                yield cls(label, (line,))
+
+    @classmethod
+    def _whole(cls, name: str, value: str) -> _Known:
         raw = value.encode()
         encoded = base64.b64encode(raw).decode()
         exact = {value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], raw.hex()}
         exact |= {encoded, encoded.rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
         traces = {_squeeze(trace) for trace in (value, value[::-1], raw.hex(), *_base64_cores(raw))}
         return cls(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", name),
+            name=name,
             exact=tuple(sorted(exact, key=len, reverse=True)),
             traces=tuple(trace for trace in traces if len(trace) >= 8),
         )
@@ -437,6 +469,13 @@ class _Known:
         return exact or any(trace in view for view in squeezed for trace in self.traces)
 
 
+_MOST_LINES = 100
+_UNSEEN = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|\x1b.?"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""What is dropped where text is shown, or shown as nothing."""
 _PIECE = 256_000
 
 _REMEMBERED = 4
@@ -466,12 +505,29 @@ class Redactor:
         if not new:
             return
         pairs = [(name, value) for name, values in self._values.items() for value in values]
-        self._known = tuple(_Known.of(*pair) for pair in sorted(pairs, key=lambda pair: -len(pair[1])))
+        known = [each for pair in pairs for each in _Known.of(*pair)]
+        self._known = tuple(sorted(known, key=lambda each: -max(map(len, each.exact))))
 
     def text(self, text: str) -> str:
+        """Also where a secret is split by what nobody sees: a terminal or a browser would put it together again."""
+        return self._as_shown(self._as_written(text))
+
+    def _as_shown(self, text: str) -> str:
+        if _UNSEEN.search(text) is None:
+            return text
+        lines = text.split("\n")
+        shown = {number: _UNSEEN.sub("", line) for number, line in enumerate(lines) if _UNSEEN.search(line)}
+        hidden = self._as_written("\n".join(shown.values())).split("\n")
+        if len(hidden) != len(shown):  # a secret of several lines
+            hidden = [self._as_written(line) for line in shown.values()]
+        for (number, line), left in zip(shown.items(), hidden, strict=True):
+            if left != line:
+                lines[number] = left
+        return "\n".join(lines)
+
+    def _as_written(self, text: str) -> str:
         for known in self._known:
-            for form in known.exact:
-                text = text.replace(form, _mark(known.name))
+            text = known.hidden(text)
         if _OVER_LINES.hints[0] in text:
             text = _OVER_LINES.applied(_Text(text))
         if "-----END" in text:
