@@ -10,25 +10,19 @@ from __future__ import annotations
 import base64
 import binascii
 import html
-import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from becket.kernel.contract.base import Json
-from becket.kernel.engine.usual import USUAL
+from becket.kernel.engine.known import Known, mark, squeeze, worth_looking_for
 
 OWN_PREFIX = "bk_"
 """What every bearer token that Becket itself hands out begins with."""
 
 _MARK = re.compile(r"\[redacted:[^\]]*\]")
-
-
-def _mark(kind: str) -> str:
-    return f"[redacted:{kind}]"
 
 
 _KEYS = r"[_-]?(?:key|secret)"
@@ -137,7 +131,7 @@ class _Rule:
         if self.judge is not None and not self.judge(match):
             return match[0]
         start, end = match.span(match.lastgroup or 0)
-        return match[0][: start - match.start()] + _mark(self.kind) + match[0][end - match.start() :]
+        return match[0][: start - match.start()] + mark(self.kind) + match[0][end - match.start() :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class _AfterName:
     head: str | None = None
 
     def applied(self, to: _Text) -> str:
-        text, mark, match_at = to.text, _mark(self.kind), _compiled(self.pattern).match
+        text, hidden, match_at = to.text, mark(self.kind), _compiled(self.pattern).match
         head = None if self.head is None else _compiled(self.head)
         pieces: list[str] = []
         done = 0
@@ -165,7 +159,7 @@ class _AfterName:
             if (match := match_at(text, end)) is None:
                 continue
             first, last = match.span(match.lastgroup or 0)
-            pieces += (text[done:first], mark)
+            pieces += (text[done:first], hidden)
             done = last
         return "".join((*pieces, text[done:])) if pieces else text
 
@@ -228,7 +222,7 @@ def _without_headless_keys(text: str) -> str:
         before = text[max(seen, end.start() - _LARGEST_PEM) : end.start()]
         seen = end.end()
         if (body := _PEM_BODY.match(before[::-1])) is not None:
-            pieces += (text[done : end.start() - body.end()], _mark(_OVER_LINES.kind))
+            pieces += (text[done : end.start() - body.end()], mark(_OVER_LINES.kind))
             done = end.end()
     return "".join((*pieces, text[done:])) if pieces else text
 
@@ -372,7 +366,6 @@ _HINTS = tuple(dict.fromkeys(hint for rule in _RULES for hint in rule.hints))
 _SECRET_FIELD = re.compile(rf"(?i:{_NAMES}|authorization)$")
 _HOLDER = re.compile(_HOLDERS)
 _WORD = re.compile(_WORDS)
-_FILLING = re.compile(r"[\W_]+")
 _SECRET_VARIABLE = re.compile(
     r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|KEY|APIKEY|CREDENTIALS?|AUTH|PAT|DSN|WEBHOOK(?:_URL)?)$"
 )
@@ -396,80 +389,6 @@ def _url_password(value: str) -> str | None:
         return None
 
 
-_DIGITS = 9
-"""Fewer of them are a port, a year, a day."""
-
-
-def _worth_looking_for(value: str) -> bool:
-    """What is short or usual would blacken ordinary text; it is still hidden where it is assigned to a name."""
-    usual = value.casefold() in USUAL or (value.isdigit() and len(value) < _DIGITS)
-    return len(value) >= 8 and len(set(value)) > 2 and not usual
-
-
-def _is_plain_word(value: str) -> bool:
-    """It may be a part of other words; as a trace it would be found in ordinary text."""
-    return len(value) < 16 and value.isalpha() and (value.islower() or value.isupper())
-
-
-def _squeeze(text: str) -> str:
-    """Only letters and digits, in one case: what stays of a secret that was split, spaced or re-wrapped."""
-    return _FILLING.sub("", unicodedata.normalize("NFKC", text).casefold())
-
-
-def _base64_cores(raw: bytes) -> Iterator[str]:
-    """What base64 of any text around the secret must contain, for each of the three alignments."""
-    for lead in range(3):
-        encoded = base64.b64encode(b"\0" * lead + raw).decode().rstrip("=")
-        yield encoded[(0, 2, 3)[lead] : len(encoded) - (1 if (lead + len(raw)) % 3 else 0)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    name: str
-    exact: tuple[str, ...]  # replaced where they stand
-    traces: tuple[str, ...] = ()  # squeezed; one of them left in a payload is a leak
-    word: str = ""  # a plain word, replaced where it stands by itself
-
-    def hidden(self, text: str) -> str:
-        for form in self.exact:
-            text = text.replace(form, _mark(self.name))
-        if self.word and self.word in text:
-            text = _compiled(rf"(?<!\w){self.word}(?!\w)").sub(_mark(self.name), text)
-        return text
-
-    @classmethod
-    def of(cls, name: str, value: str) -> Iterator[_Known]:
-        """The value, and each line of one that has several."""
-        label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
-        if _is_plain_word(value):
-            raw = value.encode()
-            yield cls(label, (base64.b64encode(raw).decode().rstrip("="), raw.hex()), word=value)
-            return
-        yield cls._whole(label, value)
-        lines = dict.fromkeys(line.strip() for line in value.splitlines()[:_MOST_LINES]) if "\n" in value else ()
-        for line in lines:
-            if _worth_looking_for(line) and not line.startswith("-----") and not _is_plain_word(line):
-                yield cls(label, (line,))
-
-    @classmethod
-    def _whole(cls, name: str, value: str) -> _Known:
-        raw = value.encode()
-        encoded = base64.b64encode(raw).decode()
-        exact = {value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], raw.hex()}
-        exact |= {encoded, encoded.rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
-        traces = {_squeeze(trace) for trace in (value, value[::-1], raw.hex(), *_base64_cores(raw))}
-        return cls(
-            name=name,
-            exact=tuple(sorted(exact, key=len, reverse=True)),
-            traces=tuple(trace for trace in traces if len(trace) >= 8),
-        )
-
-    def left_in(self, views: set[str], squeezed: set[str]) -> bool:
-        exact = any(form in view for view in views for form in self.exact)
-        return exact or any(trace in view for view in squeezed for trace in self.traces)
-
-
-_MOST_LINES = 100
 _UNSEEN = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|\x1b.?"
     r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -489,14 +408,14 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._values: dict[str, tuple[str, ...]] = {}
-        self._known: tuple[_Known, ...] = ()
+        self._known: tuple[Known, ...] = ()
         self.too_plain: tuple[str, ...] = ()
         """Names of secrets that are too short or plain to be looked for in text; `doctor` may say so."""
         self.learn(secrets)
 
     def learn(self, secrets: Mapping[str, str]) -> None:
         """Look for these from now on too. Nothing is forgotten for want of being told again."""
-        chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
+        chosen = {name: value for name, value in secrets.items() if worth_looking_for(value)}
         self.too_plain = tuple(sorted({*self.too_plain, *secrets} - chosen.keys()))
         new = {name: value for name, value in chosen.items() if value not in self._values.get(name, ())}
         for name, value in chosen.items():  # what is current is the last to be forgotten, whether it is new or not
@@ -505,7 +424,7 @@ class Redactor:
         if not new:
             return
         pairs = [(name, value) for name, values in self._values.items() for value in values]
-        known = [each for pair in pairs for each in _Known.of(*pair)]
+        known = [each for pair in pairs for each in Known.of(*pair)]
         self._known = tuple(sorted(known, key=lambda each: -max(map(len, each.exact))))
 
     def text(self, text: str) -> str:
@@ -549,7 +468,7 @@ class Redactor:
         if not self._known:
             return []
         views = {view for keys in (True, False) for view in _views("\n".join(_texts(value, keys)))}
-        squeezed = {_squeeze(view) for view in views}
+        squeezed = {squeeze(view) for view in views}
         return [known.name for known in self._known if known.left_in(views, squeezed)]
 
     def _field(self, key: Json, inner: Json) -> Json:
@@ -560,7 +479,7 @@ class Redactor:
         if inner is None or isinstance(inner, bool | Mapping) or inner == "":
             return self.value(inner)
         shown = str(inner)
-        return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else _mark("secret")
+        return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else mark("secret")
 
 
 def _pieces(text: str) -> Iterator[str]:
