@@ -11,17 +11,24 @@ from becket.kernel.engine.redact import secret_variables
 
 _PLAIN_NAME = re.compile(
     r"(?i)^(?:LANG|LC_\w+|TERM|COLORTERM|TZ|USER|LOGNAME|SHELL|EDITOR|PAGER|PWD)$"
-    r"|(?:^|_)(?:URL|HOST|ENDPOINT|PROXY|PATH|DIR|HOME|FILE|ROOT|MODEL|NAME|VERSION|REGION|MODE|LEVEL|FORMAT|OPTIONS"
-    r"|OPTS|ARGS|FLAGS)$"
+    r"|(?:^|_)(?:URL|HOST|ENDPOINT|PROXY|PATH|DIR|HOME|FILE|ROOT|MODEL|MODULE|REGION|MODE|LEVEL|FORMAT)$"
 )
-_PLAIN_VALUE = re.compile(r"\s|^[a-z][a-z0-9+.-]*://|^[~./]|^[0-9.:]+$")
+_PART = r"(?:[A-Z]?[a-z]+[0-9]{0,4}|[A-Z]+|[0-9]{1,4})"
+_STEP = rf"/\.?{_PART}(?:[._+-]{_PART})*"
+_PLAIN_VALUE = re.compile(
+    r"[a-z][a-z0-9+.-]*://\S*"  # an address
+    r"|v?[0-9]{1,8}(?:[.:][0-9]{1,5})*"  # a port, a version, an address in digits
+    rf"|(?:~|\.{{1,2}})?(?:{_STEP})+/?(?::(?:~|\.{{1,2}})?(?:{_STEP})+/?)*"  # places, of words
+)
 _LOGIN_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://([^/@:\s]+)@")
 
 
 def given_secrets(config: Config, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """`root` is the repository, whose folders hold the files of variables."""
-    given = secret_variables(_variables(root / name for name in _env_files(config)))
-    given |= dict(_of_commands(config, environ))
+    given = dict(secrets_in(_variables(root / name for name in _env_files(config))))
+    given |= _of_commands(config, environ)
+    own = _words_of(root)
+    given = {name: value for name, value in given.items() if value not in own}
     given |= {f"alarms.{number}.secret": each.secret for number, each in enumerate(config.alarms) if each.secret}
     return given
 
@@ -60,4 +67,10 @@ def _variables(files: Iterable[Path]) -> dict[str, str]:
 
 def _may_be_secret(name: str, value: str) -> bool:
     """Whatever is given and does not say that it is something else: an address, a place, the name of a model."""
-    return not _PLAIN_NAME.search(name) and not _PLAIN_VALUE.search(value)
+    return not _PLAIN_NAME.search(name) and not _PLAIN_VALUE.fullmatch(value)
+
+
+def _words_of(root: Path) -> frozenset[str]:
+    """What the project calls itself and its parts says nothing, and stands in every path."""
+    own = {each.stem for folder in (root, root / "src") if folder.is_dir() for each in folder.iterdir()}
+    return frozenset(each for each in {root.name, *own} if each.isalpha() and each.islower())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.paper import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, Note, NoWait, group, in_app
 
@@ -66,14 +66,15 @@ def show(
         return await read_asked(app, approval_id), await app.store.now()
 
     asked, now = in_app(read, tolerant=True)
-    item, text = asked.approval, asked.diff.decode(errors="replace")
+    item = asked.approval
     if as_json:
-        change = {"base": asked.base, "candidate": asked.candidate, "diff": text}
+        change = {"base": asked.base, "candidate": asked.candidate, "diff": asked.diff.decode(errors="replace")}
         emit({**item.model_dump(mode="json"), **change})
         return
-    for part in (safe(item.question).strip(), safe(text).rstrip("\n")):
-        if part:
-            say(part)
+    if question := safe(item.question).strip():
+        say(question)
+    if asked.diff:
+        show_patch(asked.diff)
     about = {"about": short(item.bound_to), "role": item.role, "until": clock(item.expires_at, now)}
     state = words.STILL_ASKED if item.state == "asked" else item.state.value
     say(words.ASKED_ABOUT.format(approval_id=item.approval_id, run_id=item.run_id, state=state, **about))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from becket.cli.plain import Paint, line
+from becket.cli.plain import Paint, line, visible
 
 
 def emit(document: Any) -> None:
@@ -24,6 +24,18 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """For people only: never part of an answer that a program reads."""
     print(text, file=sys.stderr)
+
+
+def show_patch(patch: bytes) -> None:
+    """To a pipe byte by byte: `git apply` takes it, whatever stands around it. On a terminal nothing is left out, and
+    what a terminal would obey is spelled.
+    """
+    if sys.stdout.isatty():
+        say(visible(patch.decode("utf-8", "replace")).rstrip("\n"))
+    elif patch:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(patch if patch.endswith(b"\n") else patch + b"\n")
+        sys.stdout.buffer.flush()
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

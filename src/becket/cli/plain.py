@@ -24,7 +24,7 @@ def safe(text: object) -> str:
 
 
 def visible(text: str) -> str:
-    """The same for a pipe, with nothing left out: what a terminal would obey is spelled. Tabs and line ends stay."""
+    """The same with nothing left out: what a terminal would obey is spelled. Tabs and line ends stay."""
     return _CONTROLS.sub(lambda found: "\r" if found[0] == "\r" and _ends_line(found) else _spelled(found[0]), text)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say
-from becket.cli.plain import clock, line, safe, short
+from becket.cli.paper import columns, emit, note, say, show_patch
+from becket.cli.plain import clock, line, short
 from becket.cli.shape import AsJson, group, in_app
 from becket.kernel.contract.base import show_duration, show_size
 
@@ -78,10 +77,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
         return
     for item in found.rescue.left_out:
         note(words.RESCUE_LEFT_OUT.format(path=line(item.path), size=show_size(item.size), why=line(item.why)))
-    if sys.stdout.isatty():
-        say(safe(text.decode("utf-8", "replace")))
-    else:
-        sys.stdout.buffer.write(text)
+    show_patch(text)
 
 
 @rescue.command("apply")

@@ -38,3 +38,4 @@ def test_only_a_rerun_that_writes_the_report_counts(
     proof = ProofTree(Workspace(tree=tmp_path, git_dir=tmp_path, sha="0" * 40), "0" * 40, Config(version=1))
     assert has_selection(step, proof, FAILING) is alone
     assert not has_selection(step, proof, ())
+    assert not has_selection(step, proof, ("tests/test_a.py::test_one[[redacted:TOKEN]]",)), "nobody has such a test"

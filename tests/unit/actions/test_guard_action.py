@@ -47,6 +47,7 @@ class Context:
     def __init__(self, root: Path) -> None:
         git = discover(root)
         self.kept: dict[str, bytes] = {}
+        self.facts: set[tuple[str, str]] = set()
         self._ports: dict[type, object] = {
             Git: git,
             Candidates: GitCandidates(git),
@@ -55,6 +56,9 @@ class Context:
 
     def port(self, kind: type[Port]) -> Port:
         return cast("Port", self._ports[kind])
+
+    async def known(self, fact: str, subject: str) -> bool:
+        return (fact, subject) in self.facts
 
     async def keep(self, content: bytes | Path, name: str, most: int = 0) -> str:
         assert isinstance(content, bytes)
@@ -174,6 +178,15 @@ def test_an_edit_of_logic_is_plain(repository: Repository) -> None:
     result = repository.checked(FIX)
     assert result.conditions[1].ref == "candidate.plain"
     assert result.conditions[1].evidence["findings"] == []
+
+
+def test_the_very_file_of_the_last_proven_commit_is_plain_although_it_has_a_power(repository: Repository) -> None:
+    proven = {"app.py": "import os\n\n\ndef add(a, b):\n    return a + b + len(os.environ)\n"}
+    repository.context.facts.add(("proven", f"main@{repository.commit(proven)}"))
+    repository.base = repository.commit({"app.py": FILES["app.py"]})
+    assert repository.checked(proven).conditions[1].name == "powerful"
+    repository.git("reset", "--hard", "--quiet", repository.base)
+    assert repository.checked(proven, branch="main").conditions[1].name == "plain"
 
 
 def test_the_digest_names_base_and_what_the_candidate_holds(repository: Repository) -> None:

@@ -44,6 +44,44 @@ def test_what_a_build_is_given_is_redacted_like_what_a_step_is(tmp_path: Path) -
     assert Redactor(secrets).text("got open-sesame-4711") == "got [redacted:services.main.build.PULL_TOKEN]"
 
 
+HIDDEN = {
+    "PHRASE": "open the door", "NUMBER": "4711081512", "ROOTED": "/aB3xQ9+kz7", "DOTTED": ".aB3xQ9kz7",
+    "HOMELY": "~aB3xQ9kz", "DB_OPTIONS": "-c word=Zq7", "APP_NAME": "Zq7-named-app", "API_VERSION": "Zq7-versioned",
+    "LOWER": "sunflower", "UPPER": "SUNFLOWERS",
+}  # fmt: skip
+SHOWN = {
+    "NODE_ENV": "production", "APP_ENV": "development", "POSTGRES_DB": "postgres", "PORT": "8080", "DAY": "20260131",
+    "TOOL": "22.10.0", "PLACE": "/opt/sdk-8/lib", "PLACES": "~/bin:/usr/lib/x86_64-linux-gnu",
+    "INDEX": "https://a.org/simple", "DB_HOST": "db.example.org", "AWS_REGION": "eu-central-1", "LANG": "en_US.UTF-8",
+    "SETTINGS_MODULE": "shop.settings", "PACKAGE": "calculator", "CI": "true", "PYTHONHASHSEED": "0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_what_a_step_is_given_is_hidden_unless_it_is_ordinary(tmp_path: Path, by_file: bool) -> None:
+    """As docs/howto/heal.md says it, for variables and for files of them."""
+    (tmp_path / "src/calculator").mkdir(parents=True)
+    (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in (HIDDEN | SHOWN).items()))
+    step: dict[str, Json] = {"name": "unit", "run": "true"}
+    step |= {"env_file": ".env"} if by_file else {"env": [*HIDDEN], "set": dict(SHOWN)}
+    config = Config.model_validate({"version": 1, "gates": {"fast": [step]}})
+    redactor = Redactor(given_secrets(config, tmp_path, HIDDEN))
+    for value in HIDDEN.values():
+        assert "[redacted:" in redactor.text(f"it is {value}, or not"), value
+    for value in SHOWN.values():
+        assert redactor.text(f"it is {value}, or not") == f"it is {value}, or not"
+
+
+def test_ordinary_settings_hide_nothing_of_real_logs(tmp_path: Path) -> None:
+    config = Config.model_validate({"version": 1, "gates": {"fast": [{"name": "unit", "run": "true", "set": SHOWN}]}})
+    redactor, bare = Redactor(given_secrets(config, tmp_path, {})), Redactor({})
+    logs = [path for path in (Path(__file__).parents[1] / "verifiers/data").rglob("*") if path.is_file()]
+    assert len(logs) > 20
+    for log in logs:
+        text = log.read_text(errors="replace")
+        assert redactor.text(text) == bare.text(text), log.name
+
+
 def test_what_a_login_holds_is_known_without_its_other_words(tmp_path: Path) -> None:
     """A renewing token has no shape that a pattern could know."""
     held = {"auth_mode": "chatgpt-login", "tokens": {"refresh_token": "1//0gAbc-def_ghi", "account": "ada@example.org"}}

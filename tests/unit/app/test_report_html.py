@@ -13,9 +13,11 @@ from importlib.resources import files
 import pytest
 import report_samples as samples
 
+from becket.app.record.report.collect import without_secrets
 from becket.app.record.report.html import html_of
 from becket.app.record.report.markdown import markdown_of
 from becket.app.record.report.model import Report
+from becket.kernel.engine.redact import Redactor
 
 OURS = {
     "a", "b", "body", "br", "code", "dd", "details", "div", "dl", "dt", "footer", "h1", "h2", "h3", "head", "header",
@@ -260,3 +262,25 @@ def test_of_a_change_that_is_not_kept_whole_no_sum_is_claimed() -> None:
     assert "at least" in page
     assert "too much to be kept" in page
     assert "has all of it" not in page
+
+
+@SAMPLES
+def test_a_report_without_secrets_is_shown_as_it_is(sample: Sample) -> None:
+    report = sample()
+    assert without_secrets(report, Redactor({"TOKEN": SECRET}).text) == report
+
+
+SECRET = "decoyEnvFileValue98765"
+
+
+@pytest.mark.parametrize("unseen", ["", "\u200b", "\x1b[1m", "\u2060", "\x00"])
+def test_a_secret_is_not_put_together_where_a_report_is_shown(unseen: str) -> None:
+    """L25: what a page leaves out may not join what it shows."""
+    split = unseen.join((SECRET[:8], SECRET[8:]))
+    change = samples.change(samples.patch(("a.py", 1)) + f"+    key = '{split}'\n")
+    report = samples.ALL[0]().model_copy(update={"changes": (change,)})
+    shown = without_secrets(report, Redactor({"TOKEN": SECRET}).text)
+    for text in (html_of(shown), markdown_of(shown), shown.model_dump_json()):
+        assert SECRET not in text
+        assert SECRET[8:] not in text
+        assert "redacted:TOKEN" in text

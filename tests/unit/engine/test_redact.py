@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from becket.kernel.engine.redact import _NAMES, _RULES, Redactor, _AfterName, secret_variables
+from becket.kernel.engine.redact import _NAMES, _RULES, Redactor, _AfterName, _by_rules, secret_variables
 
 KNOWN = {"DEPLOY_TOKEN": "Kq7-tv_zzP0/wN+22", "DB_PASSWORD": "correct horse battery!"}
 REDACTOR = Redactor(KNOWN)
@@ -258,7 +258,7 @@ assignments = st.sampled_from(
 def test_looking_only_where_a_name_stands_finds_the_same_as_looking_everywhere(pieces: list[str]) -> None:
     """L25: speed costs no secret."""
     text = "".join(pieces)
-    assert Redactor({}).text(text) == _slowly(text)
+    assert _by_rules(text) == _slowly(text)
 
 
 words = st.lists(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=12), min_size=1, max_size=20)
@@ -365,7 +365,7 @@ def _split(value: str) -> dict[str, str]:
     [
         _split(KNOWN["DEPLOY_TOKEN"]),
         " ".join(KNOWN["DEPLOY_TOKEN"]),
-        "\u200b".join(KNOWN["DEPLOY_TOKEN"]),
+        "\u200a".join(KNOWN["DEPLOY_TOKEN"]),
         KNOWN["DEPLOY_TOKEN"][::-1],
         [base64.b64encode(b"x" * lead + KNOWN["DEPLOY_TOKEN"].encode() + b" and more").decode() for lead in (1,)],
         [base64.b64encode(b"x" * lead + KNOWN["DEPLOY_TOKEN"].encode() + b" and more").decode() for lead in (2,)],
@@ -392,6 +392,46 @@ def test_a_plain_word_is_not_hunted_for_but_still_hidden_where_it_is_assigned() 
     assert redactor.too_plain == ("PGPASSWORD", "PIN")
     assert redactor.text("postgres is up") == "postgres is up"
     assert redactor.text("PGPASSWORD=postgres") == "PGPASSWORD=[redacted:secret]"
+
+
+UNSEEN = ["\u200b", "\u2060", "\xad", "\x00", "\u202e", "\ufeff", "\ufe0f", "\x1b[1m", "\x1b]8;;x\x07", "\U000e0041"]
+
+
+@pytest.mark.parametrize("unseen", UNSEEN)
+@pytest.mark.parametrize("secret", [*KNOWN.values(), VENDORS["xai"]])
+def test_a_secret_that_is_split_by_what_nobody_sees_is_hidden(secret: str, unseen: str) -> None:
+    """A report or a terminal drops what splits it, and would show it whole."""
+    split = unseen.join((secret[:5], secret[5:9], secret[9:]))
+    for text in (split, f"+ x = {split}\n other\u200b line", f"a\n{unseen}{split}{unseen}\n"):
+        redacted = REDACTOR.text(text)
+        assert secret not in redacted.replace(unseen, "")
+        assert "[redacted:" in redacted
+        assert ("other\u200b line" in redacted) is ("other" in text), "other lines stay as they are"
+        assert REDACTOR.leaks(redacted) == []
+
+
+def test_what_only_paints_a_text_stays() -> None:
+    text = "\x1b[32mok\x1b[0m 3 tests\r\n\u200bnothing\x00 here\n"
+    assert REDACTOR.text(text) == text
+
+
+def test_each_line_of_a_longer_secret_is_hidden() -> None:
+    redactor = Redactor(
+        {"LOGIN": '{\n  "id": "Zq7-first-part",\n  "b": 1\n}\n-----BEGIN CERTIFICATE-----\nMIIBszCCAVmg'}
+    )
+    assert redactor.text('got "id": "Zq7-first-part", then') == "got [redacted:LOGIN] then"
+    assert redactor.text("MIIBszCCAVmg {") == "[redacted:LOGIN] {"
+    assert redactor.text("-----BEGIN CERTIFICATE-----") == "-----BEGIN CERTIFICATE-----"
+
+
+def test_a_plain_word_is_hidden_where_it_stands_by_itself() -> None:
+    redactor = Redactor({"WORD": "sunflower"})
+    assert redactor.text("it is sunflower.") == "it is [redacted:WORD]."
+    assert (
+        redactor.text("login:sunflower@db sunflowers sunflower_2") == "login:[redacted:WORD]@db sunflowers sunflower_2"
+    )
+    assert redactor.text(base64.b64encode(b"sunflower").decode()) == "[redacted:WORD]"
+    assert redactor.leaks("a field of sunflowers") == []
 
 
 def test_what_is_learned_later_is_hidden_and_what_was_known_stays_hidden() -> None:
@@ -434,6 +474,7 @@ UNITS = [
     "machine a login b password ", "machine ", "login a ", "MTE2", "f" * 32 + "-", "aaa8Q~", "SK0f", "cio1A", "EAAAb1",
     "-----END PRIVATE KEY-----", "x" * 64 + "\n-----END PRIVATE KEY-----", "ab=\n", "-----END PRIVATE",
     "[redacted:", "password: abc #", "password: abc #\n", "password: abc #\r", "--token abc #", "password: abc ",
+    "\x1b[", "\x1b]", "\x1b", "\u200b", "\u200b\n", "\x1b[1mpassword=\x1b[0mq7a9b1c3\n",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from report_stage import DATA, by_id, outcomes, stored
 
 from becket.kernel.contract.removal import remove
+from becket.kernel.engine.redact import Redactor
 from becket.parts.gates.ports.report import Outcome, ProblemCode
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
@@ -34,6 +35,42 @@ def test_a_report_file_that_was_not_written_is_missing(kind: str) -> None:
     report = parse(f"{kind}:out/report", b"1 passed in 0.01s\n", nothing)
     assert [problem.code for problem in report.problems] == [ProblemCode.missing]
     assert "out/report" in report.problems[0].text
+
+
+SECRET = "Zq7-step-value"
+XML = f"""<testsuite name="a"><testcase classname="t.{SECRET}" name="test[{SECRET}]" file="t/{SECRET}.py">
+<failure message="no {SECRET}"/></testcase><testcase classname="t" name="one"/></testsuite>"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        ("tap", f"TAP version 13\n1..2\nok 1 - one\nnot ok 2 - {SECRET}\n"),
+        (
+            "pytest",
+            f"t.py F\n=== short test summary info ===\nFAILED t.py::test[{SECRET}] - no {SECRET}\n1 failed in 0.1s\n",
+        ),
+        ("junit", XML),
+        ("go", f'{{"Action":"fail","Package":"a/b","Test":"Test/{SECRET}"}}\n'),
+        ("cargo", f"running 1 test\ntest {SECRET} ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored\n"),
+    ],
+)
+def test_a_secret_in_the_name_of_a_test_is_taken_out_wherever_it_stands(kind: str, output: str) -> None:
+    """L25: names are compared, kept and shown; the same test has the same name in every report."""
+    redact = Redactor({"STEP_TOKEN": SECRET}).text
+    report = parse(kind, output.encode(), nothing, redact=redact)
+    assert SECRET in parse(kind, output.encode(), nothing).model_dump_json(), "it is there to be taken out"
+    assert SECRET not in report.model_dump_json()
+    assert any("[redacted:STEP_TOKEN]" in case.id for case in report.failing)
+    assert parse(kind, output.encode(), nothing, redact=redact) == report
+
+
+def test_two_names_that_differ_in_their_secret_are_still_two() -> None:
+    names = ("Zq7-step-value", "Zq8-step-value")
+    redact = Redactor({f"TOKEN_{name[2]}": name for name in names}).text
+    output = "".join(f"not ok {number} - {name}\n" for number, name in enumerate([*names, names[0]], 1))
+    report = parse("tap", b"1..3\n" + output.encode(), nothing, redact=redact)
+    assert len({case.id for case in report.failing}) == 3
 
 
 def test_an_unknown_format_is_a_problem() -> None:

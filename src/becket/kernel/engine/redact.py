@@ -10,24 +10,19 @@ from __future__ import annotations
 import base64
 import binascii
 import html
-import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from becket.kernel.contract.base import Json
+from becket.kernel.engine.known import Known, mark, squeeze, worth_looking_for
 
 OWN_PREFIX = "bk_"
 """What every bearer token that Becket itself hands out begins with."""
 
 _MARK = re.compile(r"\[redacted:[^\]]*\]")
-
-
-def _mark(kind: str) -> str:
-    return f"[redacted:{kind}]"
 
 
 _KEYS = r"[_-]?(?:key|secret)"
@@ -136,7 +131,7 @@ class _Rule:
         if self.judge is not None and not self.judge(match):
             return match[0]
         start, end = match.span(match.lastgroup or 0)
-        return match[0][: start - match.start()] + _mark(self.kind) + match[0][end - match.start() :]
+        return match[0][: start - match.start()] + mark(self.kind) + match[0][end - match.start() :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ class _AfterName:
     head: str | None = None
 
     def applied(self, to: _Text) -> str:
-        text, mark, match_at = to.text, _mark(self.kind), _compiled(self.pattern).match
+        text, hidden, match_at = to.text, mark(self.kind), _compiled(self.pattern).match
         head = None if self.head is None else _compiled(self.head)
         pieces: list[str] = []
         done = 0
@@ -164,7 +159,7 @@ class _AfterName:
             if (match := match_at(text, end)) is None:
                 continue
             first, last = match.span(match.lastgroup or 0)
-            pieces += (text[done:first], mark)
+            pieces += (text[done:first], hidden)
             done = last
         return "".join((*pieces, text[done:])) if pieces else text
 
@@ -227,7 +222,7 @@ def _without_headless_keys(text: str) -> str:
         before = text[max(seen, end.start() - _LARGEST_PEM) : end.start()]
         seen = end.end()
         if (body := _PEM_BODY.match(before[::-1])) is not None:
-            pieces += (text[done : end.start() - body.end()], _mark(_OVER_LINES.kind))
+            pieces += (text[done : end.start() - body.end()], mark(_OVER_LINES.kind))
             done = end.end()
     return "".join((*pieces, text[done:])) if pieces else text
 
@@ -371,7 +366,6 @@ _HINTS = tuple(dict.fromkeys(hint for rule in _RULES for hint in rule.hints))
 _SECRET_FIELD = re.compile(rf"(?i:{_NAMES}|authorization)$")
 _HOLDER = re.compile(_HOLDERS)
 _WORD = re.compile(_WORDS)
-_FILLING = re.compile(r"[\W_]+")
 _SECRET_VARIABLE = re.compile(
     r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|KEY|APIKEY|CREDENTIALS?|AUTH|PAT|DSN|WEBHOOK(?:_URL)?)$"
 )
@@ -395,48 +389,12 @@ def _url_password(value: str) -> str | None:
         return None
 
 
-def _worth_looking_for(value: str) -> bool:
-    """A short or plain word would blacken ordinary text; it is still hidden where it is assigned to a name."""
-    kinds = {"a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "." for c in value}
-    return len(value) >= 8 and (len(kinds) >= 2 or len(value) >= 16)
-
-
-def _squeeze(text: str) -> str:
-    """Only letters and digits, in one case: what stays of a secret that was split, spaced or re-wrapped."""
-    return _FILLING.sub("", unicodedata.normalize("NFKC", text).casefold())
-
-
-def _base64_cores(raw: bytes) -> Iterator[str]:
-    """What base64 of any text around the secret must contain, for each of the three alignments."""
-    for lead in range(3):
-        encoded = base64.b64encode(b"\0" * lead + raw).decode().rstrip("=")
-        yield encoded[(0, 2, 3)[lead] : len(encoded) - (1 if (lead + len(raw)) % 3 else 0)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    name: str
-    exact: tuple[str, ...]  # replaced where they stand
-    traces: tuple[str, ...]  # squeezed; one of them left in a payload is a leak
-
-    @classmethod
-    def of(cls, name: str, value: str) -> _Known:
-        raw = value.encode()
-        encoded = base64.b64encode(raw).decode()
-        exact = {value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], raw.hex()}
-        exact |= {encoded, encoded.rstrip("="), base64.urlsafe_b64encode(raw).decode().rstrip("=")}
-        traces = {_squeeze(trace) for trace in (value, value[::-1], raw.hex(), *_base64_cores(raw))}
-        return cls(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", name),
-            exact=tuple(sorted(exact, key=len, reverse=True)),
-            traces=tuple(trace for trace in traces if len(trace) >= 8),
-        )
-
-    def left_in(self, views: set[str], squeezed: set[str]) -> bool:
-        exact = any(form in view for view in views for form in self.exact)
-        return exact or any(trace in view for view in squeezed for trace in self.traces)
-
-
+_UNSEEN = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|\x1b.?"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""What is dropped where text is shown, or shown as nothing."""
 _PIECE = 256_000
 
 _REMEMBERED = 4
@@ -450,14 +408,14 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._values: dict[str, tuple[str, ...]] = {}
-        self._known: tuple[_Known, ...] = ()
+        self._known: tuple[Known, ...] = ()
         self.too_plain: tuple[str, ...] = ()
         """Names of secrets that are too short or plain to be looked for in text; `doctor` may say so."""
         self.learn(secrets)
 
     def learn(self, secrets: Mapping[str, str]) -> None:
         """Look for these from now on too. Nothing is forgotten for want of being told again."""
-        chosen = {name: value for name, value in secrets.items() if _worth_looking_for(value)}
+        chosen = {name: value for name, value in secrets.items() if worth_looking_for(value)}
         self.too_plain = tuple(sorted({*self.too_plain, *secrets} - chosen.keys()))
         new = {name: value for name, value in chosen.items() if value not in self._values.get(name, ())}
         for name, value in chosen.items():  # what is current is the last to be forgotten, whether it is new or not
@@ -466,12 +424,29 @@ class Redactor:
         if not new:
             return
         pairs = [(name, value) for name, values in self._values.items() for value in values]
-        self._known = tuple(_Known.of(*pair) for pair in sorted(pairs, key=lambda pair: -len(pair[1])))
+        known = [each for pair in pairs for each in Known.of(*pair)]
+        self._known = tuple(sorted(known, key=lambda each: -max(map(len, each.exact))))
 
     def text(self, text: str) -> str:
+        """Also where a secret is split by what nobody sees: a terminal or a browser would put it together again."""
+        return self._as_shown(self._as_written(text))
+
+    def _as_shown(self, text: str) -> str:
+        if _UNSEEN.search(text) is None:
+            return text
+        lines = text.split("\n")
+        shown = {number: _UNSEEN.sub("", line) for number, line in enumerate(lines) if _UNSEEN.search(line)}
+        hidden = self._as_written("\n".join(shown.values())).split("\n")
+        if len(hidden) != len(shown):  # a secret of several lines
+            hidden = [self._as_written(line) for line in shown.values()]
+        for (number, line), left in zip(shown.items(), hidden, strict=True):
+            if left != line:
+                lines[number] = left
+        return "\n".join(lines)
+
+    def _as_written(self, text: str) -> str:
         for known in self._known:
-            for form in known.exact:
-                text = text.replace(form, _mark(known.name))
+            text = known.hidden(text)
         if _OVER_LINES.hints[0] in text:
             text = _OVER_LINES.applied(_Text(text))
         if "-----END" in text:
@@ -493,7 +468,7 @@ class Redactor:
         if not self._known:
             return []
         views = {view for keys in (True, False) for view in _views("\n".join(_texts(value, keys)))}
-        squeezed = {_squeeze(view) for view in views}
+        squeezed = {squeeze(view) for view in views}
         return [known.name for known in self._known if known.left_in(views, squeezed)]
 
     def _field(self, key: Json, inner: Json) -> Json:
@@ -504,7 +479,7 @@ class Redactor:
         if inner is None or isinstance(inner, bool | Mapping) or inner == "":
             return self.value(inner)
         shown = str(inner)
-        return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else _mark("secret")
+        return self.value(inner) if _HOLDER.match(shown) or _WORD.fullmatch(shown) else mark("secret")
 
 
 def _pieces(text: str) -> Iterator[str]:

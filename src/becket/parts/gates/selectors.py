@@ -17,10 +17,10 @@ def selection(format: str, ids: Sequence[str], exists: Exists) -> str | None:  #
     """What stands for `{tests}` in a step's `rerun`, quoted for the shell; None if these ids cannot be selected.
 
     `exists` tells whether the tree has a file. The ids come from a report and are untrusted: they become one quoted
-    word each, and never options.
+    word each, and never options. A name that a secret was taken out of is nobody's.
     """
     kind = format.partition(":")[0]
-    if not ids or len(ids) > MOST or kind not in _KINDS:
+    if not ids or len(ids) > MOST or kind not in _KINDS or any("[redacted:" in name for name in ids):
         return None
     return _KINDS[kind](tuple(dict.fromkeys(ids)), exists)
 

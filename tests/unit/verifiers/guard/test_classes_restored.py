@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from guard_stage import change_of, tree
 
@@ -38,6 +40,16 @@ def late(day):
 JAVA = """\
 class Cart { static int most = 70; int total(int n) { return n * 3; } }
 class Bag { static int most = 90; }
+"""
+GO = "package v\n\ntype Version int\n\nfunc (a Version) Equal(b Version) bool { return a - b == 0 }\n"
+RUBY = """\
+module Minitest
+  module Assertions
+    def assert_nil(object)
+      assert(object == nil)
+    end
+  end
+end
 """
 SCRIPT = (
     "const LIMIT = 250;\nconst SHARE = 40;\nfunction check(n) { return n <= LIMIT; }\nmodule.exports = { check };\n"
@@ -81,6 +93,8 @@ def test_what_comes_back_to_the_letter_is_plain(parent: str, candidate: str) -> 
 
 def test_in_other_languages_a_whole_statement_comes_back() -> None:
     assert of(SCRIPT, but(SCRIPT, WRONG), SCRIPT, "lib/shop.js") is PLAIN
+    newer = SCRIPT + "function late(day) { return day > 28; }\n"
+    assert of(SCRIPT, but(newer, WRONG), newer, "lib/shop.js") is PLAIN
     assert of(JAVA, but(JAVA, ("= 70", "= 7")), JAVA, "src/main/java/a/C.java") is PLAIN
     both = but(JAVA, ("= 70", "= 7"), ("= 90", "= 9"))
     assert of(JAVA, both, but(both, ("= 9;", "= 70;")), "src/main/java/a/C.java") is ORDINARY, "of another class"
@@ -109,15 +123,39 @@ def test_a_check_that_somebody_added_since_is_missed_although_it_was_not_there_t
     guarded = but(
         PROVEN, ("    return day > 28", "    if day < 0:\n        raise ValueError(day)\n    return day > 29")
     )
-    assert of(PROVEN, guarded, PROVEN) is ORDINARY
+    assert of(PROVEN, but(guarded, ADDED), but(PROVEN, ADDED)) is ORDINARY
 
 
 def test_a_power_that_somebody_took_away_is_not_given_back_by_a_proof() -> None:
     proven = "import os\n\n\ndef home():\n    return os.environ['HOME']\n"
-    assert of(proven, "def home():\n    return ''\n", proven) is POWERFUL
+    newer = "\n\ndef age():\n    return 3\n"
+    assert of(proven, "def home():\n    return ''\n" + newer, proven + newer) is POWERFUL
     both = proven + "\n\ndef user():\n    return os.environ['USER']\n"
-    taken = both.replace("os.environ['HOME']", "''")
-    assert of(both, taken, both) is ORDINARY, "the file has the power, this function had lost it"
+    taken = both.replace("os.environ['HOME']", "''") + newer
+    assert of(both, taken, both + newer) is ORDINARY, "the file has the power, this function had lost it"
+
+
+@pytest.mark.parametrize(
+    ("path", "proven", "parent"),
+    [
+        ("shop.py", "import os\n\n\ndef home():\n    return os.environ['HOME']\n", "def home():\n    return ''\n"),
+        ("shop.py", PROVEN, but(PROVEN, ("return day > 28", "return day >"))),
+        (
+            "shop.py",
+            PROVEN,
+            but(PROVEN, ("    return day > 28", "    if day < 0:\n        raise OSError\n    return 1")),
+        ),
+        ("v.go", GO, but(GO, ("a - b", "b - a"))),
+        ("lib/minitest/assertions.rb", RUBY, but(RUBY, ("assert(object", "refute(object"))),
+        ("lib/table.zig", "const a = 1;\n", "const a = 2;\n"),
+    ],
+    ids=["a power", "could not be read", "a check since", "Go", "of a test framework", "no product source"],
+)
+def test_the_very_file_that_was_proven_is_plain_whatever_it_can_do(path: str, proven: str, parent: str) -> None:
+    whole = PLAIN if not path.endswith(".zig") else POWERFUL  # tests cannot judge what nobody can read
+    assert of("", parent, proven, path) is not PLAIN, "without the proof"
+    assert of(proven, parent, proven, path) is whole
+    assert of(proven, parent, proven + "\n", path) is of("", parent, proven + "\n", path), "one byte more"
 
 
 def test_the_same_text_that_means_something_else_by_now_is_new() -> None:
@@ -129,4 +167,92 @@ def test_the_same_text_that_means_something_else_by_now_is_new() -> None:
 
 def test_a_file_that_could_not_be_read_before_stays_ordinary() -> None:
     """Nobody can tell which checks were in it."""
-    assert of(PROVEN, but(PROVEN, ("return day > 28", "return day >")), PROVEN) is ORDINARY
+    broken = but(PROVEN, ("return day > 28", "return day >"), ADDED)
+    assert of(PROVEN, broken, but(PROVEN, ADDED)) is ORDINARY
+
+
+def test_statements_that_come_back_in_another_order_are_a_mixture() -> None:
+    """Which of two constants of one name counts is told by their order alone."""
+    proven = "RATE = 0\nRATE = 7\nNAMES = {'apple': 'Apfel'}\n\n\ndef price(count):\n    return count * RATE\n"
+    parent = but(proven, ("RATE = 0\n", ""), ("{'apple': 'Apfel'}", "{}"))
+    assert of(proven, parent, but(proven, ("RATE = 0\nRATE = 7", "RATE = 7\nRATE = 0"))) is ORDINARY
+    assert of(proven, parent, proven) is PLAIN
+
+
+def test_of_two_functions_of_one_name_none_comes_back_alone() -> None:
+    first, second = "def late(day):\n    return day > 28\n", "def late(day):\n    return day > 3\n"
+    rest = "\n\ndef early(day):\n    return not late(day)\n"
+    proven = f"{first}\n\n{second}{rest}"
+    assert of(proven, second + rest, f"{second}\n\n{first}{rest}") is ORDINARY
+
+
+STATEMENTS = {
+    "py": ["RATE = 0\n", "RATE = 7\n", "NAMES = {'apple': 'Apfel'}\n", "NAMES = {}\n", "MOST = RATE\n"],
+    "js": [
+        "let rate = 0;\n",
+        "rate = 7;\n",
+        "const names = {apple: 'Apfel'};\n",
+        "rate = names;\n",
+        "exports.a = rate;\n",
+    ],
+}
+FUNCTIONS = {
+    "py": ["def price(n):\n    return n * RATE\n", "def price(n):\n    return n * 144\n",
+           "def late(n):\n    return n > 28\n"],
+    "js": ["function price(n) { return n * rate; }\n", "function price(n) { return n * 144; }\n",
+           "function late(n) { return n > 28; }\n"],
+}  # fmt: skip
+CLASSES = {"py": ("class Cart:\n{}", "    most = {}\n"), "js": ("class Cart {{\n{}}}\n", "  static most = {};\n")}
+
+
+def some(random: Random, language: str) -> list[str]:
+    """The pieces of a file: statements, functions and now and then a class."""
+    chosen = random.sample(STATEMENTS[language], random.randint(2, 4))
+    for function in random.sample(FUNCTIONS[language], random.randint(1, 3)):
+        chosen.insert(random.randint(0, len(chosen)), function)
+    if random.random() < 0.4:
+        frame, member = CLASSES[language]
+        chosen.append(frame.format("".join(member.format(n) for n in random.sample((7, 70, 700), 2))))
+    return chosen
+
+
+def mixed(random: Random, one: list[str], other: list[str]) -> list[str]:
+    """Mostly what one of them has, with a few pieces of the other, or in another order."""
+    pieces = [*(one if random.random() < 0.7 else other)]
+    for _ in range(random.randint(0, 2)):
+        place = random.randrange(len(pieces))
+        deed = random.random()
+        if deed < 0.4:
+            pieces.insert(place, random.choice(other))
+        elif deed < 0.7 and len(pieces) > 1:
+            pieces.insert(random.randrange(len(pieces)), pieces.pop(place))
+        else:
+            pieces[place] = random.choice(other)
+    return pieces
+
+
+def outside(language: str, pieces: list[str]) -> list[str]:
+    return [piece for piece in pieces if piece not in FUNCTIONS[language]]
+
+
+def functions(language: str, name: str, pieces: list[str]) -> list[str]:
+    return [piece for piece in pieces if piece in FUNCTIONS[language] and f" {name}(" in piece]
+
+
+@pytest.mark.parametrize("language", ["py", "js"])
+def test_what_is_plain_by_the_proof_alone_is_no_mixture(language: str) -> None:
+    random, back = Random(7), 0
+    for _ in range(400):
+        proven = some(random, language)
+        parent = mixed(random, proven, some(random, language))
+        made = mixed(random, proven, parent)
+        texts = ["".join(each) for each in (proven, parent, made)]
+        if of("", *texts[1:], f"shop.{language}") is PLAIN or of(*texts, f"shop.{language}") is not PLAIN:  # type: ignore[call-arg]
+            continue
+        back += 1
+        told = "\n---\n".join(texts)
+        assert outside(language, made) in (outside(language, parent), outside(language, proven)), told
+        for name in ("price", "late"):
+            mine = functions(language, name, made)
+            assert mine in (functions(language, name, parent), functions(language, name, proven)), told
+    assert back > 20, "enough of them come back"

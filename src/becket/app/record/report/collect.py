@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from becket.app.compose import App
 from becket.app.record.report import evidence as kept
@@ -12,6 +12,7 @@ from becket.app.record.report.ending import ending_of
 from becket.app.record.report.plain import because
 from becket.app.record.story import Story, read_story
 from becket.kernel.contract.agent import Usage
+from becket.kernel.contract.base import Json
 from becket.kernel.contract.run import Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
 from becket.kernel.contract.trust import trust_words
@@ -24,7 +25,23 @@ async def read_report(app: App, run_id: str) -> told.Report:
     story = await read_story(app, run_id)
     spend = await app.store.spent(story.run.run_id)
     trust = trust_words(app.config.guard.promote)
-    return await asyncio.to_thread(report_of, story, app.artifacts, spend, trust)
+    report = await asyncio.to_thread(report_of, story, app.artifacts, spend, trust)
+    return await asyncio.to_thread(without_secrets, report, app.redactor.text)
+
+
+def without_secrets(report: told.Report, redact: Callable[[str], str]) -> told.Report:
+    """What was recorded before a secret was known is shown without it, too (L25)."""
+    return told.Report.model_validate(_hidden(report.model_dump(), redact))
+
+
+def _hidden(value: Json, redact: Callable[[str], str]) -> Json:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: _hidden(inner, redact) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_hidden(inner, redact) for inner in value)
+    return value
 
 
 def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], trust: str = "") -> told.Report:

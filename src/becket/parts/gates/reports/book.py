@@ -72,9 +72,10 @@ class CaseBook:
             self._problems.append(found)
 
     def report(self) -> TestReport:
+        drafts = _without_secrets(self._drafts, self._redact)
         return TestReport(
             format=self._format,
-            cases=tuple(_case(draft, self._redact) for draft in _with_ids_of_their_own(self._drafts)),
+            cases=tuple(_case(draft, self._redact) for draft in _with_ids_of_their_own(drafts)),
             problems=tuple(self._problems),
             unnamed_passed=max(0, self.unnamed_passed),
             unnamed_skipped=max(0, self.unnamed_skipped),
@@ -82,7 +83,6 @@ class CaseBook:
 
 
 def _case(draft: Draft, redact: Callable[[str], str]) -> TestCase:
-    """Ids stay as they are: they are compared."""
     return TestCase(
         id=draft.id,
         outcome=draft.outcome,
@@ -96,16 +96,38 @@ def _case(draft: Draft, redact: Callable[[str], str]) -> TestCase:
     )
 
 
+def _without_secrets(drafts: list[Draft], redact: Callable[[str], str]) -> list[Draft]:
+    """What names a case, before names are compared: a parameter of a test may be a secret. Each by itself, so that it
+    has the same name in every report; where nothing is found in all of them, there is nothing to do.
+    """
+    drafts = [replace(draft, id=clean(draft.id), where=clean(draft.where)) for draft in drafts]
+    names = dict.fromkeys(name for each in drafts for name in (each.id, each.where, each.file, each.defined_in) if name)
+    if redact(told := "\n".join(names)) == told:
+        return drafts
+
+    def hidden(name: str | None) -> str | None:
+        return redact(name) if name else name
+
+    return [
+        replace(
+            draft,
+            id=redact(draft.id),
+            where=redact(draft.where),
+            file=hidden(draft.file),
+            defined_in=hidden(draft.defined_in),
+        )
+        for draft in drafts
+    ]
+
+
 def _with_ids_of_their_own(drafts: list[Draft]) -> list[Draft]:
     """Doubles are told apart by where they stood, then by their order there; never by the order of suites."""
-    named = [replace(draft, id=_short(clean(draft.id).strip() or "unnamed test")) for draft in drafts]
+    named = [replace(draft, id=_short(draft.id.strip() or "unnamed test")) for draft in drafts]
     places: dict[str, set[str]] = defaultdict(set)
     for draft in named:
         places[draft.id].add(draft.where)
     named = [
-        replace(draft, id=_short(f"{clean(draft.where)} > {draft.id}"))
-        if draft.where and len(places[draft.id]) > 1
-        else draft
+        replace(draft, id=_short(f"{draft.where} > {draft.id}")) if draft.where and len(places[draft.id]) > 1 else draft
         for draft in named
     ]
     taken = {draft.id for draft in named}

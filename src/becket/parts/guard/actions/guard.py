@@ -64,7 +64,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     refusals = examine(change, config.guard, side, gate_commands(config))
     places = await _places(context, params, change.base_paths)
     reading = read(change, side, config.guard.pure, {})
-    if reading.kind is ChangeClass.ordinary and params.branch:
+    if reading.kind is not ChangeClass.plain and params.branch:
         reading = read(change, side, config.guard.pure, await _as_proven(context, params, change))
     told_against = against(refusals, reading)
     name = _name(refusals)

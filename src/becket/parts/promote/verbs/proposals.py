@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.paper import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.run import Follow, see
 from becket.cli.shape import AsJson, Note, group, in_app
@@ -75,16 +75,15 @@ def show(run_id: Which = None, as_json: AsJson = False) -> None:
         return one, await patch(app, one), await proof_of(app.store, one.run.run_id, one.sha), await app.store.now()
 
     one, diff, proof, now = in_app(read, tolerant=True)
-    text = diff.decode(errors="replace")
     if as_json:
-        emit({**_document(one), "proof": proof, "diff": text})
+        emit({**_document(one), "proof": proof, "diff": diff.decode(errors="replace")})
         return
     say(
         words.TITLE.format(
             sha=short(one.sha), branch=safe(one.target), run_id=one.run.run_id, when=clock(one.handoff.created_at, now)
         )
     )
-    say(safe(text).rstrip("\n"))
+    show_patch(diff)
     for told in _told(one, proof):
         say(told)
 

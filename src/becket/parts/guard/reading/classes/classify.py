@@ -96,8 +96,13 @@ class _Reader:
             yield _finding(ChangeClass.powerful, NOT_SOURCE, file, said)
         elif not file.in_candidate:
             yield _finding(ChangeClass.ordinary, "removal", file, words.DELETED)
-        elif not (file.same and file.path == file.old_path):
+        elif not (file.same and file.path == file.old_path) and not self._is_proven(file):
             yield from self._changed_source(file, found)
+
+    def _is_proven(self, file: ChangedFile) -> bool:
+        """The last proven commit has this very file: nothing in it is new, whatever it can do."""
+        renamed = file.in_base and file.path != file.old_path
+        return not renamed and file.path in self._proven and self._proven[file.path] == file.new()
 
     def _changed_source(self, file: ChangedFile, readers: Readers) -> Iterator[Finding]:
         if problem := _unreadable(file):

@@ -43,6 +43,7 @@ class Mark(StrEnum):
     dynamic = "dynamic"  # a name that is put together at run time
     computed_call = "computed-call"
     hook = "hook"  # equality, hashing, attributes, class creation
+    sealed = "sealed"  # a function of the language or of a test framework
     arithmetic = "arithmetic"  # a value computed of nothing but literals
     named_literal = "named-literal"
     not_a_number = "not-a-number"
@@ -102,8 +103,8 @@ class Unit:
     source: str  # its text: the same text has the same facts
     read: Callable[[], Facts]
     is_hook: bool = False
+    is_sealed: bool = False  # it belongs to the language or to a test framework
     meaning: Callable[[], str] = str  # what it does, with locals renamed: asked only of hooks
-    parts: tuple[str, ...] = ()  # the text of each statement outside all functions; empty for a function
     _facts: Facts | None = None
 
     @property
@@ -111,6 +112,28 @@ class Unit:
         if self._facts is None:
             self._facts = self.read()
         return self._facts
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """One statement outside functions, or a function, where it stands in the file."""
+
+    place: str  # the class that holds it; empty for the module
+    what: str  # what it says; of a function only its name
+    is_function: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All that stands outside functions in the whole file, and where its functions stand, in order."""
+
+    stands: tuple[Stands, ...] = ()
+    doubled: frozenset[str] = frozenset()  # functions whose name is bound twice: which one counts, their order says
+
+    def common(self, other: Outline, *, statements: bool) -> tuple[Stands, ...]:
+        """The functions that the other has too, and the statements if asked for."""
+        there = set(other.stands)
+        return tuple(each for each in self.stands if (each in there if each.is_function else statements))
 
 
 @dataclass
@@ -121,6 +144,7 @@ class SourceFile:
     define: Callable[[], frozenset[str]] = frozenset  # names bound at its top, and members of its classes
     rest: Callable[[], Counter[Fact]] = Counter  # the facts of what is the same in both versions
     was_broken: bool = False  # it could not be parsed; its units are those of the repaired file, by its words
+    lay_out: Callable[[], Outline] = Outline
 
     @cached_property
     def known(self) -> Counter[Fact]:
@@ -134,20 +158,47 @@ class SourceFile:
     def defined(self) -> frozenset[str]:
         return self.define()
 
+    @cached_property
+    def outline(self) -> Outline:
+        return self.lay_out()
+
     def values(self, kind: Kind) -> Iterator[str]:
         return (value for of, value in self.known if of is kind)
 
 
-def restored(unit: Unit, before: Unit | None, proven: SourceFile) -> Facts:
-    """The facts that a unit brings back: those of the proven one, if each of its statements stood there or stands in
-    the parent to the letter. A mixture within a function is neither.
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What a change of one file brings back to the letter from its last proven version. A mixture is nothing of it:
+    what stands outside functions is, as one sequence, the proven file's or the parent's, and functions stand in the
+    order that they had there.
     """
-    then = proven.units.get(unit.name)
-    if then is None:
-        return NO_FACTS
-    was = before.parts if before is not None else ()
-    whole = {*then.parts, *was}.issuperset(unit.parts) if unit.parts else unit.source == then.source
-    return then.facts if whole else NO_FACTS
+
+    proven: SourceFile
+    as_proven: bool = False  # all that stands outside functions
+    as_before: bool = False
+    doubled: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, old: SourceFile, new: SourceFile, proven: SourceFile) -> Restoration:
+        if proven is NO_FILE:
+            return cls(proven)
+        was, now, then = old.outline, new.outline, proven.outline
+        in_order = now.common(then, statements=False) == then.common(now, statements=False)
+        return cls(
+            proven,
+            as_proven=in_order and now.common(then, statements=True) == then.common(now, statements=True),
+            as_before=in_order and now.common(was, statements=True) == was.common(now, statements=True),
+            doubled=was.doubled | now.doubled | then.doubled,
+        )
+
+    def facts(self, unit: Unit) -> Facts:
+        """Those that a unit has back."""
+        then = self.proven.units.get(unit.name)
+        if then is None or not (self.as_proven or (self.as_before and unit.line)):
+            return NO_FACTS
+        if unit.line and (unit.source != then.source or unit.name in self.doubled):
+            return NO_FACTS
+        return then.facts
 
 
 NO_FILE = SourceFile({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from becket.kernel.contract.guard import ChangeClass, Finding
 from becket.kernel.contract.lines import shown
@@ -16,16 +17,16 @@ from becket.parts.guard.reading.classes.facts import (
     Facts,
     Kind,
     Mark,
+    Restoration,
     Size,
     SourceFile,
     Unit,
-    restored,
 )
 from becket.parts.guard.reading.classes.table import ORDINARY, PLAIN, Said, Table
 
 _POWERFUL = {
     Mark.catch_all: "hooks", Mark.leaves_finally: "hooks", Mark.dynamic: "dynamic", Mark.hook: "hooks",
-    Mark.native: "native", Mark.directive: "dynamic", Mark.unreadable_macro: "dynamic",
+    Mark.native: "native", Mark.sealed: "patching", Mark.directive: "dynamic", Mark.unreadable_macro: "dynamic",
     Mark.runs_at_load: "patching",
 }  # fmt: skip
 _METHODS = frozenset({"", "files", "processes", "exit", "environment"})
@@ -53,6 +54,10 @@ class FileChange:
     is_new: bool = False
     sizes: Counter[str] = field(default_factory=Counter)
     proven: SourceFile = field(default_factory=lambda: NO_FILE)  # the same path in the last proven commit
+
+    @cached_property
+    def restoration(self) -> Restoration:
+        return Restoration.of(self.old, self.new, self.proven)
 
     def findings(self) -> Iterator[Finding]:
         for name, unit in self.new.units.items():
@@ -118,12 +123,13 @@ class _Judge:
     def findings(self) -> Iterator[Finding]:
         old = self.before.facts if self.before is not None else NO_FACTS
         new = self.unit.facts
-        back = restored(self.unit, self.before, self.file.proven)
+        back = self.file.restoration.facts(self.unit)
         if self.before is None and self.unit.line and back is NO_FACTS:
             yield self._say(ORDINARY, Mark.new_function, self.unit.line, words.MARKS[Mark.new_function])
-        if self.unit.is_hook and self.before is not None and self.unit.meaning() != self.before.meaning():
-            said = Said(ChangeClass.powerful, "hooks")
-            yield self._say(said, "hooks", self.unit.line, words.hook_changed(self.unit.name))
+        guarded = self.unit.is_hook or self.unit.is_sealed
+        if guarded and self.before is not None and self.unit.meaning() != self.before.meaning():
+            power, tell = ("hooks", words.hook_changed) if self.unit.is_hook else ("patching", words.sealed_changed)
+            yield self._say(Said(ChangeClass.powerful, power), power, self.unit.line, tell(self.unit.name))
         for (kind, value), count in new.beyond(old).items():
             judge, is_back = _JUDGES.get(kind), count <= back.counts[kind, value]
             if judge is None:

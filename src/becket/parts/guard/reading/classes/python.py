@@ -6,6 +6,7 @@ import ast
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -15,7 +16,9 @@ from becket.parts.guard.reading.classes.facts import (
     Facts,
     Kind,
     Mark,
+    Outline,
     SourceFile,
+    Stands,
     Unit,
     mark_returns_before_checks,
 )
@@ -131,9 +134,8 @@ class _Module:
         self._take(self._body, "")
         for place, body in self._outside.items():
             read = partial(self._outside_facts, body, place)
-            texts = tuple(map(self._text, body))
-            self._enter(Unit(place or "(module)", 0, "\n".join(texts), read, parts=texts))
-        return SourceFile(self._units, partial(_defined, self._whole))
+            self._enter(Unit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
+        return SourceFile(self._units, partial(_defined, self._whole), lay_out=partial(_outline, self._whole))
 
     def _take(self, body: list[ast.stmt], place: str) -> None:
         kept = self._outside.setdefault(place, [])
@@ -154,7 +156,7 @@ class _Module:
         hook = PYTHON.hooks(node.name)
         unit = Unit(
             f"{place}{node.name}", node.lineno, self._text(node), partial(self._function_facts, node, place),
-            hook, partial(_meaning, node),
+            hook, meaning=partial(_meaning, node),
         )  # fmt: skip
         self._enter(unit)
 
@@ -210,6 +212,26 @@ def _defined(body: list[ast.stmt]) -> frozenset[str]:
             if isinstance(part, ast.ClassDef):
                 found |= bound(part.body)
     return frozenset(found)
+
+
+def _outline(body: list[ast.stmt]) -> Outline:
+    names: Counter[str] = Counter()
+    stands = tuple(_stands(body, "", names))
+    return Outline(stands, frozenset(name for name, count in names.items() if count > 1))
+
+
+def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[Stands]:
+    """In order; counts how often each name is bound where it stands."""
+    for node in body:
+        names.update(f"{place}{name}" for name in bound([node]))
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names.update(f"{place}{name}" for name, _ in imported(node))
+        if isinstance(node, FUNCTIONS):
+            yield Stands(place, node.name, is_function=True)
+            continue
+        yield Stands(place, ast.dump(_head(node) if isinstance(node, ast.ClassDef) else node))
+        if isinstance(node, ast.ClassDef):
+            yield from _stands(node.body, f"{place}{node.name}.", names)
 
 
 def _head(node: ast.ClassDef) -> ast.ClassDef:

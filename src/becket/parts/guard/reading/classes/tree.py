@@ -12,7 +12,9 @@ from becket.parts.guard.reading.classes.facts import (
     Facts,
     Kind,
     Mark,
+    Outline,
     SourceFile,
+    Stands,
     Unit,
     mark_returns_before_checks,
 )
@@ -96,14 +98,33 @@ class TreeModule:
 
     def file(self) -> SourceFile:
         self._take(self._body, "")
-        texts = tuple(child.source or child.text for child in self._body.children)
-        self._units["(module)"] = Unit("(module)", 0, "\n".join(texts), self._outside, parts=texts)
-        return SourceFile(self._units, self._defined)
+        text = "\n".join(child.source or child.text for child in self._body.children)
+        self._units["(module)"] = Unit("(module)", 0, text, self._outside)
+        return SourceFile(self._units, self._defined, lay_out=self._outline)
 
     def _defined(self) -> frozenset[str]:
+        return self.names | {part for name in self._whole() for part in name.split(".")}
+
+    def _whole(self) -> Mapping[str, Unit]:
+        """The functions of all of it."""
         whole = TreeModule(self._root, self._root.children, self.table)
         whole._take(whole._root, "")
-        return self.names | {part for name in whole._units for part in name.split(".")}
+        return whole._units
+
+    def _outline(self) -> Outline:
+        stands: list[Stands] = []
+        names: Counter[str] = Counter()
+        for place, part in self._parts(self._root, ""):
+            if part.kind in self.table.kinds("functions"):
+                name = self._name(part, place)
+                stands.append(Stands(place, name, is_function=True))
+                names[name] += 1
+            else:
+                stands.append(Stands(place, _without_functions(part, self.table)))
+                names.update({f"{place}.{each}".lstrip("."): 1 for each in bound(part, self.table, deep=False)})
+        units = self._whole()
+        doubled = {name for name in units if f"{name} (2)" in units}
+        return Outline(tuple(stands), frozenset(doubled.union(name for name, count in names.items() if count > 1)))
 
     def _take(self, node: Shape, place: str) -> None:
         """Every outermost function becomes a unit, named by what holds it."""
@@ -115,29 +136,32 @@ class TreeModule:
 
     def _function(self, node: Shape, place: str) -> None:
         own = self._own(node)
-        name = ".".join(filter(None, (place, _receiver(node), own))) or "(function)"
+        name = self._name(node, place)
         of = (node.part("object") or Shape("", "", (), 0)).text  # `def String.new`
-        hook = node.kind in self.table.kinds("hook_kinds") or any(
-            map(self._decides, (*place.split("."), *own.split("."), of))
-        )
+        words, kinds = (*place.split("."), *own.split("."), of), self.table.kinds
+        hook = node.kind in kinds("hook_kinds") or any(map(self.table.hooks, words))
+        sealed = not kinds("sealed").isdisjoint(words)
         number, unique = 1, name
         while unique in self._units:
             number += 1
             unique = f"{name} ({number})"
-        read = partial(self._facts, node, is_hook=hook)
-        self._units[unique] = Unit(unique, node.line, node.source, read, hook, partial(_meaning, node, self.table))
+        read = partial(self._facts, node, is_hook=hook, is_sealed=sealed)
+        meaning = partial(_meaning, node, self.table)
+        self._units[unique] = Unit(unique, node.line, node.source, read, hook, sealed, meaning)
+
+    def _name(self, node: Shape, place: str) -> str:
+        return ".".join(filter(None, (place, _receiver(node), self._own(node)))) or "(function)"
 
     def _own(self, node: Shape) -> str:
         name = name_node(node)
         return (treesitter.dotted(name) or name.text or words_of(name)) if name is not node else ""
 
-    def _decides(self, name: str) -> bool:
-        return self.table.hooks(name) or name in self.table.kinds("sealed")
-
-    def _facts(self, node: Shape, *, is_hook: bool) -> Facts:
+    def _facts(self, node: Shape, *, is_hook: bool, is_sealed: bool) -> Facts:
         reader = TreeReader(self)
         if is_hook or any(child.kind in ("get", "set") for child in node.children):
             reader.facts.add(Kind.mark, Mark.hook, node.line)
+        if is_sealed and not is_hook:
+            reader.facts.add(Kind.mark, Mark.sealed, node.line)
         loads = self.table.kinds("runs_at_load")
         if name_node(node).text in loads or any(f"{node.kind}:{child.text}" in loads for child in node.children):
             reader.facts.add(Kind.mark, Mark.runs_at_load, node.line)
@@ -150,23 +174,28 @@ class TreeModule:
             reader.facts.add(Kind.imports, each.told, each.line)
         for node in self._body.children:
             if node.kind not in self.table.kinds("imports"):
-                for part in self._outside_parts(node):
-                    reader.facts.add(Kind.outside, _without_functions(part, self.table), part.line)
+                for _, part in self._parts_of(node, ""):
+                    if part.kind not in self.table.kinds("functions"):
+                        reader.facts.add(Kind.outside, _without_functions(part, self.table), part.line)
             reader.visit(node)
         return reader.facts
 
-    def _outside_parts(self, node: Shape) -> Iterator[Shape]:
-        """A class is as many statements as it has members; another statement is one."""
+    def _parts(self, node: Shape, place: str) -> Iterator[tuple[str, Shape]]:
+        for child in node.children:
+            yield from self._parts_of(child, place)
+
+    def _parts_of(self, node: Shape, place: str) -> Iterator[tuple[str, Shape]]:
+        """Statements and functions, and what holds them. A class is as many as it has members; another statement is
+        one.
+        """
         if node.kind in self.table.kinds("wrappers"):
-            for child in node.children:
-                yield from self._outside_parts(child)
+            yield from self._parts(node, place)
         elif node.kind in self.table.kinds("classes"):
-            yield Shape("head", "", tuple(each for each in node.children if each.field != "body"), node.line)
+            yield place, Shape("head", "", tuple(each for each in node.children if each.field != "body"), node.line)
             body = node.part("body")
-            for child in body.children if body is not None else ():
-                yield from self._outside_parts(child)
-        elif node.kind not in self.table.kinds("functions") and (node.children or node.text.isalnum()):
-            yield node
+            yield from self._parts(body, _place(node, place, self.table)) if body is not None else ()
+        elif node.children or node.text.isalnum():
+            yield place, node
 
 
 def _receiver(node: Shape) -> str:
@@ -189,7 +218,8 @@ def _place(node: Shape, place: str, table: Table) -> str:
 
 def _without_functions(node: Shape, table: Table) -> str:
     if node.kind in table.kinds("functions"):
-        return "f"
+        named = node.part("name")
+        return f"f {named.text}" if named is not None else "f"
     if not node.children:
         return f"{node.kind}:{node.text}"
     return f"({node.kind} {' '.join(_without_functions(child, table) for child in node.children)})"

@@ -83,6 +83,10 @@ def hook_changed(name: str) -> str:
     return f"changes {name}, which decides equality, hashing, attributes or how classes are made"
 
 
+def sealed_changed(name: str) -> str:
+    return f"changes {name}, which belongs to the language or to a test framework"
+
+
 MARKS = {
     Mark.new_function: "adds a function",
     Mark.nested_function: "adds a function inside another",
@@ -96,6 +100,7 @@ MARKS = {
     Mark.dynamic: "looks up a name that is put together at run time",
     Mark.computed_call: "calls something that it looks up at run time",
     Mark.hook: "adds a hook that decides equality, hashing, attributes or how classes are made",
+    Mark.sealed: "adds a function to what belongs to the language or to a test framework",
     Mark.arithmetic: "computes a constant out of others",
     Mark.named_literal: "computes with a constant under another name",
     Mark.not_a_number: "can answer not-a-number, with which every comparison fails",
