@@ -99,6 +99,35 @@ def test_node_scripts(look: Look, script: str, name: str, run: str, report: str)
     assert step.min_tests == int(report == "tap")
 
 
+@pytest.mark.parametrize(
+    ("scripts", "run"),
+    [
+        ({"posttest": "npx aud --production", "test": "npm run tests-only"}, "npm run tests-only"),
+        ({"posttest": "npx npm@'>= 10.2' audit", "test": "npm run a && npm run b"}, "npm test --ignore-scripts"),
+        ({"pretest": "npm run lint", "posttest": "npx aud", "test": "npm run tests-only"}, "npm run tests-only"),
+        ({"pretest": "tsc", "posttest": "npm audit", "test": "tape"}, "npm run pretest && npm test --ignore-scripts"),
+        ({"posttest": "npm run check", "check": "snyk test", "test": "npm run t"}, "npm run t"),
+        ({"posttest": "npx aud", "test": "npm run t", "pret": "x"}, "npm run t --ignore-scripts"),
+    ],
+)  # fmt: skip
+def test_scripts_around_the_tests_that_need_the_network_are_left_out_and_said(
+    look: Look, scripts: dict[str, str], run: str
+) -> None:
+    scripts = {"tests-only": "tape t.js", "t": "tape t.js", **scripts}
+    found = look({"package.json": json.dumps({"scripts": scripts})})
+    assert [step.run for step in found.fast] == [run]
+    (said,) = found.ecosystems[0].comments.values()
+    assert f"`posttest` ({scripts['posttest']}) of package.json" in said
+
+
+@pytest.mark.parametrize("script", ["npx eslint .", "npm run lint", "npx --no-install x", "npx tsc", "node x.js"])
+def test_scripts_around_the_tests_that_need_no_network_stay(look: Look, script: str) -> None:
+    files = {"scripts": {"posttest": script, "test": "tape x", "lint": "eslint"}, "devDependencies": {"eslint": "9"}}
+    found = look({"package.json": json.dumps(files)})
+    assert [step.run for step in found.fast] == ["npm test"]
+    assert found.ecosystems[0].comments == {}
+
+
 def test_a_pretest_script_is_not_lost(look: Look) -> None:
     files = {"package.json": json.dumps({"scripts": {"pretest": "tsc", "test": "node --test"}})}
     assert look(files).fast[0].run == "npm test"

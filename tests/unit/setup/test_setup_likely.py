@@ -40,6 +40,11 @@ def test_the_key_to_begin_with(gate: str, step: str, trouble: Trouble, problem: 
     assert likely(tried, CONFIG, said).key == key
 
 
+def test_a_step_that_hangs_is_told_with_the_command_that_did() -> None:
+    tried = TriedStep(gate="slow", step="lint", color=GateColor.red, trouble=Trouble.timeout, at_work="npm exec aud")
+    assert likely(tried, CONFIG, "").say.startswith("`npm exec aud` did not end in time")
+
+
 def test_a_set_up_that_has_the_network_is_not_told_to_take_it() -> None:
     online = CONFIG.model_copy(update={"setup": SetupConfig(run="x", key=("r",), network=Network.full)})
     tried = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)

@@ -57,11 +57,18 @@ PYTEST_UNPINNED = "pytest is in no requirements file, so `setup` installs its ne
 PYTEST_ABSENT = "pytest is in no requirements file and these have hashes; add it there, or the gate cannot run"
 CANNOT_FAIL = "{what} can never fail (`{command}`), so it proves nothing and was left out"
 WATCHES = "the test script watches files and never ends (`{command}`); add a step that runs the tests once"
+ONLINE_HOOKS = (
+    "{hooks} of {file} fetch what they need and are left out of the tests: give one a step of its own with "
+    "`network: full`, if it is to decide"
+)
 NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
 
 # What was tried and failed
 
 LIKELY_TIMEOUT = "it did not end in time: raise it, or see in the log where it hangs"
+LIKELY_HANGS = (
+    "`{command}` did not end in time: see what it waits for (a step has no network, unless it says so), or raise it"
+)
 LIKELY_REPORT = "the command wrote no report {report}: let it, or name the file that it writes"
 LIKELY_NO_TESTS = "the command ran no test: see that it finds them in a clean checkout"
 LIKELY_NETWORK = "it needs the network: write `full`"

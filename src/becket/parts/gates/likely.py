@@ -42,6 +42,8 @@ def likely(step: TriedStep, config: Config, said: str) -> Likely:
         return _of_setup(step, config, said)
     steps = config.gates[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
+    if step.trouble is Trouble.timeout and step.at_work:
+        return Likely(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
     if step.trouble is Trouble.timeout:
         return Likely(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
     if step.trouble is Trouble.no_report:

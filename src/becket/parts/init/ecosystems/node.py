@@ -15,6 +15,7 @@ from becket.kernel.checks.shell import cannot_fail
 from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools, skipped
+from becket.parts.init.ecosystems.node_hooks import inner_script, online_hooks, only_lints
 
 _LOCKS = {
     "pnpm-lock.yaml": "pnpm",
@@ -97,6 +98,9 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         notes = (*notes, words.PLUG_AND_PLAY)
     if setup is not None and owner.lock is None:
         notes = (*notes, words.UNLOCKED.format(file=folder.below("package.json"), command=f"{manager} install"))
+    online = online_hooks(package.data) if step else {}
+    hooks = " and ".join(f"`{name}` ({script})" for name, script in online.items())
+    said = words.ONLINE_HOOKS.format(file=folder.below("package.json"), hooks=hooks)
     needed = ("node",) if step and "node --test" in step.run and setup is None else ("node", manager)
     return Ecosystem(
         name=manager,
@@ -108,6 +112,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         setup=setup if step or lint else None,
         missing=missing_tools(tools, *needed),
         notes=notes,
+        comments={step.run: said} if step and hooks else {},
     )
 
 
@@ -132,6 +137,8 @@ def _owner(package: _Package) -> _Package:
 
 
 def _test_step(package: _Package, manager: str) -> GateStep:
+    if online_hooks(package.data):
+        return _without_hooks(package, manager)
     folder, script = package.folder, package.script("test")
     alone = not package.script("pretest") and not package.script("posttest") and not re.search(r"[;&|<>$`]", script)
     node_test = _NODE_TEST.match(script) if alone else None
@@ -143,6 +150,20 @@ def _test_step(package: _Package, manager: str) -> GateStep:
         return _step(folder, "node_test", script, "tap")
     quiet = "CI=true " if _WATCHES_UNLESS_CI.search(script) else ""
     return _step(folder, f"{manager}_test", f"{quiet}{manager} test", "plain")
+
+
+def _without_hooks(package: _Package, manager: str) -> GateStep:
+    """The tests by themselves: what would run before or after them needs the network."""
+    inner = inner_script(package.data)
+    # npm runs neither what comes before a script nor what comes after it where scripts are ignored.
+    alone = f"{manager} run {inner}" if inner else f"{manager} test"
+    bare = manager != "npm" or (inner and not package.script(f"pre{inner}") and not package.script(f"post{inner}"))
+    before = package.script("pretest")
+    needed = before and "pretest" not in online_hooks(package.data) and not only_lints(before)
+    quiet = "CI=true " if _WATCHES_UNLESS_CI.search(package.script(inner or "test")) else ""
+    run = f"{manager} run pretest && " if needed else ""
+    run += f"{quiet}{alone}" if bare else f"{quiet}{alone} --ignore-scripts"
+    return _step(package.folder, f"{manager}_test", run, "plain")
 
 
 def _workspace_step(package: _Package, manager: str) -> GateStep | None:
