@@ -45,7 +45,39 @@ def test_a_step_that_hangs_is_told_with_the_command_that_did() -> None:
     assert likely(tried, CONFIG, "").say.startswith("`npm exec aud` did not end in time")
 
 
-def test_a_set_up_that_has_the_network_is_not_told_to_take_it() -> None:
-    online = CONFIG.model_copy(update={"setup": SetupConfig(run="x", key=("r",), network=Network.full)})
+UNRESOLVED = "ssh: Could not resolve hostname git.example.org: Name or service not known"
+ONLINE = CONFIG.model_copy(
+    update={
+        "setup": SetupConfig(run="x", key=("r",), network=Network.full),
+        "gates": {"fast": (UNIT.model_copy(update={"network": Network.full}),)},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "said", [UNRESOLVED, "Temporary failure in name resolution", "npm error network request to x failed"]
+)
+def test_a_host_that_is_not_reached_with_the_network_is_told_alike_of_a_set_up_and_a_step(said: str) -> None:
+    setup = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
+    step = TriedStep(
+        gate="fast", step="unit", color=GateColor.red, trouble=Trouble.environment, problem=f"network: {said}"
+    )
+    of_setup, of_step = likely(setup, ONLINE, f"first line\n{said}\nthe end"), likely(step, ONLINE, "")
+    assert (of_setup.key, of_step.key) == ("setup.env", "gates.fast[0].env")
+    assert of_setup.say == of_step.say
+    assert said in of_setup.say
+    assert "HTTPS_PROXY" in of_setup.say
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "npm error 404 Not Found - GET https://registry.example.org/no-such",
+        "ERROR: No matching distribution found for no-such",
+    ],
+)
+def test_what_the_registry_does_not_have_is_no_missing_key_file(said: str) -> None:
     tried = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
-    assert likely(tried, online, "Temporary failure in name resolution").key == "setup.run"
+    found = likely(tried, ONLINE, f"one\n{said}\n")
+    assert found.key == "setup.run"
+    assert f"the registry does not have what is asked for ({said})" in found.say

@@ -81,6 +81,14 @@ LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .
 LIKELY_MACHINE = "its log blames the machine ({line})"
 LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
 LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
+LIKELY_UNREACHABLE = (
+    "it has the network, and a host is not reached from here ({line}): name what leads there, as in "
+    "`env: [HTTPS_PROXY]` or a registry's variable, or see whether this machine reaches it at all"
+)
+LIKELY_ABSENT = (
+    "the registry does not have what is asked for ({line}): see the name and the version, or name in `setup.env` the "
+    "registry that has it"
+)
 LIKELY_KEY = "the set-up sees only its key files: name every file that its command reads"
 LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
 DROPPED = "left out by `becket init`: {why}"
