@@ -61,6 +61,7 @@ ONLINE_HOOKS = (
     "{hooks} of {file} fetch what they need and are left out of the tests: give one a step of its own with "
     "`network: full`, if it is to decide"
 )
+OWN_PNPM = "The project names {pin}: the variables keep another pnpm from fetching that one at each gate."
 NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
 
 # What was tried and failed
@@ -80,6 +81,10 @@ LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
 LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"
 LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
+LIKELY_PNPM = (
+    "pnpm fetches the version that `packageManager` names: install that one, or begin the command with "
+    "`NPM_CONFIG_MANAGE_PACKAGE_MANAGER_VERSIONS=false pnpm_config_pm_on_fail=ignore`"
+)
 LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
 LIKELY_UNREACHABLE = (
     "it has the network, and a host is not reached from here ({line}): name what leads there, as in "

@@ -21,6 +21,7 @@ _NETWORK = re.compile(
 _CERTIFICATE = re.compile(r"certificate|SSLError|x509|CERT_|self.signed", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"\b(401|403)\b|[Uu]nauthori[sz]ed|authentication failed|[Ff]orbidden")
 _ABSENT = re.compile(r"\bE?404\b|No matching distribution found|[Nn]o matching version found", re.MULTILINE)
+_PNPM_ITSELF = re.compile(r"\bpnpm add pnpm@|META_FETCH_FAIL\b.{0,20}\bGET \S+/pnpm: ")
 _VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) must be set")
 _OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
@@ -59,6 +60,8 @@ def likely(step: TriedStep, config: Config, said: str) -> Likely:
 def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Likely:
     kind, _, line = step.problem.partition(": ")
     text = line or said
+    if _PNPM_ITSELF.search(f"{line}\n{said}"):
+        return Likely(path=(*place, "run"), say=words.LIKELY_PNPM)
     if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
         return _of_network(place, config.gates[step.gate][int(place[2])].network, _line_with(_NETWORK, text) or line)
     if kind == "module" or "No module named" in line:
