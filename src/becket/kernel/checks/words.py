@@ -10,6 +10,7 @@ _INSTALL = {
     "cmake": "sudo apt-get install -y cmake",
     "meson": "sudo apt-get install -y meson",
     "ninja": "sudo apt-get install -y ninja-build",
+    "ruby": "sudo apt-get install -y ruby",
     "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
@@ -46,6 +47,7 @@ CANNOT_READ = "{file} cannot be read ({why}); what it says was left out"
 NOT_AN_OBJECT = "it does not hold an object"
 TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps of the others to becket.yaml yourself"
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
+SEEN = "these were seen, and no command that runs their tests is known: {names}"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
 UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"

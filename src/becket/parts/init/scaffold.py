@@ -104,10 +104,11 @@ def leave_out(config: Path, steps: Mapping[str, str]) -> None:
         elif not inside:
             reason = ""
         lines.append(f"#{line}" if reason else line)
-    for number, line in enumerate(lines):
-        following = (other for other in lines[number + 1 :] if not other.lstrip().startswith("#"))
-        if re.fullmatch("  (fast|slow):", line) and not next(following, "").startswith("    -"):
-            lines[number] = f"#{line}"
+    for key, inside_it in (("  (fast|slow):", "    -"), ("gates:", "  ")):
+        for number, line in enumerate(lines):
+            following = (other for other in lines[number + 1 :] if not other.lstrip().startswith("#"))
+            if re.fullmatch(key, line) and not next(following, "").startswith(inside_it):
+                lines[number] = f"#{line}"
     with _advice(config.parent):
         _place(config, "\n".join(lines) + "\n", replace=True)
 
