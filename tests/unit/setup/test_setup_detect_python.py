@@ -219,6 +219,8 @@ def test_what_only_a_build_makes_is_built_by_the_step_from_its_own_tree(look: Lo
     assert (
         "--no-deps --no-build-isolation --target .becket-built . && PYTHONPATH=src:.becket-built " in found.fast[0].run
     )
+    assert " -q --upgrade --no-index " in found.fast[0].run  # what an earlier run built there is replaced
+    assert "as built from this very commit" in found.comments[found.fast[0].run]
     assert found.fast[0].rerun == f"{found.fast[0].run} {{tests}}"
 
 

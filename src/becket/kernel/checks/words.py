@@ -63,6 +63,10 @@ ONLINE_HOOKS = (
     "{hooks} of {file} fetch what they need and are left out of the tests: give one a step of its own with "
     "`network: full`, if it is to decide"
 )
+BUILT_HERE = (
+    "{folder} is the project as built from this very commit, beside its sources (git need not ignore it); the variable "
+    "SETUPTOOLS_SCM_PRETEND_VERSION stands in for tags, which a checkout need not have."
+)
 OWN_PNPM = "The project names {pin}: the variables keep another pnpm from fetching that one at each gate."
 NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
 

@@ -136,6 +136,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         setup=setup,
         missing=tuple(missing),
         notes=notes,
+        comments={step.run: words.BUILT_HERE.format(folder=BUILT) for step in fast if f"--target {BUILT}" in step.run},
     )
 
 
@@ -214,7 +215,7 @@ def _build(setup: SetupConfig, python: str) -> str:
     installer = (
         f"uv pip install --python {python}" if re.search(r"(^|\s)uv ", setup.run) else f"{python} -m pip install"
     )
-    offline = "--offline" if installer.startswith("uv") else "--no-index --disable-pip-version-check"
+    offline = "--offline" if installer.startswith("uv") else "--upgrade --no-index --disable-pip-version-check"
     version = "SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 "  # a checkout need not have the tags
     return f"{version}{installer} -q {offline} --no-deps --no-build-isolation --target {BUILT} ."
 
