@@ -32,7 +32,7 @@ def reasons(stage: Stage, *more: str) -> dict[str, str]:
 
 def test_the_test_side_is_told_with_reasons(stage: Stage) -> None:
     told = stage.becket("tests").out
-    assert "becket.yaml declares no test_side" in told
+    assert "the committed becket.yaml declares no test_side" in told
     for name in ("tests/test_app.py", "checks/quick.py", "rows/one.json"):
         assert name in told
     assert "app.py\n" not in told.replace("test_app.py", "")

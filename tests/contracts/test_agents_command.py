@@ -113,6 +113,18 @@ def test_it_reaches_its_hosts_and_nothing_else(stage: AgentStage, named: bool) -
     assert done.judged.outcome is (AgentOutcome.changed if named else AgentOutcome.crashed), done.report
 
 
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_program_that_only_this_machine_sees_is_told_with_the_line_that_shows_it(stage: AgentStage) -> None:
+    """Before it is started: a shell could only say that it is not there."""
+    program = stage.folder / "agents" / "fix.sh"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho fixed > value.txt\n")
+    program.chmod(0o755)
+    done = stage.call(run=f"{program} --now", network="none")
+    assert done.judged.outcome is AgentOutcome.not_found, done.report
+    assert f"in becket.yaml: sandbox: {{readable: [{program.parent}]}}" in done.judged.reason
+
+
 @pytest.mark.parametrize("kind", KINDS[:1])
 def test_a_limit_of_money_that_nobody_can_hold_is_refused(stage: AgentStage) -> None:
     agent = stage.agent(run="true", limits={"usd": 1.0})

@@ -84,6 +84,12 @@ def test_timeout_of_a_deaf_child(ground: Ground, nap: str) -> None:
     assert sleeping(nap) == []
 
 
+def test_timeout_tells_what_was_at_work(ground: Ground, nap: str) -> None:
+    """The command that everything above it waited for, not the shell that was started."""
+    result = ground.shell_that_times_out(f"sh -c 'touch ready; sleep {nap}; true'; true")
+    assert (result.end, result.message) == (ChildEnd.timeout, f"sleep {nap}")
+
+
 def test_timeout_reaches_other_sessions(ground: Ground, nap: str) -> None:
     """A child in a session of its own dies with the rest (L19, L27)."""
     result = ground.shell(f"setsid sleep {nap} & setsid -w sleep {nap}", timeout=0.3)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from becket import __version__
+from becket.app.config_now import CONFIG_ALERT
 from becket.app.parts import built_in_loops, installed, load
 from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
@@ -53,8 +54,6 @@ from becket.kernel.spec.book import LoopBook
 from becket.kernel.store import FileArtifacts, open_postgres, open_sqlite
 
 T = TypeVar("T")
-
-CONFIG_ALERT = "config"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,14 @@ from pathlib import Path
 
 from becket.app.state import State, holder
 
+CONFIG_ALERT = "config"
+"""The key of the alert that an engine raises of a becket.yaml that does not load, until it loads again."""
+
+
+def is_mended(state: State, trouble: str) -> bool:
+    """Has nobody taken that alert back, although the file loads? No daemon is up that would."""
+    return not trouble and holder(state.daemon_lock) is None
+
 
 def config_trouble(state: State) -> str:
     """Why it does not; empty where it does, there is none, or a daemon is up, which tells of it by an alert."""

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from becket.app.sandboxes import Sandboxes
-from becket.kernel.contract.config import Budgets, Config
+from becket.kernel.contract.config import AgentConfig, Budgets, Config
+from becket.kernel.contract.process import SandboxKind
+from becket.kernel.process import ContainedProcesses
 from becket.parts.agents.doctor import Around, fact, version_of
+from becket.parts.agents.unseen import unseen_program
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -130,6 +133,41 @@ def test_a_command_is_never_started_to_be_looked_at(tmp_path: Path) -> None:
     found = fact(around(tmp_path, {"driver": "command", "run": "agent --go"}), "a")
     assert found.path is not None
     assert not (tmp_path / "bin" / "agent.started").exists()
+
+
+HELD = ContainedProcesses(SandboxKind.landlock)
+
+
+@pytest.mark.parametrize("run", ["{path}", "exec {path} --now", "sh {path}", "FAST=1 python3 {path} --now"])
+def test_a_program_that_contained_ones_do_not_see_is_told_with_the_line_to_write(tmp_path: Path, run: str) -> None:
+    path = program(tmp_path / "agents", "fix.sh", "true")
+    agent = AgentConfig.model_validate({"driver": "command", "run": run.format(path=path)})
+
+    def told(processes: ContainedProcesses, *readable: str) -> str:
+        return unseen_program(agent, processes, {"PATH": os.defpath}, tmp_path / "home", readable)
+
+    assert told(HELD) == (
+        f"{path} is there, but contained programs do not see it; in becket.yaml: sandbox: {{readable: [{path.parent}]}}"
+    )
+    assert told(HELD, "/opt/other").endswith(f"readable: [/opt/other, {path.parent}]}}")
+    assert told(HELD, str(path.parent)) == ""
+    assert told(ContainedProcesses(SandboxKind.none)) == ""
+
+
+def test_a_program_named_by_its_home_is_not_there_for_an_agent(tmp_path: Path) -> None:
+    """Its HOME is a private one, so showing the place is not enough."""
+    path = program(tmp_path / "home" / "agents", "fix.sh", "true")
+    agent = AgentConfig.model_validate({"driver": "command", "run": "~/agents/fix.sh"})
+    told = unseen_program(agent, HELD, {"PATH": os.defpath}, tmp_path / "home", ())
+    assert "HOME is another folder there" in told
+    assert f"write {path} in its `run`" in told
+    assert f"readable: [{path.parent}]" in told
+
+
+@pytest.mark.parametrize("run", ["sh -c x", "cd tools && ./fix.sh", "no-such-program", "/no/such/program", "$AGENT"])
+def test_of_a_program_that_is_not_known_to_be_hidden_nothing_is_told(tmp_path: Path, run: str) -> None:
+    agent = AgentConfig.model_validate({"driver": "command", "run": run})
+    assert unseen_program(agent, HELD, {"PATH": os.defpath}, tmp_path / "home", ()) == ""
 
 
 def test_the_weakest_sandbox_of_all_agents_counts() -> None:

@@ -317,6 +317,22 @@ def test_autonomy_is_shown_with_what_caps_it(
     assert f"autonomy    {allowed}" in lines(snapshot)
 
 
+def test_an_alert_about_a_mended_becket_yaml_is_gone_without_a_daemon_too(tmp_path: Path) -> None:
+    state = find_state(_bare(tmp_path)).make()
+
+    async def write() -> None:
+        store = open_sqlite(state.database)
+        await store.raise_alert("config", "becket.yaml does not load", {})
+        await store.raise_alert("start:x", "x was not started", {})
+        await store.close()
+
+    asyncio.run(write())
+    state.config.write_text("a: [\n")
+    assert {alert.key for alert in take(state).alerts} == {"config", "start:x"}
+    state.config.write_text("version: 1\n")
+    assert {alert.key for alert in take(state).alerts} == {"start:x"}
+
+
 def test_alarms_of_the_watchdog_are_shown_even_without_a_journal(tmp_path: Path) -> None:
     state = find_state(_bare(tmp_path)).make()
 

@@ -28,6 +28,9 @@ CTEST = " && ctest --test-dir .becket-built --output-on-failure --output-junit r
         ("RSpec::Core::RakeTask.new\ntask :default => :spec\n", "spec"),
         ("RSpec::Core::RakeTask.new(:spec)\n", "spec"),
         ("task 'test' do\nend\n", "test"),
+        ("Minitest::TestTask.create\n", "test"),
+        ("Minitest::TestTask.create(:test) do |t|\nend\n", "test"),
+        ("Minitest::TestTask.create(:unit)\n", None),
         ("multitask :test => [:a, :b]\n", "test"),
         ("Rake::TestTask.new(:unit)\n", None),
         ("# task :test\ntask :deploy\n", None),
@@ -36,6 +39,30 @@ CTEST = " && ctest --test-dir .becket-built --output-on-failure --output-junit r
 )
 def test_the_task_of_a_rakefile(look: Look, rakefile: str, task: str | None) -> None:
     assert [step.run for step in look({"Rakefile": rakefile}).fast] == ([f"rake {task}"] if task else [])
+
+
+HOE = {
+    "Rakefile": 'require "hoe"\nHoe.spec "minitest" do\nend\n',
+    "test/minitest/test_a.rb": 'require "minitest/autorun"\n',
+}
+
+
+RUBY_ALL = 'Dir["test/**/{test_*,*_test}.rb"].sort.each { |file| require File.expand_path(file) }'
+RUBY = f"ruby -Ilib -Itest -e '{RUBY_ALL}'"
+
+
+def test_hoes_tasks_are_there_where_hoe_is_or_where_a_gemfile_brings_it(look: Look) -> None:
+    assert [step.run for step in look(HOE).fast] == [RUBY]
+    assert [step.run for step in look({**HOE, "Gemfile": ""}).fast] == [f"{GEMS} bundle exec rake test"]
+
+
+def test_without_a_task_the_test_files_are_run_themselves(look: Look) -> None:
+    helped = {"test/helper.rb": "require 'test/unit'\n", "test/a_test.rb": "require_relative 'helper'\n"}
+    assert [step.run for step in look(helped).fast] == [RUBY]
+
+
+def test_ruby_files_that_nothing_would_run_are_no_tests(look: Look) -> None:
+    assert look({"test/a_test.rb": "puts 1\n"}).fast == ()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ CARGO_STUBS = "find . -name Cargo.toml -execdir sh -c 'mkdir -p src && touch src
 CARGO_NO_STUBS = "find . -path ./.cargo-home -prune -o -name src -prune -exec rm -r {} +"
 CRATE = "[package]\nname = 'x'\n"
 
+OWN_PNPM = "NPM_CONFIG_MANAGE_PACKAGE_MANAGER_VERSIONS=false pnpm_config_pm_on_fail=ignore "
+
 
 def package(test: str | None = None, **more: object) -> str:
     """A package.json with this test script."""
@@ -99,6 +101,43 @@ def test_node_scripts(look: Look, script: str, name: str, run: str, report: str)
     assert step.min_tests == int(report == "tap")
 
 
+@pytest.mark.parametrize(
+    ("scripts", "run"),
+    [
+        ({"posttest": "npx aud --production", "test": "npm run tests-only"}, "npm run tests-only"),
+        ({"posttest": "npx npm@'>= 10.2' audit", "test": "npm run a && npm run b"}, "npm test --ignore-scripts"),
+        ({"pretest": "npm run lint", "posttest": "npx aud", "test": "npm run tests-only"}, "npm run tests-only"),
+        ({"pretest": "tsc", "posttest": "npm audit", "test": "tape"}, "npm run pretest && npm test --ignore-scripts"),
+        ({"posttest": "npm run check", "check": "snyk test", "test": "npm run t"}, "npm run t"),
+        ({"posttest": "npx aud", "test": "npm run t", "pret": "x"}, "npm run t --ignore-scripts"),
+    ],
+)  # fmt: skip
+def test_scripts_around_the_tests_that_need_the_network_are_left_out_and_said(
+    look: Look, scripts: dict[str, str], run: str
+) -> None:
+    scripts = {"tests-only": "tape t.js", "t": "tape t.js", **scripts}
+    found = look({"package.json": json.dumps({"scripts": scripts})})
+    assert [step.run for step in found.fast] == [run]
+    (said,) = found.ecosystems[0].comments.values()
+    assert f"`posttest` ({scripts['posttest']}) of package.json" in said
+
+
+def test_a_pinned_pnpm_is_not_fetched_at_each_gate(look: Look) -> None:
+    """In capitals: pnpm takes variables that begin with `npm_` away from the scripts, which may call it again."""
+    files = {"packageManager": "pnpm@9.1.0+sha512.1", "scripts": {"test": "pnpm run a", "a": "tape", "lint": "x"}}
+    found = look({"package.json": json.dumps(files)})
+    assert [step.run for step in found.fast + found.slow] == [f"{OWN_PNPM}pnpm test", f"{OWN_PNPM}pnpm run lint"]
+    assert "The project names pnpm@9.1.0:" in found.ecosystems[0].comments[found.fast[0].run]
+
+
+@pytest.mark.parametrize("script", ["npx eslint .", "npm run lint", "npx --no-install x", "npx tsc", "node x.js"])
+def test_scripts_around_the_tests_that_need_no_network_stay(look: Look, script: str) -> None:
+    files = {"scripts": {"posttest": script, "test": "tape x", "lint": "eslint"}, "devDependencies": {"eslint": "9"}}
+    found = look({"package.json": json.dumps(files)})
+    assert [step.run for step in found.fast] == ["npm test"]
+    assert found.ecosystems[0].comments == {}
+
+
 def test_a_pretest_script_is_not_lost(look: Look) -> None:
     files = {"package.json": json.dumps({"scripts": {"pretest": "tsc", "test": "node --test"}})}
     assert look(files).fast[0].run == "npm test"
@@ -145,7 +184,8 @@ def test_node_managers(
 ) -> None:
     manifest = package("mocha", devDependencies={"mocha": "1"}, **more)
     (found,) = look({"package.json": manifest, **lock}).ecosystems
-    assert (found.name, found.fast[0].run) == (manager, f"{manager} test")
+    ours = OWN_PNPM if "pnpm@" in str(more) else ""
+    assert (found.name, found.fast[0].run) == (manager, f"{ours}{manager} test")
     assert (found.setup and found.setup.run) == setup
     if found.setup:
         assert found.setup.key == (*lock, "package.json")

@@ -58,6 +58,18 @@ def test_what_is_no_python_project(look: Look, files: Mapping[str, str]) -> None
     assert look(files).ecosystems == ()
 
 
+SCRIPT = "import sys\n\ndef main():\n    return int(sys.argv[1])\n\nsys.exit(main())\n"
+
+
+@pytest.mark.parametrize("name", ["scripts/regex_test.py", "regex_test.py", "tests/regex_test.py"])
+def test_a_script_that_is_called_a_test_is_none(look: Look, name: str) -> None:
+    found = look({name: SCRIPT, "Makefile": "all:\n\tcc x.c\n"})
+    assert found.fast == ()
+    assert found.notes == (f"these were seen, and no command that runs their tests is known: Makefile, {name}",)
+    beside = look({"setup.py": "", name: SCRIPT, "tests/test_a.py": "class Test_A:\n    def test_a(self): ...\n"})
+    assert [step.name for step in beside.fast] == ["pytest"]
+
+
 def test_a_project_without_tests_gets_no_test_step_but_is_told_so(look: Look) -> None:
     """L11: no command is made up that would pass or fail for want of tests."""
     (found,) = look({"pyproject.toml": "[project]\nname = 'x'\n", "requirements.txt": "requests\n"}).ecosystems
@@ -207,6 +219,8 @@ def test_what_only_a_build_makes_is_built_by_the_step_from_its_own_tree(look: Lo
     assert (
         "--no-deps --no-build-isolation --target .becket-built . && PYTHONPATH=src:.becket-built " in found.fast[0].run
     )
+    assert " -q --upgrade --no-index " in found.fast[0].run  # what an earlier run built there is replaced
+    assert "as built from this very commit" in found.comments[found.fast[0].run]
     assert found.fast[0].rerun == f"{found.fast[0].run} {{tests}}"
 
 

@@ -198,6 +198,10 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "no shell": (config(base=CONFIG.replace('"make test"', "\"echo 'x\"")), "tools", ERROR, "quotation", "quotes"),
     "set-up tool": (config('setup: {run: "frob sync", key: [x]}\n'), "tools", ERROR, "frob, which setup", "frob"),
     "missing agent": (config("agents: {a: {driver: command, run: nobody}}\n"), "agents", WARN, "agents.a", "nobody"),
+    "unseen agent": (
+        {**config("agents: {a: {driver: command, run: /tmp/agents/fix.sh}}\n"), **looks(unseen="it is there, but; do")},
+        "agents", ERROR, "agents.a: it is there, but", "do",
+    ),
     "agent without run": (config("agents: {a: {driver: acp}}\n"), "config", ERROR, "needs `run`", "correct `agents`"),
     "agent that is no shell": (
         config("agents: {a: {driver: acp, run: \"x 'y\"}}\n"), "agents", ERROR, "agents.a is not a shell", "quotes",

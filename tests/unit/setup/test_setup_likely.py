@@ -24,6 +24,14 @@ CONFIG = Config(
         ("fast", "unit", Trouble.no_tests, "", "", "gates.fast[0].run"),
         ("slow", "lint", Trouble.environment, "tool: sh: 1: y: not found", "", "gates.slow[1].run"),
         ("slow", "e2e", Trouble.environment, "network: Could not resolve host: a.b", "", "gates.slow[0].network"),
+        (
+            "fast",
+            "unit",
+            Trouble.environment,
+            "network: ERR_PNPM_META_FETCH_FAIL GET https://a.b/pnpm: getaddrinfo",
+            "",
+            "gates.fast[0].run",
+        ),
         ("fast", "unit", Trouble.environment, "module: No module named 'six'", "", "setup.run"),
         ("fast", "unit", Trouble.environment, "tool: python3: No module named pytest", "", "setup.run"),
         ("fast", "unit", Trouble.code, "", "E   KeyError: 'DATABASE_URL'", "gates.fast[0].env"),
@@ -40,7 +48,44 @@ def test_the_key_to_begin_with(gate: str, step: str, trouble: Trouble, problem: 
     assert likely(tried, CONFIG, said).key == key
 
 
-def test_a_set_up_that_has_the_network_is_not_told_to_take_it() -> None:
-    online = CONFIG.model_copy(update={"setup": SetupConfig(run="x", key=("r",), network=Network.full)})
+def test_a_step_that_hangs_is_told_with_the_command_that_did() -> None:
+    tried = TriedStep(gate="slow", step="lint", color=GateColor.red, trouble=Trouble.timeout, at_work="npm exec aud")
+    assert likely(tried, CONFIG, "").say.startswith("`npm exec aud` did not end in time")
+
+
+UNRESOLVED = "ssh: Could not resolve hostname git.example.org: Name or service not known"
+ONLINE = CONFIG.model_copy(
+    update={
+        "setup": SetupConfig(run="x", key=("r",), network=Network.full),
+        "gates": {"fast": (UNIT.model_copy(update={"network": Network.full}),)},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "said", [UNRESOLVED, "Temporary failure in name resolution", "npm error network request to x failed"]
+)
+def test_a_host_that_is_not_reached_with_the_network_is_told_alike_of_a_set_up_and_a_step(said: str) -> None:
+    setup = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
+    step = TriedStep(
+        gate="fast", step="unit", color=GateColor.red, trouble=Trouble.environment, problem=f"network: {said}"
+    )
+    of_setup, of_step = likely(setup, ONLINE, f"first line\n{said}\nthe end"), likely(step, ONLINE, "")
+    assert (of_setup.key, of_step.key) == ("setup.env", "gates.fast[0].env")
+    assert of_setup.say == of_step.say
+    assert said in of_setup.say
+    assert "HTTPS_PROXY" in of_setup.say
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "npm error 404 Not Found - GET https://registry.example.org/no-such",
+        "ERROR: No matching distribution found for no-such",
+    ],
+)
+def test_what_the_registry_does_not_have_is_no_missing_key_file(said: str) -> None:
     tried = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
-    assert likely(tried, online, "Temporary failure in name resolution").key == "setup.run"
+    found = likely(tried, ONLINE, f"one\n{said}\n")
+    assert found.key == "setup.run"
+    assert f"the registry does not have what is asked for ({said})" in found.say

@@ -52,6 +52,14 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def test_what_a_person_should_know_of_a_step_stands_above_it(tree: Tree) -> None:
+    root = tree({"package.json": '{"scripts": {"test": "npm run t", "t": "tape t.js", "posttest": "npx aud"}}'})
+    text = render(root, detect(root, Tools("")), "main", "jane")
+    assert load(text).gates["fast"][0].run == "npm run t"
+    above = text[: text.index("    - name: npm_test")].splitlines()[-2:]
+    assert above[0].startswith("    # `posttest` (npx aud) of package.json fetch")
+
+
 def load(text: str) -> Config:
     return load_config(text, "becket.yaml", {"BECKET_DATABASE": "postgresql:///becket"})
 

@@ -39,6 +39,16 @@ def test_name_assertion_and_place_of_every_tool(name: str, words: list[str]) -> 
     assert all(word in text for word in words), text
 
 
+@pytest.mark.parametrize("as_file", [False, True])
+def test_the_events_of_go_are_shown_as_the_text_that_they_carry(tmp_path: Path, as_file: bool) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"go: downloading x\n" + stored("go/new-red.txt"))
+    text = summarise("unit", NOTHING, log if as_file else log.read_bytes()).text
+    assert "go: downloading x" in text
+    assert "    calc_test.go:11: Add(1, 2) = -1, want 3\n--- FAIL: TestAdd" in text
+    assert '"Action"' not in text
+
+
 def test_containers_do_not_repeat_what_their_tests_say() -> None:
     summary = summarise("unit", read("go/red.txt"), stored("go/red.txt"))
     assert {test.id for test in summary.tests} == {

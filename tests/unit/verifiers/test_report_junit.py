@@ -83,6 +83,19 @@ def test_failures_that_a_suite_counts_and_no_case_shows_are_a_problem() -> None:
     assert "counts 6 failures, but its cases show 5" in problems[0].text
 
 
+def test_subtests_that_pytest_counts_within_one_case_are_no_problem() -> None:
+    """But a failure that no case shows is one, beside them too."""
+    text = """<testsuites><testsuite name="pytest" failures="{count}" tests="5">
+    <testcase classname="test_s.T" name="test_a"><failure message="assert 0 == 1">at</failure>
+    <failure message="assert 2 == 1">at</failure></testcase><testcase classname="test_s.T" name="test_b"/>
+    </testsuite></testsuites>"""
+    shown = parse("junit:r.xml", b"", lambda name: text.format(count=2).encode())
+    assert [case.id for case in shown.failing if not case.group] == ["test_s/T.py::test_a"]
+    assert shown.problems == ()
+    hidden = parse("junit:r.xml", b"", lambda name: text.format(count=3).encode())
+    assert [problem.code for problem in hidden.problems] == [ProblemCode.mismatch]
+
+
 def test_jest_and_mocha() -> None:
     jest = by_id(read("junit/jest.xml"))
     assert jest["adds"].place == "t/calc.test.js:3"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from becket.app.config_now import config_trouble
+from becket.app.config_now import CONFIG_ALERT, config_trouble, is_mended
 from becket.app.record.main_now import MainNow, read_main
 from becket.app.record.quota import QUOTA, QuotaNow, read_quota
 from becket.app.record.services_now import ServiceNow, read_services
@@ -321,10 +321,16 @@ def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
                 (MOST,),
             )
         ),
-        alerts=_alerts(conn, "engine"),
+        alerts=_still_true(_alerts(conn, "engine"), base, state),
         spent=_spent(conn, midnight(base.now)),
         unwritable=base.unwritable or _unrecorded(conn, base),
     )
+
+
+def _still_true(alerts: tuple[AlertNow, ...], base: Snapshot, state: State) -> tuple[AlertNow, ...]:
+    """Without the one about a becket.yaml that loads again, while no daemon is up to take it back."""
+    mended = is_mended(state, base.trouble)
+    return tuple(alert for alert in alerts if alert.key != CONFIG_ALERT or not mended)
 
 
 def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _OPERATOR = re.compile(r"[();<>|&]+")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -50,6 +50,7 @@ class Program:
 
     folder: str
     word: str
+    arguments: tuple[str, ...] = field(default=(), compare=False)
 
 
 def simple_commands(text: str) -> list[Simple]:
@@ -89,8 +90,11 @@ def cannot_fail(text: str, *, stops_at_error: bool = True) -> bool:
     return _trivial(last) and (last.before == "||" or (last.before == ";" and not stops_at_error))
 
 
-def program_of(text: str) -> Program | None:
-    """The first program on PATH or in the tree that the text starts; None if that cannot be told without running it."""
+def program_of(text: str, *, home_too: bool = False) -> Program | None:
+    """The first program on PATH or in the tree that the text starts; None if that cannot be told without running it.
+
+    `home_too`: also one below HOME, written with `~/`.
+    """
     folder = ""
     for command in simple_commands(text):
         words = _without_prefix(list(command.words))
@@ -101,8 +105,9 @@ def program_of(text: str) -> Program | None:
                 return None
             folder = f"{folder}/{words[1]}" if folder and not words[1].startswith("/") else words[1]
             continue
-        unknown = words[0] in _KEYWORDS or re.search(r"[$`*{}~]", words[0])
-        return None if unknown else Program(folder, words[0])
+        word = words[0].removeprefix("~/") if home_too else words[0]
+        unknown = words[0] in _KEYWORDS or re.search(r"[$`*{}~]", word)
+        return None if unknown else Program(folder, words[0], tuple(words[1:]))
     return None
 
 

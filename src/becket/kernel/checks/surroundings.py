@@ -10,7 +10,7 @@ from becket.kernel.checks.configuration import place_of
 from becket.kernel.checks.containment import used_for
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.given import expanded, place_problem
+from becket.kernel.contract.given import expanded, place_to_show
 from becket.kernel.contract.toolchains import find
 
 MOST_NAMED = 5
@@ -38,8 +38,7 @@ def unseen(exam: Exam, config: Config, user: str, word: str) -> Iterator[Diagnos
             what = words.TOOL_TROUBLE.format(tool=word, user=user, said=said)
             yield Diagnosis(name="tools", level=Level.error, what=what, mend=words.TOOL_TROUBLE_MEND)
         return
-    whole = hidden.parent.parent if hidden.parent.name == "bin" else hidden.parent
-    place = hidden if place_problem(str(whole), Path.home()) else whole
+    place = place_to_show(hidden, Path.home())
     what = words.TOOL_UNSEEN.format(tool=word, user=user, place=hidden)
     mend = words.TOOL_UNSEEN_MEND.format(place=place)
     yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend)

@@ -10,6 +10,7 @@ _INSTALL = {
     "cmake": "sudo apt-get install -y cmake",
     "meson": "sudo apt-get install -y meson",
     "ninja": "sudo apt-get install -y ninja-build",
+    "ruby": "sudo apt-get install -y ruby",
     "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
@@ -46,6 +47,7 @@ CANNOT_READ = "{file} cannot be read ({why}); what it says was left out"
 NOT_AN_OBJECT = "it does not hold an object"
 TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps of the others to becket.yaml yourself"
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
+SEEN = "these were seen, and no command that runs their tests is known: {names}"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
 UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"
@@ -57,11 +59,23 @@ PYTEST_UNPINNED = "pytest is in no requirements file, so `setup` installs its ne
 PYTEST_ABSENT = "pytest is in no requirements file and these have hashes; add it there, or the gate cannot run"
 CANNOT_FAIL = "{what} can never fail (`{command}`), so it proves nothing and was left out"
 WATCHES = "the test script watches files and never ends (`{command}`); add a step that runs the tests once"
+ONLINE_HOOKS = (
+    "{hooks} of {file} fetch what they need and are left out of the tests: give one a step of its own with "
+    "`network: full`, if it is to decide"
+)
+BUILT_HERE = (
+    "{folder} is the project as built from this very commit, beside its sources (git need not ignore it); the variable "
+    "SETUPTOOLS_SCM_PRETEND_VERSION stands in for tags, which a checkout need not have."
+)
+OWN_PNPM = "The project names {pin}: the variables keep another pnpm from fetching that one at each gate."
 NETWORK_IN_GATE = "{tool} fetches what it needs during the gate, so its step has the network"
 
 # What was tried and failed
 
 LIKELY_TIMEOUT = "it did not end in time: raise it, or see in the log where it hangs"
+LIKELY_HANGS = (
+    "`{command}` did not end in time: see what it waits for (a step has no network, unless it says so), or raise it"
+)
 LIKELY_REPORT = "the command wrote no report {report}: let it, or name the file that it writes"
 LIKELY_NO_TESTS = "the command ran no test: see that it finds them in a clean checkout"
 LIKELY_NETWORK = "it needs the network: write `full`"
@@ -73,7 +87,19 @@ LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
 LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"
 LIKELY_CODE = "it fails at this commit: mend the code, or leave out here what is known to fail"
+LIKELY_PNPM = (
+    "pnpm fetches the version that `packageManager` names: install that one, or begin the command with "
+    "`NPM_CONFIG_MANAGE_PACKAGE_MANAGER_VERSIONS=false pnpm_config_pm_on_fail=ignore`"
+)
 LIKELY_REGISTRY = "the registry refused: it may need a certificate or a token from your environment"
+LIKELY_UNREACHABLE = (
+    "it has the network, and a host is not reached from here ({line}): name what leads there, as in "
+    "`env: [HTTPS_PROXY]` or a registry's variable, or see whether this machine reaches it at all"
+)
+LIKELY_ABSENT = (
+    "the registry does not have what is asked for ({line}): see the name and the version, or name in `setup.env` the "
+    "registry that has it"
+)
 LIKELY_KEY = "the set-up sees only its key files: name every file that its command reads"
 LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
 DROPPED = "left out by `becket init`: {why}"

@@ -95,6 +95,7 @@ class TriedStep(Record):
     end: str = ""
     reasons: tuple[str, ...] = ()
     problem: str = ""  # what of the machine its log blames
+    at_work: str = ""  # the command line that did not end in time
     failing: tuple[str, ...] = ()
     summary: str = ""  # artifact: the failure, extracted from the log
     log: str = ""  # artifact

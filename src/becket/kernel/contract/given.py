@@ -80,6 +80,12 @@ def place_problem(written: str, home: Path) -> str:
     return next((problem for place in (path, path.resolve()) if (problem := _problem(place, home))), "")
 
 
+def place_to_show(hidden: Path, home: Path) -> Path:
+    """What to name in `sandbox.readable` so that contained programs see a file: its toolchain's folder, if they may."""
+    whole = hidden.parent.parent if hidden.parent.name == "bin" else hidden.parent
+    return hidden if place_problem(str(whole), home) else whole
+
+
 def expanded(written: str, home: Path) -> Path:
     return home / written[2:] if written.startswith("~/") else Path(written)
 

@@ -97,7 +97,10 @@ class ChildEnd(StrEnum):
 
 
 class ChildResult(Record):
-    """How a child ended. `exit_code` is -N for signal N, as in subprocess; None only if it did not start."""
+    """How a child ended. `exit_code` is -N for signal N, as in subprocess; None only if it did not start.
+
+    `message` of a timeout is the command line that was at work then.
+    """
 
     end: ChildEnd
     exit_code: int | None

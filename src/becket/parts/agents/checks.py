@@ -38,7 +38,7 @@ def agents(exam: Exam) -> Iterator[Diagnosis]:
             sight = _sight(exam, config, agent, fact) if fact is not None else None
             yield told.model_copy(update={"agent": sight})
         if fact is not None:
-            yield from _beside(name, agent, fact)
+            yield from _beside(exam, name, agent, fact)
 
 
 def program_for(agent: AgentConfig) -> Program | None:
@@ -103,7 +103,7 @@ def _program_words(fact: AgentFact) -> str:
     return " ".join(part for part in (fact.program, fact.version, f"({fact.path})" if fact.path else "") if part)
 
 
-def _beside(name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosis]:
+def _beside(exam: Exam, name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosis]:
     if fact.untested:
         yield _say(level=Level.warn, what=words.AGENT_UNTESTED.format(name=name, what=fact.untested), mend=fact.install)
     if fact.unpriced:
@@ -112,6 +112,10 @@ def _beside(name: str, agent: AgentConfig, fact: AgentFact) -> Iterator[Diagnosi
     if fact.unheld:
         what, _, mend = fact.unheld.partition(". ")
         yield _say(level=Level.warn, what=what, mend=mend or None, where=FILE)
+    if fact.unseen:
+        what, _, mend = fact.unseen.partition("; ")
+        where = place_of(exam, agent.run or "")
+        yield _say(level=Level.error, what=f"agents.{name}: {what}", mend=mend or None, where=where)
     for wrong in fact.wrong:
         what, _, mend = wrong.partition("; ")
         yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)

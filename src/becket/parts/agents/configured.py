@@ -46,6 +46,7 @@ class ConfiguredAgents:
             environ=os.environ,
             home=Path.home(),
             redact=self._redact,
+            shown=config.sandbox.readable,
         )
         return made(name, agents[name], outfit)
 

@@ -30,16 +30,12 @@ from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.checks import program_for
 from becket.parts.agents.configured import made, unheld, unpriced, wrongs
 from becket.parts.agents.desk import Called, begin, result, see_call, standing
+from becket.parts.agents.unseen import LAUNCHERS, unseen_program
 
 __all__ = ["AgentFact", "Around", "fact", "look", "probe", "sandbox_of", "version_of", "works"]
 
 VERSION_SECONDS = 10.0
 VERSION_BYTES = 4_000
-LAUNCHERS = frozenset(
-    {"npx", "npm", "node", "bunx", "bun", "deno", "uvx", "uv", "pipx", "python", "python3", "sh", "bash"}
-)
-"""Their own version says nothing about the agent that they start."""
-
 PROBE = "Answer with the word ok. Change no file."
 WORKS = frozenset({AgentOutcome.nothing_done, AgentOutcome.changed})
 
@@ -76,7 +72,8 @@ def fact(around: Around, name: str) -> AgentFact:
     word = Path(program.word).name if program is not None else ""
     asked = path is not None and agent.driver != "command" and word not in LAUNCHERS
     version = version_of(path, around.environ) if asked and path is not None else ""
-    driven = made(name, agent, _outfit(around, agent))
+    outfit = _outfit(around, agent)
+    driven = made(name, agent, outfit)
     network, ways = ways_out(agent, driven.wants())
     blind = unpriced(around.config, name, driven)
     return AgentFact(
@@ -92,6 +89,7 @@ def fact(around: Around, name: str) -> AgentFact:
         unpriced=blind,
         unheld="" if blind else unheld(around.config, name, None),
         wrong=tuple(wrongs(name, agent, around.root, around.home)),
+        unseen=unseen_program(agent, outfit.processes, around.environ, around.home, around.config.sandbox.readable),
     )
 
 

@@ -9,8 +9,10 @@ from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import TriedStep, Trouble
 from becket.kernel.contract.process import Network
+from becket.kernel.contract.text import cap_text
 
 Path = tuple[str | int, ...]
+LONGEST_LINE = 160
 
 _NETWORK = re.compile(
     r"resolve host|name resolution|ENOTFOUND|EAI_AGAIN|no such host|[Nn]etwork is unreachable|new connection"
@@ -18,6 +20,8 @@ _NETWORK = re.compile(
 )
 _CERTIFICATE = re.compile(r"certificate|SSLError|x509|CERT_|self.signed", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"\b(401|403)\b|[Uu]nauthori[sz]ed|authentication failed|[Ff]orbidden")
+_ABSENT = re.compile(r"\bE?404\b|No matching distribution found|[Nn]o matching version found", re.MULTILINE)
+_PNPM_ITSELF = re.compile(r"\bpnpm add pnpm@|META_FETCH_FAIL\b.{0,20}\bGET \S+/pnpm: ")
 _VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'|\b([A-Z][A-Z0-9_]{2,}) must be set")
 _OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
@@ -42,6 +46,8 @@ def likely(step: TriedStep, config: Config, said: str) -> Likely:
         return _of_setup(step, config, said)
     steps = config.gates[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
+    if step.trouble is Trouble.timeout and step.at_work:
+        return Likely(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
     if step.trouble is Trouble.timeout:
         return Likely(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
     if step.trouble is Trouble.no_report:
@@ -54,8 +60,10 @@ def likely(step: TriedStep, config: Config, said: str) -> Likely:
 def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Likely:
     kind, _, line = step.problem.partition(": ")
     text = line or said
+    if _PNPM_ITSELF.search(f"{line}\n{said}"):
+        return Likely(path=(*place, "run"), say=words.LIKELY_PNPM)
     if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
-        return Likely(path=(*place, "network"), say=words.LIKELY_NETWORK)
+        return _of_network(place, config.gates[step.gate][int(place[2])].network, _line_with(_NETWORK, text) or line)
     if kind == "module" or "No module named" in line:
         return Likely(path=("setup", "run") if config.setup else ("setup",), say=words.LIKELY_MODULE.format(line=text))
     if kind == "tool":
@@ -74,14 +82,35 @@ def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
 
 
 def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
-    text = f"{said}\n{' '.join(step.reasons)}"
-    if "setup.timeout" in text:
+    if "setup.timeout" in " ".join(step.reasons):
         return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
-    offline = config.setup is not None and config.setup.network is not Network.full
-    if offline and _NETWORK.search(text):
-        return Likely(path=("setup", "network"), say=words.LIKELY_NETWORK)
+    network = config.setup.network if config.setup is not None else Network.none
+    refused = network is Network.full and (_CERTIFICATE.search(said) or _FORBIDDEN.search(said))
+    if not refused and (blamed := _unreachable(said)):
+        return _of_network(("setup",), network, blamed)
     if _CERTIFICATE.search(said) or _FORBIDDEN.search(said):
         return Likely(path=("setup", "env"), say=words.LIKELY_REGISTRY)
-    if step.log == "" or (_NO_FILE.search(said) and step.exit_code not in (126, 127)):
-        return Likely(path=("setup", "key"), say=words.LIKELY_KEY)
-    return Likely(path=("setup", "run"), say=words.LIKELY_SETUP)
+    if absent := _line_with(_ABSENT, said):
+        return Likely(path=("setup", "run"), say=words.LIKELY_ABSENT.format(line=absent))
+    no_file = step.log == "" or (_NO_FILE.search(said) and step.exit_code not in (126, 127))
+    key, say = ("key", words.LIKELY_KEY) if no_file else ("run", words.LIKELY_SETUP)
+    return Likely(path=("setup", key), say=say)
+
+
+def _unreachable(said: str) -> str:
+    """The line that says that a host cannot be reached, judged as a step's log is."""
+    from becket.parts.gates.reports.environment import EnvironmentKind, mentions_environment  # it takes a while to load
+
+    reason = mentions_environment(said)
+    return reason.line if reason and reason.kind is EnvironmentKind.network else _line_with(_NETWORK, said)
+
+
+def _of_network(place: Path, network: Network, line: str) -> Likely:
+    """Without the network it is to be given; with it, the machine or a mirror is in question."""
+    if network is not Network.full:
+        return Likely(path=(*place, "network"), say=words.LIKELY_NETWORK)
+    return Likely(path=(*place, "env"), say=words.LIKELY_UNREACHABLE.format(line=cap_text(line, LONGEST_LINE)))
+
+
+def _line_with(pattern: re.Pattern[str], text: str) -> str:
+    return next((cap_text(line.strip(), LONGEST_LINE) for line in text.splitlines() if pattern.search(line)), "")

@@ -5,6 +5,7 @@ Its text is the step's own and untrusted; whoever puts it into a prompt or a mes
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ TESTS_SHARE, EXCERPTS_SHARE = 0.4, 0.4
 LONGEST_ASSERTION = 400
 TAIL_LINES = 20
 
+LONGEST_HEAD, LARGEST_LOG = 100_000, 64_000_000
+_GO_EVENT = re.compile(rb'(?m)^\{"(?:Time|Action|ImportPath)":"[^"]{1,300}",.{0,2000}"(?:Action|Package|Output)":')
 _MASK = re.compile(r"\d+|0x[0-9a-f]+")
 
 
@@ -64,6 +67,7 @@ class FailureSummary(Record):
 
 def summarise(step: str, report: TestReport, log: Path | bytes, cap: int = CAP) -> FailureSummary:
     """Why the step failed, in at most `cap` bytes of text."""
+    log = _as_printed(log)
     cases = list(_telling(report))
     tests = _tests(cases, int(cap * TESTS_SHARE))
     listed = sum(1 + test.like for test in tests)
@@ -80,6 +84,28 @@ def summarise(step: str, report: TestReport, log: Path | bytes, cap: int = CAP) 
     room = cap - _size(summary.model_copy(update={"excerpts": tuple(excerpts)}).text)
     excerpts += _log_excerpts(log, cases, excerpts, room)
     return _within(summary.model_copy(update={"excerpts": tuple(excerpts)}), cap)
+
+
+def _as_printed(log: Path | bytes) -> Path | bytes:
+    """The events of `go test -json` as the text that they carry; any other log as it is."""
+    if isinstance(log, Path):
+        with log.open("rb") as file:
+            head = file.read(LONGEST_HEAD)
+        return _as_printed(log.read_bytes()[:LARGEST_LOG]) if _GO_EVENT.search(head) else log
+    if not _GO_EVENT.search(log[:LONGEST_HEAD]):
+        return log
+    return b"".join(_printed(line) for line in log.splitlines(keepends=True))
+
+
+def _printed(line: bytes) -> bytes:
+    if not _GO_EVENT.match(line):
+        return line
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    told = event.get("Output", "") if isinstance(event, dict) else ""
+    return str(told).encode("utf-8", "replace")
 
 
 def _telling(report: TestReport) -> Iterator[TestCase]:

@@ -6,7 +6,7 @@ GUARD_TWO = "--staged compares the index with HEAD; leave it away, or the commit
 GUARD_EMPTY = "the commit is empty; name one, or A..B, or leave it away for HEAD"
 GUARD_NOTHING = "Nothing differs."
 SIDE_COUNTED = "{count} of {total} files of {commit} count as tests."
-SIDE_USUAL = "where test runners usually look (becket.yaml declares no test_side)"
+SIDE_USUAL = "where test runners usually look (the committed becket.yaml declares no test_side)"
 SIDE_REASONS = {
     "declared": "declared by test_side in becket.yaml",
     "ran": "named by a report for a test that ran",

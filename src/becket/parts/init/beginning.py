@@ -10,14 +10,14 @@ import shutil
 from becket.app.state import State
 from becket.kernel.checks.programs import needed
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.gate import TriedStep
+from becket.kernel.contract.gate import TriedStep, Trouble
 from becket.kernel.git.repository import discover
 from becket.parts.doctor.doctor import Diagnosis, to_look_at
 from becket.parts.gates.trial import Tried
 from becket.parts.init.detect import Detected, detect
 from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config
 
-SLOW = "slow"
+FAST, SLOW = "fast", "slow"
 LIKELY = ("main", "master")
 AGENTS = ("claude", "codex", "gemini")
 """Programs that are proposed where they are on PATH, in this order."""
@@ -55,12 +55,13 @@ def remarks(state: State, begun: Begun) -> tuple[Diagnosis, ...]:
 
 
 def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
-    """Where the set-up and every fast step are green, slow ones that are not become comments: by name, with the reason.
+    """Steps that become comments where everything else is green: by name, with the reason.
 
-    They are checks besides the tests, such as a linter, and were only our proposal; a person takes them back in.
+    Slow ones that are red are checks besides the tests, such as a linter, and a step that ran no test found none: both
+    were only our proposal, and a person takes them back in.
     """
-    must = [one.step for one in tried.steps if one.step.gate != SLOW]
-    if tried.trouble or not any(step.gate for step in must) or not all(step.green for step in must):
+    must = [one.step for one in tried.steps if one.step.gate != SLOW and one.step.trouble is not Trouble.no_tests]
+    if tried.trouble or not any(one.step.gate == FAST for one in tried.steps) or not all(step.green for step in must):
         return {}
     dropped = {one.step.step: _why(one.step) for one in tried.red}
     if dropped:

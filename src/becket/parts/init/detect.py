@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from becket.kernel.checks import words
@@ -16,6 +17,10 @@ from becket.parts.init.ecosystem import Ecosystem, Folder, Tools, Unreadable, sk
 from becket.parts.init.ecosystems import cargo, go, jvm, make, native, node, python, ruby
 
 MOST_FOLDERS = 200
+MOST_SEEN = 5
+_BUILDS = ("Makefile", "makefile", "GNUmakefile", "Rakefile", "package.json", "setup.py", "pyproject.toml", "build.xml",
+           "CMakeLists.txt", "meson.build", "configure.ac", "composer.json", "mix.exs", "Package.swift")  # fmt: skip
+_LIKE_TESTS = ("test_*.*", "*_test.*", "*.test.*", "*_spec.*", "*.spec.*", "*Test.*", "*Tests.*")
 
 
 class Detected(Record):
@@ -105,6 +110,8 @@ class _Look:
         if alone and "python" in at_root:
             at_root["python"] = python.without_folders(at_root["python"], top, alone)
         found = self._with_builds(top, list(at_root.values()), [found for _, found in below])
+        if not any(one.fast for one in found) and (seen := _seen(top)):
+            self.notes.append(words.SEEN.format(names=", ".join(seen)))
         return Detected(ecosystems=_named_apart(found), notes=tuple(self.notes))
 
     def _kinds(self, folder: Folder) -> dict[str, Ecosystem]:
@@ -161,6 +168,12 @@ class _Look:
         if len(names) > MOST_FOLDERS and (note := words.TOO_MANY_FOLDERS.format(most=MOST_FOLDERS)) not in self.notes:
             self.notes.append(note)
         return [Folder(self.root, name) for name in names[:MOST_FOLDERS]]
+
+
+def _seen(top: Folder) -> list[str]:
+    """What a person would take for tests or a build, of which no command could be told."""
+    builds = [name for name in _BUILDS if top.has(name)]
+    return [*builds, *islice(top.named(*_LIKE_TESTS), MOST_SEEN)]
 
 
 def _named_apart(ecosystems: Iterable[Ecosystem]) -> tuple[Ecosystem, ...]:

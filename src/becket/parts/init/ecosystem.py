@@ -15,6 +15,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Missing
 from becket.kernel.contract.base import Record
@@ -57,6 +59,7 @@ class Ecosystem(Record):
     setup: SetupConfig | None = None
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()
+    comments: dict[str, str] = Field(default_factory=dict)  # by a step's command: what becket.yaml says above it
 
 
 class Unreadable(Exception):

@@ -104,10 +104,11 @@ def leave_out(config: Path, steps: Mapping[str, str]) -> None:
         elif not inside:
             reason = ""
         lines.append(f"#{line}" if reason else line)
-    for number, line in enumerate(lines):
-        following = (other for other in lines[number + 1 :] if not other.lstrip().startswith("#"))
-        if re.fullmatch("  (fast|slow):", line) and not next(following, "").startswith("    -"):
-            lines[number] = f"#{line}"
+    for key, inside_it in (("  (fast|slow):", "    -"), ("gates:", "  ")):
+        for number, line in enumerate(lines):
+            following = (other for other in lines[number + 1 :] if not other.lstrip().startswith("#"))
+            if re.fullmatch(key, line) and not next(following, "").startswith(inside_it):
+                lines[number] = f"#{line}"
     with _advice(config.parent):
         _place(config, "\n".join(lines) + "\n", replace=True)
 
@@ -129,12 +130,14 @@ def _protected(root: Path) -> list[str]:
 def _gates(detected: Detected) -> str:
     if not detected.fast and not detected.slow:
         return ""
+    comments = {run: text for found in detected.ecosystems for run, text in found.comments.items()}
     parts = ["gates:"]
     for gate, steps, example in (
         ("fast", detected.fast, words.FAST_EXAMPLE),
         ("slow", detected.slow, words.SLOW_EXAMPLE),
     ):
-        parts.append(f"  {gate}:\n" + "\n".join(map(_step, steps)) if steps else _commented(example))
+        shown = "\n".join(_step(step, comments.get(step.run, "")) for step in steps)
+        parts.append(f"  {gate}:\n{shown}" if steps else _commented(example))
     return "\n".join(parts)
 
 
@@ -145,8 +148,9 @@ def _agents(found: str | None) -> str:
     return "\n".join(["agents:", *(f"  {name}:\n{words.AGENT_EXAMPLES[program]}" for name, program in named.items())])
 
 
-def _step(step: GateStep) -> str:
-    lines = [f"    - name: {scalar(step.name)}", f"      run: {quoted(step.run, 6, 11)}"]
+def _step(step: GateStep, comment: str) -> str:
+    lines = [f"    # {part}" for part in textwrap.wrap(comment, 110)]
+    lines += [f"    - name: {scalar(step.name)}", f"      run: {quoted(step.run, 6, 11)}"]
     if step.report != "plain":
         lines.append(f"      report: {quoted(step.report, 6, 14)}")
     if step.rerun:

@@ -39,7 +39,7 @@ def init(
     tried = _tried(as_json) if try_ and something and has_commit(state) else None
     dropped = keep_green(begun, tried) if tried is not None else {}
     remarked = remarks(state, begun)
-    green = tried is None or tried.green or bool(dropped)
+    green = tried is None or tried.green or (bool(dropped) and _proves(tried))
     if as_json:
         from becket.parts.gates.verbs.trying import document
 
@@ -62,6 +62,11 @@ def _tried(as_json: bool) -> Tried:
     from becket.parts.gates.verbs.trying import attempt
 
     return attempt((), None, as_json)
+
+
+def _proves(tried: Tried) -> bool:
+    """Is a step of the fast gate left that is green?"""
+    return any(one.step.green and one.step.gate == "fast" for one in tried.steps)
 
 
 def _tell(state: State, begun: Begun) -> None:
@@ -89,7 +94,7 @@ def _tell_result(tried: Tried | None, dropped: dict[str, str], *, not_tried: boo
     elif tried.green or dropped:
         for step, why in dropped.items():
             say(words.INIT_LEFT_OUT.format(step=step, why=line(why, 300)))
-        say(green_line(tried))
+        say(green_line(tried) if _proves(tried) else words.INIT_NOTHING)
     else:
         show_red(tried)
 

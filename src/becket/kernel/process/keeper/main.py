@@ -135,6 +135,7 @@ class _Watch:
         self._status: int | None = None
         self._reaped = 0
         self._timed_out = False
+        self._at_work = ""
         self._abandoned = False
         self._ended = os.pidfd_open(pid)
         self._poll = select.poll()
@@ -147,6 +148,7 @@ class _Watch:
         deadline = time.monotonic() + self._job.timeout
         if not self._wait_for_child(deadline):
             self._timed_out = not self._abandoned
+            self._at_work = processes.at_work(os.getpid()) if self._timed_out else ""
             self._ask_to_end()
         left = self._kill_the_rest()
         for pipe in (*self._pipes,):
@@ -247,7 +249,7 @@ class _Watch:
     def _report(self, left: int) -> Report:
         code = -_SIGKILL if self._status is None else self._status
         end = "timeout" if self._timed_out else "killed" if code < 0 or self._abandoned else "exited"
-        message = self._output.problem
+        message = self._output.problem or self._at_work
         if self._reap():
             message = f"some processes outlived SIGKILL for {KILL:g} s"
         return Report(end, code, left, self._output.size, self._output.capped, message)

@@ -3,6 +3,9 @@
 import _signal  # type: ignore[import-not-found]
 import posix as os
 
+LONGEST = 300
+"""Bytes of a command line that are told."""
+
 
 class Seen:
     """One process at one moment. The pid and the start time together name it beyond doubt."""
@@ -56,6 +59,36 @@ def descendants(root: int) -> list[Seen]:
         found += [child for child in children if child.alive]
         parents += [child.pid for child in children]
     return found
+
+
+def at_work(root: int) -> str:
+    """The command line of the process that all others below `root` wait for, as far as one can tell: the deepest one,
+    and of several the youngest.
+    """
+    below = descendants(root)
+    depth = {root: 0}
+    for process in below:
+        depth[process.pid] = depth.get(process.parent, 0) + 1
+    for process in sorted(below, key=lambda one: (depth[one.pid], one.started), reverse=True):
+        if words := _command_line(process.pid):
+            return words
+    return ""
+
+
+def _command_line(pid: int) -> str:
+    """In one line, and not the whole of a long one."""
+    try:
+        file = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return ""
+    try:
+        text = os.read(file, LONGEST).decode("utf-8", "replace")
+    except (ProcessLookupError, PermissionError):
+        return ""
+    finally:
+        os.close(file)
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(shown.split())
 
 
 def send(process: Seen, signal_number: int) -> bool:

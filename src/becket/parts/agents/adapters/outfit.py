@@ -17,6 +17,7 @@ from becket.kernel.contract.process import ChildSpec, Network, Processes
 from becket.kernel.contract.removal import removed
 from becket.parts.agents.adapters import private
 from becket.parts.agents.adapters.versions import INSTALL
+from becket.parts.agents.unseen import unseen_program
 
 OUTPUT_CAP = 32_000_000
 """Bytes of one call's transcript, and of its log: of more than that, the beginning and the end are kept."""
@@ -98,6 +99,7 @@ class Outfit:
     environ: Mapping[str, str]
     home: Path
     redact: Callable[[str], str] = str  # takes secrets out of what is told of a call
+    shown: tuple[str, ...] = ()  # `sandbox.readable`, as it is written
 
     @contextmanager
     def wear(self, config: AgentConfig, wants: Wants, around: Around) -> Iterator[Worn]:
@@ -133,6 +135,8 @@ class Outfit:
     def program(self, config: AgentConfig, wants: Wants) -> Path | None:
         """Where the program really is; Unfit if it is nowhere."""
         if wants.program is None:
+            if hidden := unseen_program(config, self.processes, self.environ, self.home, self.shown):
+                raise Unfit(AgentOutcome.not_found, hidden)
             return None
         named = str(Path(config.program).expanduser()) if config.program else wants.program
         found = shutil.which(named, path=self.environ.get("PATH"))

@@ -107,7 +107,7 @@ def list_(as_json: AsJson = False) -> None:
 def _listed(config: Config, fact: AgentFact, sandbox: str) -> tuple[str, ...]:
     known = config.agents[fact.name]
     program = line(known.run, 60) if known.run else str(fact.path or fact.program)
-    program += " (not found)" if fact.program and fact.path is None else ""
+    program += " (not found)" if fact.program and fact.path is None else " (not seen)" if fact.unseen else ""
     return (
         fact.name, known.driver, known.model or "-", sandbox, _limits(config, fact.name),
         ", ".join(known.fallback) or "-", fact.version or "-", program,
@@ -133,6 +133,7 @@ def _document(config: Config, fact: AgentFact, sandbox: str) -> dict[str, object
         "driver": known.driver,
         "program": fact.program,
         "path": str(fact.path) if fact.path is not None else None,
+        "unseen": fact.unseen,
         "version": fact.version,
         "untested": fact.untested,
         "model": known.model,

@@ -85,7 +85,8 @@ async def _tried(context: ActionContext, result: StepResult) -> TriedStep:
     return TriedStep(
         gate=said.gate, step=said.step, color=said.color, trouble=_trouble(result), seconds=said.seconds,
         tests_run=said.tests_run, exit_code=said.exit_code, end=said.end, reasons=said.reasons, problem=said.problem,
-        failing=said.failing[:MOST_FAILING], summary=summary, log=said.log,
+        at_work=next((one.at_work for one in result.runs), ""), failing=said.failing[:MOST_FAILING], summary=summary,
+        log=said.log,
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ class StepRun:
 
     verdict: StepVerdict
     report: TestReport
+    at_work: str = ""  # the command line that did not end in time
 
     @property
     def hung(self) -> bool:
@@ -151,8 +152,10 @@ async def _judged(
     selected = command != step.run
     ended = done.end is ChildEnd.exited
     color, reasons = verdict_of(report, done.exit_code if ended else None, 0 if selected else step.min_tests)
+    at_work = context.redact(done.message) if done.end is ChildEnd.timeout else ""
     if done.end is ChildEnd.timeout:
-        reasons_shown = [f"the step did not end within {step.timeout:g} s", *map(str, reasons)]
+        then = f"; `{at_work}` was at work then" if at_work else ""
+        reasons_shown = [f"the step did not end within {step.timeout:g} s{then}", *map(str, reasons)]
     else:
         reasons_shown = [str(reason) for reason in reasons]
     names = [case.id for case in report.failing if not case.group] or [case.id for case in report.failing]
@@ -197,4 +200,4 @@ async def _judged(
         environment=environment,
         setup=proof.setup_key,
     )
-    return StepRun(verdict, report)
+    return StepRun(verdict, report, at_work)

@@ -32,6 +32,7 @@ class XmlCase:
     suites: tuple[str, ...]
     attributes: dict[str, str]
     elements: list[Element] = field(default_factory=list)
+    bad: int = 0  # failures and errors in it: pytest counts each subtest, and they share one case
 
     def first(self, *tags: str) -> Element | None:
         return next((element for element in self.elements if element.tag in tags), None)
@@ -132,6 +133,7 @@ class _Reader:
             self._end_case(self._case)
         elif self._element is not None and tag == self._element.tag and self._case is not None:
             self._element.text = "".join(self._text)
+            self._case.bad += tag in ("failure", "error")
             if len(self._case.elements) < 20:
                 self._case.elements.append(self._element)
             self._element = None
@@ -139,9 +141,8 @@ class _Reader:
     def _end_case(self, case: XmlCase) -> None:
         self.report.cases.append(case)
         self._case = None
-        if case.failed:
-            for suite in self._suites:
-                suite.bad += 1
+        for suite in self._suites:
+            suite.bad += case.bad
 
     def _characters(self, data: str) -> None:
         if self._element is not None and self._text_size < LARGEST_TEXT:

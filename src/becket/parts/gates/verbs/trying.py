@@ -125,6 +125,8 @@ def show_red(tried: Tried) -> None:
     for one in tried.red:
         say()
         say(Paint().bold(words.TRIAL_RED.format(name=one.step.name, trouble=one.step.trouble or "red")))
+        for reason in one.step.reasons:
+            say(f"  {line(reason, 1000)}") if safe(reason) not in one.said else None
         for text in _excerpt(one):
             say(f"  {line(text, 200)}" if text.strip() else "")
         where = f" (line {one.line})" if one.line else ""
@@ -133,10 +135,9 @@ def show_red(tried: Tried) -> None:
 
 def _excerpt(one: StepTried) -> list[str]:
     lines = safe(one.said).strip().splitlines()
-    reasons = [each for each in map(safe, one.step.reasons) if each not in one.said]
     if len(lines) <= MOST_LINES:
-        return [*reasons, *lines]
-    return [*reasons, *lines[: MOST_LINES // 2], words.TRIAL_CUT, *lines[-MOST_LINES // 2 :]]
+        return lines
+    return [*lines[: MOST_LINES // 2], words.TRIAL_CUT, *lines[-MOST_LINES // 2 :]]
 
 
 def green_line(tried: Tried) -> str:

@@ -15,6 +15,7 @@ from becket.kernel.checks.shell import cannot_fail
 from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools, skipped
+from becket.parts.init.ecosystems.node_hooks import inner_script, online_hooks, only_lints
 
 _LOCKS = {
     "pnpm-lock.yaml": "pnpm",
@@ -31,6 +32,8 @@ _INSTALL_SCRIPTS = ("preinstall", "install", "postinstall", "prepublish", "prepr
 _PATCHES = re.compile(r"^patch-package\b")
 _SETTINGS = (".npmrc", "pnpm-workspace.yaml", ".pnpmfile.cjs", ".yarnrc", ".yarnrc.yml")
 _SETTINGS_FOLDERS = (".yarn/releases", ".yarn/plugins", ".yarn/patches")
+_OWN_PNPM = "NPM_CONFIG_MANAGE_PACKAGE_MANAGER_VERSIONS=false pnpm_config_pm_on_fail=ignore "
+"""pnpm 9 and 10 heed the first, later ones the second. In capitals: pnpm keeps `npm_` from what it starts."""
 _CHANGES_FILES = re.compile(r"--fix\b|--write\b")
 
 
@@ -69,6 +72,12 @@ class _Package:
             return words.WATCHES.format(command=script)
         return None
 
+    @property
+    def pin(self) -> str:
+        """The pnpm that the project names, which another one would fetch at each call."""
+        declared = str(self.data.get("packageManager", "")).partition("+")[0]
+        return declared if declared.startswith("pnpm@") else ""
+
     @cached_property
     def workspaces(self) -> tuple[str, ...]:
         """The globs of the packages that live below this one."""
@@ -86,10 +95,12 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     owner = package if package.lock or not folder.name else _owner(package)
     manager = owner.manager or package.manager or "npm"
     notes = (package.refused,) if package.refused else ()
+    pin = (package.pin or owner.pin) if manager == "pnpm" else ""
     step = _test_step(package, manager) if not package.refused else _workspace_step(package, manager)
     if step is not None:
         notes = ()
-    lint = _lint_step(package, manager)
+        step = _of_this_machine(step) if pin else step
+    lint = tuple(_of_this_machine(one) if pin else one for one in _lint_step(package, manager))
     setup = _setup(owner, manager)
     if setup is not None and _own_scripts(owner):
         notes = (*notes, words.OWN_SCRIPTS.format(file=owner.folder.below("package.json")))
@@ -97,6 +108,11 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         notes = (*notes, words.PLUG_AND_PLAY)
     if setup is not None and owner.lock is None:
         notes = (*notes, words.UNLOCKED.format(file=folder.below("package.json"), command=f"{manager} install"))
+    online = online_hooks(package.data) if step else {}
+    hooks = " and ".join(f"`{name}` ({script})" for name, script in online.items())
+    said = words.ONLINE_HOOKS.format(file=folder.below("package.json"), hooks=hooks) if hooks else ""
+    if step and _OWN_PNPM in step.run:
+        said = f"{said} {words.OWN_PNPM.format(pin=pin)}".strip()
     needed = ("node",) if step and "node --test" in step.run and setup is None else ("node", manager)
     return Ecosystem(
         name=manager,
@@ -108,6 +124,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         setup=setup if step or lint else None,
         missing=missing_tools(tools, *needed),
         notes=notes,
+        comments={step.run: said} if step and said else {},
     )
 
 
@@ -132,6 +149,8 @@ def _owner(package: _Package) -> _Package:
 
 
 def _test_step(package: _Package, manager: str) -> GateStep:
+    if online_hooks(package.data):
+        return _without_hooks(package, manager)
     folder, script = package.folder, package.script("test")
     alone = not package.script("pretest") and not package.script("posttest") and not re.search(r"[;&|<>$`]", script)
     node_test = _NODE_TEST.match(script) if alone else None
@@ -143,6 +162,20 @@ def _test_step(package: _Package, manager: str) -> GateStep:
         return _step(folder, "node_test", script, "tap")
     quiet = "CI=true " if _WATCHES_UNLESS_CI.search(script) else ""
     return _step(folder, f"{manager}_test", f"{quiet}{manager} test", "plain")
+
+
+def _without_hooks(package: _Package, manager: str) -> GateStep:
+    """The tests by themselves: what would run before or after them needs the network."""
+    inner = inner_script(package.data)
+    # npm runs neither what comes before a script nor what comes after it where scripts are ignored.
+    alone = f"{manager} run {inner}" if inner else f"{manager} test"
+    bare = manager != "npm" or (inner and not package.script(f"pre{inner}") and not package.script(f"post{inner}"))
+    before = package.script("pretest")
+    needed = before and "pretest" not in online_hooks(package.data) and not only_lints(before)
+    quiet = "CI=true " if _WATCHES_UNLESS_CI.search(package.script(inner or "test")) else ""
+    run = f"{manager} run pretest && " if needed else ""
+    run += f"{quiet}{alone}" if bare else f"{quiet}{alone} --ignore-scripts"
+    return _step(package.folder, f"{manager}_test", run, "plain")
 
 
 def _workspace_step(package: _Package, manager: str) -> GateStep | None:
@@ -205,6 +238,11 @@ def _step(folder: Folder, name: str, run: str, report: str) -> GateStep:
         timeout=TEST_TIMEOUT,
         min_tests=0 if report == "plain" else 1,
     )
+
+
+def _of_this_machine(step: GateStep) -> GateStep:
+    """With the pnpm that is there: a gate has no network to fetch the one that the project names."""
+    return step.model_copy(update={"run": re.sub(r"(?<!\S)pnpm (?=test|run|-r)", f"{_OWN_PNPM}pnpm ", step.run)})
 
 
 def _wanted_modules(package: _Package) -> dict[str, Any]:

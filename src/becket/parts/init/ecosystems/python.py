@@ -6,7 +6,7 @@ import configparser
 import posixpath
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
 from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools
 from becket.parts.init.ecosystems.python_needs import Needs, arguments, flat, holding_pytest, named, needs_of
-from becket.parts.init.ecosystems.python_tests import has_tests, is_test, patterns, test_side
+from becket.parts.init.ecosystems.python_tests import has_own_tests, has_tests, is_test, patterns, test_side
 
 _MARKERS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "setup.py")
 _REQUIREMENTS = (
@@ -102,7 +102,12 @@ class _Project:
             return "pytest"
         if self.folder.has("manage.py"):
             return "django"
-        return "pytest" if self.has_tests else None
+        return "pytest" if has_own_tests(self.folder, self._named_as_tests) else None
+
+    @property
+    def _named_as_tests(self) -> Iterator[str]:
+        wanted = patterns(self.pytest_options)
+        return (name for name in self.folder.files() if is_test(name, wanted))
 
 
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
@@ -131,6 +136,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         setup=setup,
         missing=tuple(missing),
         notes=notes,
+        comments={step.run: words.BUILT_HERE.format(folder=BUILT) for step in fast if f"--target {BUILT}" in step.run},
     )
 
 
@@ -169,7 +175,8 @@ def _evidence(project: _Project) -> str | None:
     if project.requirements:
         return project.requirements[0]
     for name in folder.files():
-        if re.fullmatch(r"(tests?/(.*/)?)?(test_[^/]*|[^/]*_test)\.py", name):
+        named = re.fullmatch(r"(tests?/(.*/)?)?(test_[^/]*|[^/]*_test)\.py", name)
+        if named and has_own_tests(folder, (name,)):
             return name
     return None
 
@@ -208,7 +215,7 @@ def _build(setup: SetupConfig, python: str) -> str:
     installer = (
         f"uv pip install --python {python}" if re.search(r"(^|\s)uv ", setup.run) else f"{python} -m pip install"
     )
-    offline = "--offline" if installer.startswith("uv") else "--no-index --disable-pip-version-check"
+    offline = "--offline" if installer.startswith("uv") else "--upgrade --no-index --disable-pip-version-check"
     version = "SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 "  # a checkout need not have the tags
     return f"{version}{installer} -q {offline} --no-deps --no-build-isolation --target {BUILT} ."
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import posixpath
+import re
+from collections.abc import Iterable
 from fnmatch import fnmatch
 from typing import Any
 
@@ -10,6 +12,8 @@ from becket.parts.init.ecosystem import Folder
 
 _FILES = ("test_*.py", "*_test.py")
 _SETTINGS = ("pytest.ini", ".pytest.ini", "tox.ini")
+
+_TEST = re.compile(r"^\s*(?:async\s+)?def test|^\s*class Test|\bTestCase\b", re.MULTILINE)
 
 Options = dict[str, Any] | None
 
@@ -25,6 +29,13 @@ def is_test(path: str, wanted: tuple[str, ...]) -> bool:
 
 def has_tests(folder: Folder, options: Options) -> bool:
     return any(is_test(name, patterns(options)) for name in folder.files())
+
+
+def has_own_tests(folder: Folder, names: Iterable[str]) -> bool:
+    """Would pytest collect something from one of these files? A script may be called `parse_test.py` too; an empty
+    file is a test that is still to be written.
+    """
+    return any(not text.strip() or _TEST.search(text) for text in map(folder.text, names))
 
 
 def test_side(folder: Folder, options: Options) -> tuple[str, ...]:

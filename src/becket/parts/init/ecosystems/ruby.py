@@ -1,8 +1,9 @@
-"""Ruby: the test task of a Rakefile, with Bundler where there is a Gemfile."""
+"""Ruby: the test task of a Rakefile, or the test files themselves, with Bundler where there is a Gemfile."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatch
 
 from becket.kernel.checks import words
 from becket.kernel.contract.config import GateStep, SetupConfig
@@ -11,33 +12,47 @@ from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, 
 
 _FILES = ("rakefile", "Rakefile", "rakefile.rb", "Rakefile.rb")  # the order in which rake looks
 _TASKS = {
-    "test": re.compile(r"\bTestTask\.new\b(?!\s*\(?\s*[:\"'])|[:\"']test\b|\btest:"),
+    "test": re.compile(r"\bTestTask\.(?:new|create)\b(?!\s*\(?\s*[:\"'])|[:\"']test\b|\btest:|\bHoe\.spec\b"),
     "spec": re.compile(r"\bRakeTask\.new\b(?!\s*\(?\s*[:\"'])|[:\"']spec\b|\bspec:"),
 }
-_TASK_LINE = re.compile(r"^\s*(?:(?:multi)?task\b|.*\b(?:TestTask|RakeTask)\.new\b).*$", re.MULTILINE)
+_TASK_LINE = re.compile(
+    r"^\s*(?:(?:multi)?task\b|.*\b(?:TestTask|RakeTask)\.(?:new|create)\b|.*\bHoe\.spec\b).*$", re.MULTILINE
+)
+_HOE = "sow"  # the program that comes with Hoe: without it the Rakefile cannot be loaded
+_NAMED = ("test_*.rb", "*_test.rb")
+_RUNS_ITSELF = re.compile(r"minitest/autorun|test/unit\b|\bautorun\b")
+_ALL = (
+    """ruby -Ilib -Itest -e 'Dir["test/**/{test_*,*_test}.rb"].sort.each { |file| require File.expand_path(file) }'"""
+)
 _GEMS = 'BUNDLE_PATH="$PWD/.gems"'
 
 
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
+    """By the Rakefile's task; where it has none that can run here, every test file in one process."""
     file = next((name for name in _FILES if folder.has(name)), None)
     task = _task(folder.text(file)) if file else None
-    if file is None or task is None:
-        return None
     setup = _setup(folder) if folder.has("Gemfile") else None
+    if task and file and setup is None and re.search(r"\bHoe\.spec\b", folder.text(file)) and not tools.has(_HOE):
+        task = None
+    tests = () if task else _tests(folder)
+    evidence = file if task else next(iter(tests), None)
+    if evidence is None:
+        return None
+    command = f"rake {task}" if task else _ALL
     step = GateStep(
-        name=folder.step_name(f"rake_{task}"),
-        run=folder.command(f"{_GEMS} bundle exec rake {task}" if setup else f"rake {task}"),
+        name=folder.step_name(f"rake_{task}" if task else "ruby_test"),
+        run=folder.command(f"{_GEMS} bundle exec {command}" if setup else command),
         timeout=TEST_TIMEOUT,
     )
     unlocked = setup is not None and not folder.has("Gemfile.lock")
     return Ecosystem(
         name="ruby",
         folder=folder.name,
-        evidence=folder.below(file),
+        evidence=folder.below(evidence),
         fast=(step,),
         test_side=tuple(folder.glob(f"{name}/**") for name in ("test", "spec") if folder.has_folder(name)),
         setup=setup,
-        missing=missing_tools(tools, "bundle" if setup else "rake"),
+        missing=missing_tools(tools, "bundle" if setup else command.split()[0]),
         notes=(words.UNLOCKED.format(file=folder.below("Gemfile"), command="bundle lock"),) if unlocked else (),
     )
 
@@ -46,6 +61,13 @@ def covers(root: Folder, sub: Folder) -> bool:
     """A gem in a folder of its own is tested by its own Rakefile."""
     del root
     return not sub.names("*.gemspec") and not sub.has("Gemfile")
+
+
+def _tests(folder: Folder) -> tuple[str, ...]:
+    """The test files below `test`; none where nothing would run what they define."""
+    below = [name for name in folder.named("*.rb") if name.startswith("test/")]
+    named = [name for name in below if any(fnmatch(name.rpartition("/")[2], one) for one in _NAMED)]
+    return tuple(named) if any(_RUNS_ITSELF.search(folder.text(name)) for name in below) else ()
 
 
 def _task(text: str) -> str | None:
