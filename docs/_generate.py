@@ -17,7 +17,7 @@ import typer
 from becket.cli import words
 from becket.cli.front import typer_of
 from becket.cli.verbs import all_verbs
-from becket.kernel.contract import condition, config, effect, events, handoff, process, run, spec, template
+from becket.kernel.contract import condition, config, effect, events, handoff, process, reasons, run, spec, template
 from becket.kernel.contract.action import ActionDef, Registry, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
@@ -273,7 +273,7 @@ def records_page() -> str:
         "Every legal move:\n\n",
         table(("from", "move", "to"), moves),
         "## Reasons\n\nBesides the names of a loop's own handoff conditions:\n\n",
-        table(("reason", "meaning"), ((code(name), text) for name, text in words.REASONS.items())),
+        table(("reason", "meaning"), ((code(name), text) for name, text in reasons.REASONS.items())),
         "## Events\n\nNumbered from 1 without a hole; each carries the digest of the one before.\n\n",
         table(("event", "meaning"), ((code(kind.value), EVENTS[kind.value]) for kind in events.Kind)),
         "## States of an effect\n\n",

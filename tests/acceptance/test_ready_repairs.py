@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calc_stage import HEAL, REPAIR, Calculator
+from terminal import COLUMNS, watched
 
 
 def ready(folder: Path) -> tuple[Calculator, str]:
@@ -19,6 +20,8 @@ def test_a_commit_with_a_ready_repair_asks_no_agent_again_unless_told_to(tmp_pat
     assert f"becket proposals accept {run_id}" in told.err
     assert f"becket runs retry {run_id}" in told.err
     assert f"Next: becket proposals accept {run_id}" in told.out
+    assert project.becket("runs", "show", run_id, "--log", "fix").out == "It was the sign.\n"
+    assert "no step 'nothing'" in project.becket("runs", "show", run_id, "--log", "nothing", code=2).err
     again = project.json(*HEAL, "--no-follow", code=1)
     assert (again["created"], again["run"]["run_id"]) == (False, run_id)
     assert [run["run_id"] for run in project.json("runs", "list")] == [run_id]
@@ -44,3 +47,36 @@ def test_a_repair_that_could_not_be_taken_yet_is_no_success_and_says_why(tmp_pat
     done = project.json("proposals", "accept", run_id)
     assert (done["created"], done["run"]["status"]) == (False, "completed")
     assert project.git("rev-parse", "main") != head
+    now = project.json("status")["main"]
+    assert (now["state"], now["repaired"], now["alone"]) == ("green", True, False)
+
+
+def test_a_list_in_a_narrow_terminal_names_each_run_its_commit_and_why(tmp_path: Path) -> None:
+    project, run_id = ready(tmp_path)
+    head = project.git("rev-parse", "--short=8", "main").strip()
+    _, (title, row) = watched(("runs", "list"), project.root)
+    assert title.split() == ["RUN", "LOOP", "STATUS", "SUBJECT", "REASON"]
+    beginning, _, rest = row.partition("  ")
+    assert run_id.startswith(beginning)
+    assert rest.startswith(f"heal  handed off  main@{head}  a proven repair waits ")
+    project.becket("proposals", "decline", "--why", "we rewrite it")
+    _, (_, row) = watched(("runs", "list"), project.root)
+    assert "  heal  settled  " in row
+    assert row.endswith(f"main@{head}  declined: we rewrite it")
+    _, (title, row) = watched(("handoffs", "list", "--all"), project.root)
+    assert row.endswith(f"main@{head}  declined: we rewrite it")
+    assert "declined: we rewrite it" in project.becket("handoffs", "list", "--all").out
+    assert max(map(len, watched(("status",), project.root)[1])) <= COLUMNS
+
+
+def test_a_question_of_many_lines_is_listed_by_its_first(tmp_path: Path) -> None:
+    both = 'sed -i s/-/+/ calc.py; sed -i "s/== 5/in (5, 6)/" tests/test_calc.py; echo It is too strict.'
+    project = Calculator(tmp_path, both)
+    assert project.json(*HEAL)["run"]["status"] == "waiting"
+    _, (_, row) = watched(("approvals", "list"), project.root)
+    assert row.endswith("May this repair change the tests?")
+    (asked,) = project.json("approvals", "list")
+    told = project.becket("deny", asked["approval_id"]).out
+    assert "FAIL tests/test_calc.py::test_add" in told
+    assert "tests/test_calc.py:6 test-" in told
+    assert told.splitlines()[-1] == f"Next: becket runs retry {asked['run_id']}"

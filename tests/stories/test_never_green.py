@@ -8,6 +8,7 @@ from pathlib import Path
 
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
+from becket.app.record.report.collect import read_report
 from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, ScriptedAgent, writes
 
@@ -72,3 +73,40 @@ def test_a_green_of_another_command_under_the_same_name_does_not_count(tmp_path:
     stage.world.write("becket.yaml", committed)
     run = asyncio.run(stage.heal())
     assert (run.status, run.reason) == (Status.ready_for_handoff, "never_green"), run.detail
+
+
+def test_a_green_that_only_a_trial_outside_of_the_branch_saw_still_names_the_culprit(tmp_path: Path) -> None:
+    """`becket init` tries HEAD with becket.yaml as it stands, which is no commit of the branch."""
+    stage = HealStage(tmp_path, ScriptedAgent([Act()] * 4), config=TRUSTING)
+    tried = stage.git("commit-tree", "-p", stage.green, "-m", "as it stands", f"{stage.green}^{{tree}}")
+    asyncio.run(stage.world.run("trial", inputs={"at": tried}))
+    bad = stage.break_it()
+    run = asyncio.run(stage.heal())
+    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
+    blame = next(step for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "blame")
+    assert blame.outputs["sha"] == bad
+
+
+def test_who_reads_that_the_agent_gave_up_reads_why_nothing_was_undone(tmp_path: Path) -> None:
+    stage = red_from_the_beginning(tmp_path, *[Act()] * 4)
+    run = by_hand(stage, repair_never_green=True)
+    assert run.reason == "agent_gave_up", run.detail
+    why = "the agent changed nothing any more; nothing was undone: no earlier commit is known to be green"
+    assert run.detail["why"] == why
+
+
+def test_an_undoing_that_was_not_proven_is_not_told_as_done(tmp_path: Path) -> None:
+    stage = HealStage(tmp_path, ScriptedAgent([Act()] * 4), config=TRUSTING)
+    asyncio.run(stage.heal())
+    bad = stage.break_it()
+    stage.world.commit({"calc.py": BAD.replace("left - right", "left * right")}, "another way to be wrong")
+    run = asyncio.run(stage.heal())
+    assert run.reason == "agent_gave_up", run.detail
+    assert run.detail["why"].startswith(
+        f"the agent changed nothing any more; nothing was undone: {bad[:12]} cannot be undone: "
+    )
+    report = asyncio.run(read_report(stage.world.app, run.run_id))
+    assert report.end is not None
+    told = [report.end.headline, *report.end.lines]
+    assert len([line for line in told if "nothing was undone" in line]) == 1
+    assert not [line for line in told if "is undone instead" in line or "its change was not proven" in line]

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
+from becket.app.desk import change_handoff
 from becket.app.proposals import accept, all_open, decline, find
-from becket.app.record.settling import branch_moved
+from becket.app.record.report.collect import read_report
+from becket.app.record.settling import branch_moved, settle
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import RefMoved
@@ -114,6 +116,9 @@ def test_only_a_yes_on_record_counts_and_a_no_ends_it(tmp_path: Path) -> None:
         for wish in (accept(app, None, ""), decline(app, None, "")):
             with pytest.raises(UsageError, match="decided by approver or owner"):
                 await wish
+        (handoff,) = await stage.world.store.handoffs((), run.run_id)
+        with pytest.raises(UsageError, match="decided by approver or owner"):
+            await change_handoff(app, handoff.handoff_id, HandoffState.done, "by the other door")
         stage.git("checkout", "--", "becket.yaml")
         _, first = await accept(app, None, "")
         _, second = await accept(app, None, "")
@@ -143,6 +148,39 @@ def test_a_repair_that_somebody_merged_by_hand_is_closed(tmp_path: Path) -> None
     async def story() -> None:
         await branch_moved(stage.world.app, RefMoved(branch="main", old=old, new=stage.main()))
         assert await state_of(stage, run) == (HandoffState.done, f"settled: merged by hand at {stage.main()[:12]}")
+
+    asyncio.run(story())
+
+
+def test_an_accepted_repair_is_told_as_accepted_and_by_the_name_of_whoever_made_it(tmp_path: Path) -> None:
+    """Whoever looks at the older run must not be sent after what is done."""
+    stage, run = proposed(tmp_path)
+
+    async def story() -> None:
+        end = await taken(stage)
+        left, took = [await read_report(stage.world.app, one) for one in (run.run_id, end.run_id)]
+        assert left.end is not None
+        assert took.end is not None
+        who = stage.world.app.person()[0]
+        assert left.end.headline.endswith(f"; the proven repair by fixer was accepted by {who}")
+        assert stage.main()[:12] in left.end.lines[0]
+        assert left.end.next == "becket status"
+        assert took.end.headline == f"main is green at {stage.main()[:7]}, repaired by fixer"
+
+    asyncio.run(story())
+
+
+def test_what_is_tried_again_by_hand_leaves_one_open_handoff(tmp_path: Path) -> None:
+    stage = HealStage(tmp_path, config=CONFIG.replace("AUTONOMY", "observe"))
+
+    async def story() -> None:
+        await stage.heal()
+        stage.break_it()
+        first, second = await stage.heal(), await stage.heal()
+        assert first.reason == second.reason == "observe_only"
+        await settle(stage.world.app, second)
+        assert await state_of(stage, first) == (HandoffState.done, f"settled: tried again by {second.run_id}")
+        assert (await state_of(stage, second))[0] is HandoffState.open
 
     asyncio.run(story())
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from becket.kernel.contract.errors import BecketError
+from becket.kernel.contract.reasons import reason_words, wait_words
 from becket.kernel.contract.run import ENDED, Run, Status
 from becket.kernel.contract.store import Store
 from becket.kernel.engine.advance import Advanced, Engine
@@ -53,10 +54,10 @@ def _beginning(run: Run) -> str:
 
 def _end(run: Run) -> str:
     if run.status is Status.waiting:
-        return f"waits for {' and '.join(run.waiting_on)}"
+        return f"waits for {' and '.join(map(wait_words, run.waiting_on))}"
     if run.status not in ENDED:
         return ""
     found = run.detail.get("main_proven")
     proven = found.get("repaired") if isinstance(found, dict) and run.status is Status.completed else None
-    why = run.reason if proven is None else "repaired" if proven else "was green"
+    why = reason_words(run.reason) if proven is None else "repaired" if proven else "was green"
     return f"ended: {run.status.value.replace('_', ' ')} ({why}) after {(run.ended_at or 0.0) - run.created_at:.0f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.handoff import Approval, Handoff
 from becket.kernel.contract.ready import REASONS
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.store import Alert, AlertState
 
 TOLD_FOR = 86_400.0
@@ -16,7 +17,7 @@ def handoff_alert(item: Handoff) -> Alert:
         title, said = "a proven repair is ready", str(item.evidence.get("why") or "it is yours to take")
         verb = f"becket proposals show {item.run_id}"
     else:
-        title, said = f"{item.loop_id} needs {item.owner}", f"{item.reason.replace('_', ' ')}\n{item.next_step}"
+        title, said = f"{item.loop_id} needs {item.owner}", f"{reason_words(item.reason)}\n{item.next_step}"
         verb = f"becket handoffs show {item.handoff_id}"
     text = f"{item.loop_id} about {item.subject}: {said}\n{verb}"
     return _alert(f"handoff:{item.handoff_id}", title, text, item.created_at)

@@ -12,13 +12,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
-from becket.app.proposals import ready_for
+from becket.app.proposals import decider, ready_for
 from becket.app.record.settling import retried
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, Record, new_id
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
 from becket.kernel.contract.naming import Line
+from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import ENDED, Run, Started, Status
 from becket.kernel.contract.spec import Autonomy, EventName
 from becket.kernel.contract.store import Control
@@ -199,7 +200,10 @@ async def revoke(app: App, approval_id: str, note: str) -> Approval:
 
 
 async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
-    return await app.store.change_handoff(handoff_id, state, app.person()[0], app.redactor.text(note))
+    """A ready repair that is settled is gone: that needs whoever may decline it."""
+    item = await app.store.get_handoff(handoff_id)
+    by = decider(app) if item.reason in REASONS else app.person()[0]
+    return await app.store.change_handoff(item.handoff_id, state, by, app.redactor.text(note))
 
 
 def daemon_is_up(state: State) -> bool:

@@ -13,7 +13,7 @@ from becket.app.record.settling import close_if_merged
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
-from becket.kernel.contract.ready import ACCEPT, REASONS
+from becket.kernel.contract.ready import ACCEPT, DECLINED, REASONS
 from becket.kernel.contract.run import OPEN, Run, Started
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
@@ -95,7 +95,7 @@ async def patch(app: App, one: Proposal) -> bytes:
 async def accept(app: App, name: str | None, note: str) -> tuple[Proposal, Started]:
     """Record the yes, and start the run that takes it to the branch; one that is under way is found again."""
     one = await find(app, name)
-    by = _decider(app, one)
+    by = decider(app)
     if not app.config.autonomy.allows(Autonomy.propose):
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
     if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
@@ -129,17 +129,18 @@ async def _start(app: App, one: Proposal, by: str) -> Started:
 async def decline(app: App, name: str | None, why: str) -> Proposal:
     """Record the no. The commit stays below refs/becket/ for as long as `retention` says."""
     one = await find(app, name)
-    by = _decider(app, one)
+    by = decider(app)
     if (taking := await _taken_by(app, one)) is not None and taking.run is not None:
         raise UsageError(
             f"it was accepted and {taking.run.run_id} takes it; `becket runs cancel {taking.run.run_id}` first"
         )
-    said = f"declined{': ' if why else ''}{app.redactor.text(why)}"
+    said = f"{DECLINED}{': ' if why else ''}{app.redactor.text(why)}"
     await app.store.change_handoff(one.handoff.handoff_id, HandoffState.done, by, said)
     return one
 
 
-def _decider(app: App, one: Proposal) -> str:
+def decider(app: App) -> str:
+    """Who asks, if they may decide about ready repairs. Raises UsageError."""
     name, person = app.person()
     if person.role not in MAY:
         raise UsageError(f"{name} is {person.role}; a ready repair is decided by {' or '.join(MAY)}")

@@ -41,13 +41,13 @@ def list_(
         note(words.NO_APPROVALS)
     else:
         head = ("approval", "state", "role", "about", "until", "run", "question")
-        columns(head, [_listed(item, now) for item in found])
+        columns(head, [_listed(item, now) for item in found], drop=("run", "about", "role", "state"))
 
 
 def _listed(item: Approval, now: float) -> tuple[str, ...]:
     return (
         item.approval_id, item.state.value, item.role, short(item.bound_to), clock(item.expires_at, now), item.run_id,
-        line(item.question, 160),
+        line(item.question.strip().partition("\n")[0], 160),
     )  # fmt: skip
 
 

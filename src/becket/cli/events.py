@@ -10,6 +10,7 @@ from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, digests_shortened, evidence, line, short, took
 from becket.kernel.contract.agent import Usage
 from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.reasons import reason_words, wait_words
 
 Data = Mapping[str, Any]
 
@@ -66,8 +67,11 @@ def _step(data: Data, how: str) -> str:
 
 
 def _waiting(data: Data) -> str:
-    waits = [f"{row['condition']} (wakes on {row['wake']}, until {clock(row['expires'])})" for row in data["waits"]]
-    return f"waits for {' and '.join(waits)}"
+    return f"waits for {' and '.join(map(_wait, data['waits']))}"
+
+
+def _wait(row: Data) -> str:
+    return f"{wait_words(row['condition'])} (wakes on {row['wake']}, until {clock(row['expires'])})"
 
 
 def _woken(data: Data) -> str:
@@ -81,11 +85,11 @@ def _effect(data: Data) -> str:
 
 
 def _decided(data: Data) -> str:
-    return f"decided: {data['outcome']}, {words.reason(str(data['reason']))}"
+    return f"decided: {data['outcome']}, {reason_words(str(data['reason']))}"
 
 
 def _ended(data: Data) -> str:
-    return f"{words.STATUS.get(data['status'], data['status'])}: {words.reason(str(data['reason']))}"
+    return f"{words.STATUS.get(data['status'], data['status'])}: {reason_words(str(data['reason']))}"
 
 
 def _approval(data: Data) -> str:
@@ -98,7 +102,7 @@ def _asked(data: Data) -> str:
 
 
 def _handoff(data: Data) -> str:
-    return f"handed to {data['owner']}: {words.reason(str(data['reason']))} (becket handoffs show {data['handoff_id']})"
+    return f"handed to {data['owner']}: {reason_words(str(data['reason']))} (becket handoffs show {data['handoff_id']})"
 
 
 def _handoff_changed(data: Data) -> str:

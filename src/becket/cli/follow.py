@@ -81,11 +81,15 @@ class Lines:
 
     def tell(self, story: Story) -> None:
         from becket.cli.events import event_line, plain_line
+        from becket.cli.live import ran_nothing
 
         self.story = story
+        quiet = {step.id for step in story.steps if ran_nothing(step)}
         for event in story.events:
             if event.seq > self._told:
                 self._told = event.seq
+                if not self._everything and event.data.get("id") in quiet:
+                    continue
                 if not self._everything:
                     self._say(plain_line(event, story.now))
                 elif event.kind not in NOISE:
@@ -183,7 +187,7 @@ class Notices:
 
     def write(self, text: str) -> int:
         subject = self._view.story.run.subject.name if self._view.story is not None else ""
-        bare = subject and re.fullmatch(rf"{re.escape(subject)}: \w+ \([\w.]+\)\s*", text)
+        bare = subject and re.fullmatch(rf"{re.escape(subject)}: \w+ \([^\n]+\)\s*", text)
         return len(text) if bare else self._out.write(text)
 
     def flush(self) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.paper import emit, say
-from becket.cli.plain import Paint, clock, digests_shortened, line, money, safe, short, tokens, took
+from becket.cli.plain import UNTOLD, Paint, clock, digests_shortened, line, money, safe, short, tokens, took, wrapped
 from becket.kernel.contract.ready import REASONS
+from becket.kernel.contract.reasons import reason_words, wait_words
 
 if TYPE_CHECKING:
     from becket.app.record.quota import QuotaNow
@@ -29,8 +32,9 @@ def glance(as_json: bool) -> None:
     if as_json:
         emit(asdict(snapshot))
         return
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for text in told(snapshot, Paint()):
-        say(text)
+        say(text if room is None else wrapped(text, room))
 
 
 def told(now: Snapshot, paint: Paint) -> Iterator[str]:
@@ -89,8 +93,11 @@ def spent_words(spent: SpentNow) -> str:
     """`today 3 calls, 2m10s, 120,000 tokens, $0.4100`."""
     calls = "1 call" if spent.calls == 1 else f"{spent.calls} calls"
     at_work = f" ({spent.open} open)" if spent.open else ""
-    told = tokens(spent.tokens, spent.calls > spent.unpriced)
-    used = f"{took(spent.seconds)}, {told}, {money(spent.usd, not spent.unpriced)}"
+    ended = spent.calls - spent.open
+    told = f"{tokens(spent.tokens, ended > spent.unpriced)}, {money(spent.usd, not spent.unpriced)}"
+    if not spent.tokens and not spent.usd and ended == spent.unpriced:
+        told = UNTOLD
+    used = f"{took(spent.seconds)}, {told}"
     return words.STATUS_SPENT.format(calls=f"{calls}{at_work}", used=used)
 
 
@@ -186,7 +193,7 @@ def waits_words(name: str, quota: QuotaNow | None) -> str:
     """`the quota of the agent fixer`, or the condition's name."""
     if quota and name == words.QUOTA_WAIT:
         return words.QUOTA_OF.format(agent=line(quota.agent, 60))
-    return words.WAITS_FOR.get(name, name)
+    return wait_words(name)
 
 
 def quota_back(quota: QuotaNow, now: float) -> str:
@@ -210,7 +217,7 @@ def _handoffs(now: Snapshot, paint: Paint) -> Iterator[str]:
     for item in now.handoffs:
         taken = f", {'taken' if item.state == 'open' else item.state} by {safe(item.taken_by)}" if item.taken_by else ""
         about = f"{item.loop_id} {digests_shortened(line(item.subject, 60))}"
-        yield f"  {line(item.owner, 40)}: {about}, {words.reason(item.reason)}{taken}"
+        yield f"  {line(item.owner, 40)}: {about}, {reason_words(item.reason)}{taken}"
         if item.cause:
             yield f"    {line(item.cause, 200)}"
         yield f"    {_next(item)}"

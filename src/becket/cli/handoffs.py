@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +11,7 @@ from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, line, safe
 from becket.cli.shape import AsJson, Note, group, in_app
+from becket.kernel.contract.reasons import reason_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from becket.kernel.contract.handoff import Handoff, HandoffState
 
 HandoffId = Annotated[str, typer.Argument(metavar="ID", help="See `becket handoffs list`; its beginning is enough.")]
+
+HEAD = ("handoff", "state", "owner", "since", "run", "subject", "reason")
+DROPPED = ("run", "since", "owner")
+"""Columns that a narrow terminal does not get: `becket handoffs show` has them."""
 
 handoffs = group("List and take what only a person can finish.", bare="list")
 
@@ -40,21 +45,25 @@ def list_(
     elif not found:
         note(words.NO_HANDOFFS)
     else:
-        head = ("handoff", "state", "owner", "since", "run", "reason", "subject")
-        rows = [_listed(item, now) for item in found]
-        columns((*head, "note") if everything else head, rows if not everything else _noted(rows, found))
+        noted = everything and not sys.stdout.isatty()
+        rows = [(*_listed(item, now), *((line(item.note, 100),) if noted else ())) for item in found]
+        columns((*HEAD, "note") if noted else HEAD, rows, drop=DROPPED, cut="reason")
 
 
 def _listed(item: Handoff, now: float) -> tuple[str, ...]:
     state = f"{item.state.value} by {item.taken_by}" if item.taken_by else item.state.value
     return (
-        item.handoff_id, state, item.owner, clock(item.created_at, now), item.run_id, item.reason,
-        digests_shortened(item.subject),
+        item.handoff_id, state, item.owner, clock(item.created_at, now), item.run_id, digests_shortened(item.subject),
+        _why(item),
     )  # fmt: skip
 
 
-def _noted(rows: list[tuple[str, ...]], found: Sequence[Handoff]) -> list[tuple[str, ...]]:
-    return [(*row, line(item.note, 100)) for row, item in zip(rows, found, strict=True)]
+def _why(item: Handoff) -> str:
+    """On a terminal there is no room to tell of a settled one also what is over."""
+    from becket.kernel.contract.handoff import SETTLED, UNSETTLED
+
+    how = digests_shortened(item.note.removeprefix(SETTLED)) if item.state not in UNSETTLED else ""
+    return how if how and sys.stdout.isatty() else reason_words(item.reason)
 
 
 @handoffs.command("show")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from becket.app.record.main_now import GREEN, JUDGED_NOW, QUEUED, RED
-from becket.cli import words
 from becket.cli.plain import line, short, took
+from becket.kernel.contract.reasons import reason_words
 
 if TYPE_CHECKING:
     from becket.app.record.main_now import MainNow
@@ -22,7 +22,7 @@ def main_line(main: MainNow, now: float) -> str:
     if main.state in (JUDGED_NOW, QUEUED):
         return f"{branch} at {head} {_judged(main, now)}{_since(main)}"
     if main.run_id:
-        why = words.reason(main.reason) if main.reason else f"its run waits, becket runs show {main.run_id}"
+        why = reason_words(main.reason) if main.reason else f"its run waits, becket runs show {main.run_id}"
         return f"{branch} at {head} is not decided: {why}{_whose(main)}{_since(main)}"
     return f"{branch} at {head} is not judged yet{_since(main)}"
 
@@ -42,6 +42,11 @@ def _failing(main: MainNow) -> str:
 
 
 def _whose(main: MainNow) -> str:
+    if main.open and main.alone:
+        return f"; nobody works on {main.run_id}: becket runs show {main.run_id} --follow"
+    if main.open:
+        rests = {"waiting": f" waits: becket runs show {main.run_id}", "queued": " is queued again"}
+        return f"; {main.run_id}{rests.get(main.open, ' is at work on it')}"
     if main.ready:
         return f"; a proven repair is ready: becket proposals show {main.run_id}"
     return f"; handed to {line(main.owner, 40)}" if main.owner else ""

@@ -8,7 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from becket.cli.plain import Paint, line, visible
+from becket.cli.plain import Paint, fitted, line, visible
+
+BETWEEN = "  "
+LEAST = 12
+"""So much stays of a column that is cut."""
 
 
 def emit(document: Any) -> None:
@@ -38,16 +42,34 @@ def show_patch(patch: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns; on a terminal the last one is cut to fit, in a pipe nothing is."""
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str] = (), cut: str = "") -> None:
+    """Aligned columns. In a pipe all of it; where a terminal lacks the room, those of `drop` are left out one by one,
+    the column `cut` gets what room there is, and in the end the last one is cut.
+    """
     table = [[line(cell, 400) for cell in row] for row in rows]
-    widths = [max(len(row[number]) for row in [list(head), *table]) for number in range(len(head))]
     paint, room = Paint(), shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    say(paint.dim(_row([word.upper() for word in head], widths, room)))
+    kept = list(range(len(head)))
+    widths = [max(len(row[number]) for row in [list(head), *table]) for number in kept]
+    if room is not None:
+        for name in drop:
+            if _width(widths, kept) > room:
+                kept.remove(head.index(name))
+        if cut in head:
+            lacking = _width(widths, kept) - room
+            widths[head.index(cut)] -= min(max(lacking, 0), max(widths[head.index(cut)] - LEAST, 0))
+    say(paint.dim(_row([word.upper() for word in head], widths, kept, room)))
     for row in table:
-        say(_row(row, widths, room))
+        say(_row(row, widths, kept, room))
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
-    text = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    return text if room is None or len(text) <= room else text[: max(room - 1, 1)] + "…"
+def _width(widths: Sequence[int], kept: Sequence[int]) -> int:
+    return sum(widths[number] + len(BETWEEN) for number in kept) - len(BETWEEN)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], room: int | None) -> str:
+    text = BETWEEN.join(_cell(cells[number], widths[number]) for number in kept).rstrip()
+    return text if room is None else fitted(text, room)
+
+
+def _cell(text: str, width: int) -> str:
+    return (text if len(text) <= width else fitted(text, width)).ljust(width)

@@ -13,8 +13,11 @@ from typing import Any, TextIO
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_WORDS = re.compile(r"( *)([^ ]+)")
 _DIGEST = re.compile(r"[0-9a-f]{32,64}")
 SHORT = 8
+UNTOLD = "tokens and money not told"
+"""Of calls that nobody has given figures of, or not yet."""
 
 
 def safe(text: object) -> str:
@@ -52,6 +55,21 @@ def fitted(text: str, cells: int) -> str:
             return _without_last(kept, cells) + "…"
         kept.append(character)
     return text
+
+
+def wrapped(text: str, cells: int) -> str:
+    """Broken between words only, so that an id or a command's word can be copied; further lines stand deeper."""
+    indent = " " * (len(text) - len(text.lstrip(" ")) + 4)
+    lines, room = [""], cells
+    for gap, word in _WORDS.findall(text):
+        width = sum(map(_cells, _ESCAPES.sub("", word)))
+        if len(gap) + width > room and lines[-1].strip():
+            lines.append(indent + word)
+            room = cells - len(indent) - width
+        else:
+            lines[-1] += gap + word
+            room -= len(gap) + width
+    return "\n".join(lines)
 
 
 def _cells(character: str) -> int:

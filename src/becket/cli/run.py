@@ -11,6 +11,7 @@ from becket.cli import words
 from becket.cli.paper import emit, note
 from becket.cli.shape import AsJson, With, end, in_app, pairs
 from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.reasons import wait_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -186,7 +187,7 @@ async def _waits_alone(app: App, run: Run) -> str:
 
     told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]
-    what = " and ".join(words.WAITS_FOR.get(name, name) for name in run.waiting_on)
+    what = " and ".join(wait_words(name) for name in run.waiting_on)
     due = {"due": clock(min(row["due"] for row in waits), at), "what": what}
     return words.WAITS_ALONE.format(run_id=run.run_id, **due)
 

@@ -14,12 +14,17 @@ from becket.cli.plain import clock, digests_shortened, safe, short, took, visibl
 from becket.cli.run import Everything, Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
 from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.reasons import reason_words, wait_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.record.story import Story
     from becket.kernel.contract.events import Event
     from becket.kernel.contract.run import Run, Started
+
+HEAD = ("run", "loop", "status", "began", "took", "subject", "reason")
+TRIED = "gates_tried"
+"""The condition that a trial of gates ends with."""
 
 runs = group("Look at runs and their reports; cancel, retry or migrate them.")
 
@@ -33,7 +38,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
-    from becket.app.record.run_list import read_list
+    from becket.app.record.run_list import beginnings, handed_off, read_list, settled_ones
     from becket.app.state import find_state
     from becket.kernel.contract.run import Status
     from becket.kernel.contract.store import RunFilter
@@ -51,17 +56,36 @@ def list_(
     elif not found:
         note(words.NO_SUCH_RUNS if loop or status or subject else words.NO_RUNS)
     else:
-        columns(("run", "loop", "status", "began", "took", "reason", "subject"), [_listed(run, now) for run in found])
+        ids = [run.run_id for run in found]
+        short_ids = beginnings(find_state(), ids) if sys.stdout.isatty() else {}
+        over = handed_off(find_state(), ids)
+        if over is None:
+            kept = in_app(lambda app: app.store.handoffs(), tolerant=True)
+            over = settled_ones((item.run_id, item.state, item.note) for item in kept)
+        rows = [_listed(run, short_ids.get(run.run_id, run.run_id), now, over.get(run.run_id, "")) for run in found]
+        columns(HEAD, rows, drop=("took", "began"), cut="reason")
 
 
-def _listed(run: Run, now: float) -> tuple[str, ...]:
+def _listed(run: Run, run_id: str, now: float, settled: str) -> tuple[str, ...]:
+    tried = _tried(run)
     status = words.STATUS[run.status.value] + (", held" if run.held else "")
-    reason = _proven(run) or run.reason or ", ".join(run.waiting_on)
+    status = words.TRIED if tried else words.SETTLED if settled else status
+    waits = ", ".join(map(wait_words, run.waiting_on))
+    reason = tried or digests_shortened(settled) or _proven(run) or reason_words(run.reason) or waits
+    subject = digests_shortened(run.subject.name)
+    subject = subject.partition("/")[0] if tried else subject  # its own id stands first in the row
     lasted = took((run.ended_at or now) - run.created_at)
     return (
-        run.run_id, run.loop_id, status, clock(run.created_at, now), lasted, reason,
-        digests_shortened(run.subject.name),
+        run_id, run.loop_id, status, clock(run.created_at, now), lasted, subject, reason,
     )  # fmt: skip
+
+
+def _tried(run: Run) -> str:
+    """What a trial of gates found: which of its steps are red."""
+    found = run.detail.get(TRIED)
+    if not isinstance(found, dict) or "red" not in found:
+        return ""
+    return f"red: {', '.join(map(str, found['red']))}" if found["red"] else "green"
 
 
 def _proven(run: Run) -> str:
@@ -174,7 +198,11 @@ def _log(story: Story, step: str, *, raw: bool) -> bytes:
 
     logs = {SETUP if item.receipt.kind == SETUP else item.action_id: item.receipt.log for item in kept}
     if step not in logs:
-        raise UsageError(words.no_step(story.run.run_id, step, ", ".join(logs)))
+        said = {item.id: item.outputs["said"] for item in story.steps if item.outputs.get("said")}
+        if step not in said:
+            raise UsageError(words.no_step(story.run.run_id, step, ", ".join((*logs, *said))))
+        text = str(said[step]).rstrip("\n") + "\n"
+        return (text if raw else _harmless(text)).encode()
     digest = logs[step]
 
     async def read(app: App) -> bytes:

@@ -25,6 +25,7 @@ from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.effect import Effect, EffectState
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Run, Status, StepState
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _receipt(story: Story, number: int) -> tuple[Text, str]:
 
 def why(run: Run) -> Iterator[str]:
     """The reason of an end that is not success, with what is behind it."""
-    yield words.reason(run.reason)
+    yield reason_words(run.reason)
     for key, value in run.detail.items():
         if value in (None, "", {}):
             continue
@@ -271,7 +272,7 @@ def _handoff(handoff: Handoff) -> Text:
     verb = "done" if handoff.state is HandoffState.taken else "take"
     taken = f"taken by {line(handoff.taken_by, 40)}\n" if handoff.taken_by else ""
     return Text.assemble(
-        words.reason(handoff.reason), "\n", _because(handoff), (taken, "dim"), (safe(handoff.next_step), "dim"), "\n",
+        reason_words(handoff.reason), "\n", _because(handoff), (taken, "dim"), (safe(handoff.next_step), "dim"), "\n",
         (f"becket handoffs {verb} {handoff.handoff_id}", "bold"),
     )  # fmt: skip
 

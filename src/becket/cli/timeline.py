@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from becket.cli import words
 from becket.cli.plain import evidence, line, took
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition, Conditions
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Status, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
 from becket.kernel.contract.when import WhenError, parse
@@ -161,7 +161,7 @@ def _told_value(value: Json) -> Json:
 
 def _outcome(decision: Step) -> str:
     outcome, why = str(decision.outputs.get("outcome", "")), str(decision.outputs.get("reason", ""))
-    return line(f"{outcome}: {words.reason(why)}")
+    return line(f"{outcome}: {reason_words(why)}")
 
 
 def _seconds(steps: Iterable[Step]) -> float:

@@ -173,48 +173,6 @@ STATUS = {
     "cancelled": "cancelled",
 }
 
-REASONS = {
-    "stop_conditions_met": "every stop condition holds",
-    "stop_conditions_unmet": "the stop conditions do not hold yet",
-    "dry_run": "the dry run is over",
-    "dry_run_failed": "an action failed in the dry run",
-    "action_failed": "an action failed that the loop cannot do without",
-    "internal_error": "Becket itself failed",
-    "invalid_spec": "the stored spec cannot be read",
-    "superseded": "a newer start took its place",
-    "wait_expired": "what it waited for did not come in time",
-    "iterations_exhausted": "the iterations are used up and the stop conditions are not proven",
-    "deadline_passed": "its deadline passed",
-    "budget_exhausted": "a budget is used up",
-    "no_progress": "an iteration brought nothing new",
-    "effect_unknown": "whether an effect happened cannot be known",
-    "effect_refused": "the door refused an effect",
-    "observe_only": "the loop may only observe, and its stop conditions are not proven",
-    "cancelled": "a person cancelled it",
-    "agent.quota_wait": "the agent's quota is used up; it goes on by itself when the quota is back",
-    "repair_ready": "a proven repair waits for a person",
-    "proposed": "a proven repair waits for a person",
-    "no_agent": "no agent is configured that could repair it",
-    "agent_not_found": "the agent's program is not found, or may not be executed",
-    "agent_gave_up": "the agent changed nothing any more",
-    "fix_exhausted": "no repair was proven",
-    "agent.not_found": "the agent's program is not found, or may not be executed: see `becket doctor`",
-    "agent.auth_missing": "the agent has no login or key: log in as yourself or set its key, see `becket doctor`, "
-    "then retry",
-    "agent.limit_reached": "the agent hit a limit of its own; its work is saved: `becket rescue list`",
-    "agent.refused": "the agent refused",
-    "agent.model_error": "the agent's model failed",
-    "model_unavailable": "the agent's model does not work, however often it was asked; when it does, retry, or name "
-    "another agent as `fallback`",
-    "agent.crashed": "the agent ended without a result",
-    "agent.cancelled": "the agent was stopped",
-}
-
-
-def reason(code: str) -> str:
-    return REASONS.get(code, code)
-
-
 # Agents
 
 CALL_OPEN = "at work, or nobody saw its end"
@@ -223,11 +181,6 @@ AGENT_NONE = "becket.yaml has no agents; the one that `becket init` writes has e
 QUOTA_WAIT = "agent.quota_wait"
 QUOTA_OF = "the quota of the agent {agent}"
 QUOTA_UNTOLD = ", nobody says when it is back"
-WAITS_FOR = {
-    "agent.model_error": "the agent's model to work again",
-    "main_dirty": "a clean work tree",
-    "main_busy": "another git command to end",
-}
 
 
 DOCTOR_AGENT_ALONE = "--agent belongs to --probe: `becket doctor --probe --agent NAME`"
@@ -376,6 +329,6 @@ ACCEPTED_TREE = "the test tree of before is kept in {tree}; a new one is made. L
 ACCEPTED_IN_THE_WAY = "files lie where the test tree belongs: look through {tree}, then: mv -- {tree} {tree}.mine"
 ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
-REPAIRED, WAS_GREEN = "repaired", "was green"
+REPAIRED, WAS_GREEN, TRIED, SETTLED = "repaired", "was green", "tried", "settled"
 WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."
 JSON_BEFORE = "write --json behind `{verb}`"

@@ -33,6 +33,8 @@ def ended(reason: str, status: str = "ready_for_handoff", **more: object) -> tol
         ("agent_gave_up", "fixer gave up", "becket runs show "),
         ("never_green", "it was never green here, so no agent was called", "becket gates try"),
         ("agent.auth_missing", "fixer has no login or key", "becket doctor"),
+        ("change.denied", "fixer's change of the tests was denied by a person", "becket runs retry "),
+        ("change.expired", "nobody decided about fixer's change of the tests", "becket runs retry "),
     ],
 )
 def test_a_red_branch_is_named_with_its_commit_and_what_keeps_it_red(
@@ -56,6 +58,88 @@ def test_who_repairs_by_hand_reads_the_test_the_last_words_the_guard_and_the_hos
         "OSError: the disk is full",
         "the guard sent it back: gcd.py:3: adds a power",
     )
+
+
+def handed(reason: str, **more: object) -> told.HandoffFacts:
+    facts = {
+        "handoff_id": "hnd_1", "owner": "ada", "reason": reason, "next_step": "", "state": "done", "taken_by": "ada",
+        "commands": (), "settled_at": samples.BEGAN, **more,
+    }  # fmt: skip
+    return told.HandoffFacts.model_validate(facts)
+
+
+@pytest.mark.parametrize(
+    ("handoff", "headline", "how", "following"),
+    [
+        (handed("repair_ready", accepted_by="bob", note="settled: main is proven at 1a2b by run_2"),
+         "the proven repair by fixer was accepted by bob", "main is proven at 1a2b by run_2", "becket status"),
+        (handed("repair_ready", note="declined: we rewrite it"),
+         "the proven repair by fixer was declined by ada", "declined: we rewrite it", "becket runs retry "),
+        (handed("repair_ready", taken_by="becket", note="settled: merged by hand at 1a2b"),
+         "the proven repair by fixer is settled", "merged by hand at 1a2b", "becket status"),
+        (handed("no_agent", note="mended {by} hand"),
+         "heal handed it over, and ada settled it", "mended {by} hand", "becket runs retry "),
+        (handed("no_agent", taken_by="becket", note="settled: retried as run_2"),
+         "heal handed it over, and it is settled", "retried as run_2", "becket status"),
+    ],
+)  # fmt: skip
+def test_what_is_settled_is_told_with_who_when_and_how_and_not_as_something_to_do(
+    handoff: told.HandoffFacts, headline: str, how: str, following: str
+) -> None:
+    end = ended(handoff.reason, calls=(samples.call("fixer", "changed"),), handoffs=(handoff,))
+    assert end.headline == f"main was red at {samples.BASE[:7]}; {headline}"
+    assert end.lines == (f"2023-11-14 22:13:20 UTC: {how}",)
+    assert end.next.startswith(following)
+
+
+@pytest.mark.parametrize("state", ["open", "taken", "accepted"])
+def test_what_is_not_settled_is_still_somebodys(state: str) -> None:
+    one = handed("repair_ready", state=state, settled_at=None)
+    assert ended("repair_ready", handoffs=(one,)).next.startswith("becket proposals accept ")
+
+
+def test_a_denied_change_is_named_by_file_and_rule_beside_the_failing_tests() -> None:
+    refusal = told.RemarkFacts(rule="test-changed", path="tests/test_gcd.py", line=9, message="is looser", more="")
+    guard = told.GuardFacts(iteration=1, says="candidate.test_change_asked", refusals=(refusal,))
+    lines = ended("change.denied", guards=(guard,)).lines
+    assert "FAIL tests/test_gcd.py::test_gcd at tests/test_gcd.py:9" in lines
+    assert "tests/test_gcd.py:9 test-changed: is looser" in lines
+
+
+def test_failing_tests_that_are_not_listed_are_counted_as_tests() -> None:
+    failing = tuple(f"tests/test_gcd.py::test_{number}" for number in range(6))
+    summary = "step unit: 6 failing\n" + "\n".join(f"FAIL {name}\n    a\n    b\n    c" for name in failing)
+    red = samples.gate("base", "red", failing=failing, summary=summary)
+    lines = ended("no_agent", gates=(red,)).lines
+    assert sum(line.startswith("FAIL ") for line in lines) == 3
+    assert "... 3 more failing tests" in lines
+
+
+@pytest.mark.parametrize(
+    ("color", "would", "planned", "said"),
+    [
+        ("red", {"outcome": "again", "reason": "stop_conditions_unmet"}, {"agent": "fixer"},
+         "main is red at bbbbbbb; fixer would have been called"),
+        ("red", {"outcome": "handoff", "reason": "never_green"}, None,
+         "main is red at bbbbbbb; it would have been handed over: what is red was never green here"),
+        ("green", {"outcome": "completed", "reason": "stop_conditions_met"}, None,
+         "main is green at bbbbbbb; nothing would have been left to do"),
+    ],
+)  # fmt: skip
+def test_a_dry_run_says_how_the_branch_stands_and_what_would_have_happened(
+    color: str, would: dict[str, str], planned: dict[str, str] | None, said: str
+) -> None:
+    plan = () if planned is None else (told.ConditionFacts(name="plan.fix", at=1.0, evidence=dict(planned)),)
+    more = {"gates": (samples.gate("base", color),), "conditions": plan, "detail": {"would": would}}
+    end = ended("dry_run", "completed_dry_run", **more)
+    assert end.headline == f"Dry run: {said}. Nothing left this machine"
+
+
+def test_nobody_is_told_to_start_the_daemon_that_is_up() -> None:
+    proven = told.ConditionFacts(name="main_proven", at=1.0, evidence={"sha": samples.BASE, "repaired": ""})
+    run = samples.run("completed", "stop_conditions_met")
+    report = samples.report(run, conditions=(proven,))
+    assert [ending_of(report, watched=up).next for up in (False, True)] == ["becket up -d", "becket status"]  # type: ignore[union-attr]
 
 
 def test_of_a_stack_trace_only_the_last_line_is_a_reason() -> None:

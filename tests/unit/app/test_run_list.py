@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.record.run_list import read_list
+from becket.app.record.run_list import beginnings, handed_off, read_list, settled_ones
 from becket.kernel.contract.run import Status
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.intake import Ask
@@ -75,3 +75,24 @@ def test_what_only_the_store_can_judge_is_left_to_it(world: World, tmp_path: Pat
     world.state.config.unlink()
     world.state.database.write_bytes(b"no journal" * 1000)
     assert read_list(world.state, RunFilter()) is None, "not well"
+
+
+def test_an_id_is_shortened_to_a_beginning_that_is_enough(world: World) -> None:
+    found = read_list(world.state, RunFilter())
+    assert found is not None
+    ids = [run.run_id for run in found[0]]
+    short = beginnings(world.state, ids)
+    assert set(short) == set(ids)
+    for run_id, beginning in short.items():
+        assert len(beginning) >= 12
+        assert asyncio.run(world.store.get_run(beginning)).run_id == run_id
+    assert beginnings(world.state, ["run_zzzzzzzzzzzzzzzz"]) == {"run_zzzzzzzzzzzzzzzz": "run_zzzzzzzz"}
+
+
+def test_only_what_nobody_has_to_settle_any_more_is_settled(world: World) -> None:
+    assert handed_off(world.state, ["run_1", "run_2"]) == {}
+    handoffs = (
+        ("run_1", "done", "settled: retried as run_3"), ("run_2", "done", "by hand"), ("run_2", "open", ""),
+        ("run_3", "expired", ""),
+    )  # fmt: skip
+    assert settled_ones(handoffs) == {"run_1": "retried as run_3", "run_3": "expired"}

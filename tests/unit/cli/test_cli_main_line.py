@@ -16,6 +16,8 @@ from becket.app.record.status import take
 from becket.cli.glance import told
 from becket.cli.main_words import main_line
 from becket.cli.plain import Paint
+from becket.kernel.contract.agent import AgentOutcome
+from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.world import World
 
 HEAD, OLD = "9efd980a" * 5, "abc12345" * 5
@@ -39,6 +41,12 @@ gates: {fast: [{name: word, run: "grep good word.txt"}]}
         (MainNow("main", HEAD, RED, NOW, "run_1", "heal", failing=1, owner="ada", ready=True, last_green=OLD, behind=1),
          ("main is red at 9efd980a: 1 failing test; a proven repair is ready: becket proposals show run_1 "
          "(last green abc12345, 1 commit ago)")),
+        (MainNow("main", HEAD, RED, NOW, "run_1", "heal", failing=2, open="waiting"),
+         "main is red at 9efd980a: 2 failing tests; run_1 waits: becket runs show run_1"),
+        (MainNow("main", HEAD, RED, NOW, "run_1", "heal", failing=2, open="running"),
+         "main is red at 9efd980a: 2 failing tests; run_1 is at work on it"),
+        (MainNow("main", HEAD, RED, NOW, "run_1", "heal", failing=2, open="running", alone=True),
+         "main is red at 9efd980a: 2 failing tests; nobody works on run_1: becket runs show run_1 --follow"),
         (MainNow("main", HEAD, JUDGED_NOW, NOW - 7200, "run_1", "heal"),
          "main at 9efd980a is being judged by run_1 (began 2 hours ago)"),
         (MainNow("main", HEAD, JUDGED_NOW, NOW, "run_1", "heal", alone=True),
@@ -85,6 +93,29 @@ def test_the_line_is_read_from_the_journal_and_both_readers_agree(tmp_path: Path
         now = await stand()
         assert now.state in (RED, OPEN_QUESTION)
         assert now.owner == world.app.owner()
+
+    asyncio.run(story())
+
+
+def test_what_is_red_is_red_while_its_run_waits(tmp_path: Path) -> None:
+    agent = ScriptedAgent([Act(hint=AgentOutcome.quota_wait, error="usage limit")])
+    world = World(tmp_path, store="sqlite", agents={"a": agent})
+    agents = "agents: {a: {driver: command, run: 'true'}}\n"
+    world.commit({"becket.yaml": CONFIG + agents, "word.txt": "good\n"})
+
+    async def stand() -> MainNow | None:
+        full = await overview(world.app)
+        quick = take(world.state, full.now)
+        assert quick.main == full.main
+        return quick.main
+
+    async def story() -> None:
+        await world.run("heal")
+        world.commit({"word.txt": "bad\n"})
+        await world.run("heal")
+        now = await stand()
+        assert now is not None
+        assert (now.state, now.open, now.alone) == (RED, "waiting", False)
 
     asyncio.run(story())
 

@@ -7,7 +7,7 @@ from rich.console import Group
 from tales import TESTS, decision, story, text_of
 
 from becket.app.record.report import model as told_by
-from becket.app.record.report.collect import report_of
+from becket.app.record.report.collect import Now, report_of
 from becket.app.record.report.html import html_of
 from becket.app.record.report.markdown import code, markdown_of, plain, table
 from becket.app.record.report.plain import took
@@ -26,7 +26,7 @@ class Nothing:
 
 
 SHORT = story(TESTS, decision("again", "stop_conditions_unmet"))
-PLAIN = report_of(SHORT, Nothing(), {"usd": 0.5, "tokens": 0.0})
+PLAIN = report_of(SHORT, Nothing(), Now({"usd": 0.5, "tokens": 0.0}))
 
 
 def test_a_run_without_gates_is_told_as_before() -> None:

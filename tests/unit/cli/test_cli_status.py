@@ -19,14 +19,15 @@ from becket.app.neighbours import driver_lock
 from becket.app.record import status
 from becket.app.record.overview import overview
 from becket.app.record.quota import QuotaNow
-from becket.app.record.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, take
+from becket.app.record.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, SpentNow, take
 from becket.app.record.story import Story, read_story
 from becket.app.state import Lock, find_state
-from becket.cli.glance import told
+from becket.cli.glance import spent_words, told
 from becket.cli.plain import Paint, clock
 from becket.cli.story import told as story_told
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.store import open_sqlite
 from becket.kernel.store.tables import metadata
 from becket.testing.agent import Act, ScriptedAgent
@@ -86,6 +87,37 @@ def test_todays_calls_of_agents_are_counted_as_the_store_counts_them(tmp_path: P
     assert (quick.spent.calls, quick.spent.open, quick.spent.unpriced) == (1, 0, 1)
     assert "today 1 call, " in lines(quick)
     assert take(world.state, full.now + 2 * 86_400).spent is None
+
+
+def test_calls_that_nobody_has_given_figures_of_are_told_in_the_same_words_before_and_after_their_end() -> None:
+    assert spent_words(SpentNow(1, 1, 0.0, 0, 0.0, 0)).endswith("tokens and money not told")
+    assert spent_words(SpentNow(2, 1, 3.0, 0, 0.0, 1)).endswith("tokens and money not told")
+    assert spent_words(SpentNow(2, 1, 3.0, 0, 0.0, 0)).endswith("0 tokens, $0.0000"), "somebody said so"
+    assert spent_words(SpentNow(1, 0, 3.0, 9, 0.5, 0)).endswith("9 tokens, $0.5000")
+
+
+def test_trials_are_no_work_and_what_is_settled_is_nobodys(tmp_path: Path) -> None:
+    world = World(tmp_path, store="sqlite")
+    gates = "version: 1\nsandbox: {use: none, without: [files, processes, network]}\n"
+    gates += 'gates: {fast: [{name: word, run: "grep good word.txt"}]}\n'
+    sha = world.commit({"becket.yaml": gates, "word.txt": "bad\n"})
+
+    async def counts() -> dict[str, int]:
+        full = await overview(world.app)
+        assert take(world.state, full.now).counts == full.counts
+        return full.counts
+
+    async def story() -> None:
+        tried = await world.run("trial", inputs={"at": sha})
+        assert tried.detail["gates_tried"] == {"green": [], "red": ["fast/word"]}
+        assert await counts() == {}
+        run = await world.run("heal")
+        assert await counts() == {"ready_for_handoff": 1}
+        (handoff,) = await world.store.handoffs((), run.run_id)
+        await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "ada", "")
+        assert await counts() == {"settled": 1}
+
+    asyncio.run(story())
 
 
 def test_a_run_that_nobody_is_at_work_on_does_not_look_like_one_at_work(tmp_path: Path) -> None:

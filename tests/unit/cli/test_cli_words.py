@@ -11,7 +11,7 @@ import pytest
 
 from becket.cli import words
 from becket.cli.events import _SAYS, event_line
-from becket.cli.plain import Paint, evidence, line, safe, took
+from becket.cli.plain import Paint, evidence, line, safe, took, wrapped
 from becket.kernel.contract.events import Event, Kind
 
 
@@ -27,6 +27,15 @@ def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
 def test_evidence_is_short_and_leaves_out_what_says_nothing() -> None:
     found = {"exit_code": 1, "end": "exited", "by": "tests", "log": "f" * 64, "said": "", "names": ["a", "b"]}
     assert evidence(found) == 'exit code 1, log ffffffff, names ["a", "b"]'
+
+
+def test_a_line_is_broken_between_words_only() -> None:
+    text = "  main is red: becket runs show run_1m7r8gscc9b0qdzj"
+    assert wrapped(text, 60) == text
+    assert wrapped(text, 30).split("\n") == ["  main is red: becket runs", "      show", "      run_1m7r8gscc9b0qdzj"]
+    assert wrapped("\x1b[31;1mone two\x1b[0m", 7) == "\x1b[31;1mone two\x1b[0m", "colours take no room"
+    assert wrapped("x" * 50, 10) == "x" * 50
+    assert wrapped("", 10) == ""
 
 
 def test_a_line_is_one_line_and_bounded() -> None:

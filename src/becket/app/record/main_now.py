@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,14 @@ from becket.kernel.contract.ready import REASONS
 
 GREEN, RED, QUEUED, JUDGED_NOW = "green", "red", "queued", "being judged"
 OPEN_QUESTION, UNKNOWN = "not decided", "not judged yet"
+BUSY = {"running": JUDGED_NOW, "queued": QUEUED}
+COLORS = ("_green", "_red", "_undecided")
+"""How the names end of what a gate says of the branch."""
+
 JUDGES = "heal"
 """The loop whose word on a commit of the branch counts."""
+TRIES = "trial"
+"""The loop that only tries gates: its runs are nobody's work, and are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class MainNow:
     reason: str = ""  # why nobody can tell
     owner: str = ""  # a person has it
     ready: bool = False  # a proven repair waits to be taken
+    open: str = ""  # the status of the run that is not through with what is red
     last_green: str = ""
     behind: int | None = None  # so many commits came since then
 
@@ -62,7 +69,7 @@ def _proven(conn: sqlite3.Connection, branch: str, head: str, subject: str) -> M
     if row is None:
         return None
     repaired = bool(proven_of(row["detail"]).get("repaired"))
-    return MainNow(branch, head, GREEN, row["at"], row["run_id"], row["loop_id"], repaired)
+    return MainNow(branch, head, GREEN, row["at"], row["run_id"], row["loop_id"], repaired=repaired)
 
 
 def _judged(conn: sqlite3.Connection, state: State, branch: str, head: str, subject: str) -> MainNow:
@@ -77,24 +84,44 @@ def _judged(conn: sqlite3.Connection, state: State, branch: str, head: str, subj
     if run is None:
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
-    if run["status"] in ("queued", "running"):
-        alone = not is_cared_for(state, run["run_id"], run["worker"])
-        return MainNow(branch, head, JUDGED_NOW if run["status"] == "running" else QUEUED, alone=alone, **known)
-    return _ended(conn, MainNow(branch, head, OPEN_QUESTION, reason=run["reason"], **known))
+    alone = run["status"] in BUSY and not is_cared_for(state, run["run_id"], run["worker"])
+    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(conn, run))
+    return _whose(conn, now) if not now.open else now
 
 
-def _ended(conn: sqlite3.Connection, now: MainNow) -> MainNow:
+def standing(now: MainNow, status: str, reason: str, failing: int | None) -> MainNow:
+    """What is red is red, whatever becomes of it. `failing` is None where the gates did not say so."""
+    busy = status if status in (*BUSY, "waiting") else ""
+    if failing is not None:
+        return replace(now, state=RED, failing=failing, reason=reason, open=busy)
+    return replace(now, state=BUSY.get(status, OPEN_QUESTION), reason=reason)
+
+
+def failing_of(steps: Iterable[Iterable[tuple[str, str, Mapping[str, Any]]]]) -> int | None:
+    """By the conditions of each step, the newest first: how many tests of the branch fail; None where it is not red."""
+    for conditions in steps:
+        of_base = {name: evidence for object_, name, evidence in conditions if object_ == "base"}
+        if any(name.endswith(COLORS) for name in of_base):
+            red = of_base.get("code_red")
+            return None if red is None else len(red.get("failing") or ())
+    return None
+
+
+def _failing(conn: sqlite3.Connection, run: sqlite3.Row) -> int | None:
+    rows = conn.execute(
+        "SELECT conditions FROM steps WHERE run_id = ? AND conditions LIKE '%base%' ORDER BY number DESC",
+        (run["run_id"],),
+    )
+    return failing_of(
+        [(one["object"], one["name"], one["evidence"]) for one in json.loads(row["conditions"])] for row in rows
+    )
+
+
+def _whose(conn: sqlite3.Connection, now: MainNow) -> MainNow:
     owner = conn.execute(
         "SELECT owner, reason FROM handoffs WHERE run_id = ? AND state IN ('open', 'taken', 'accepted')", (now.run_id,)
     ).fetchone()
-    if owner is not None:
-        now = replace(now, owner=owner["owner"], ready=owner["reason"] in REASONS)
-    red = conn.execute(
-        "SELECT evidence FROM conditions WHERE run_id = ? AND object = 'base' AND name = 'code_red'", (now.run_id,)
-    ).fetchone()
-    if red is None:
-        return now
-    return replace(now, state=RED, failing=len(json.loads(red["evidence"]).get("failing") or ()))
+    return now if owner is None else replace(now, owner=owner["owner"], ready=owner["reason"] in REASONS)
 
 
 def _last_green(conn: sqlite3.Connection, branch: str) -> str:

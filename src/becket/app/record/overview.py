@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from becket.app.compose import App
 from becket.app.record.agent_spend import added
-from becket.app.record.main_now import GREEN, JUDGED_NOW, JUDGES, OPEN_QUESTION, QUEUED, RED, MainNow
+from becket.app.record.main_now import BUSY, GREEN, JUDGES, TRIES, MainNow, failing_of, standing
 from becket.app.record.quota import QUOTA, quota_of
 from becket.app.record.settling import proven_by
 from becket.app.record.status import (
@@ -21,6 +21,7 @@ from becket.app.record.status import (
     Snapshot,
     SpentNow,
     cause_of,
+    counted,
     midnight,
     nobody_since,
     outline,
@@ -54,14 +55,14 @@ async def overview(app: App) -> Snapshot:
     store = app.store
     now = await store.now()
     settings = app.config.model_dump(mode="json")
-    counts = {status.value: count for status, count in (await store.count_runs()).items() if count}
+    by_status = {status.value: count for status, count in (await store.count_runs((TRIES,))).items()}
     handoffs = await store.handoffs(UNSETTLED)
     approvals = [item for item in await store.approvals(open_only=True) if item.expires_at > now]
     cursors = sorted((cursor.due_at, cursor.name) for cursor in await store.cursors("schedule:") if cursor.due_at)
     alerts = sorted(await store.alerts((AlertState.open, AlertState.told)), key=lambda item: item.first_at)
     snapshot = replace(
         outline(app.state, settings, now),
-        counts=dict(sorted(counts.items())),
+        counts=counted(by_status, len({item.run_id for item in handoffs})),
         running=await _runs(app, Status.running),
         queued=await _runs(app, Status.queued),
         waiting=await _runs(app, Status.waiting),
@@ -98,7 +99,7 @@ async def _main(app: App) -> MainNow | None:
     if proven := await store.recorded_by("proven", f"{branch}@{head}"):
         run = await store.get_run(proven)
         repaired, at = bool(proven_by(run).get("repaired")), run.ended_at or run.updated_at
-        return MainNow(branch, head, GREEN, at, run.run_id, run.loop_id, repaired)
+        return MainNow(branch, head, GREEN, at, run.run_id, run.loop_id, repaired=repaired)
     last = await _last_green(app, branch)
     behind = len(await app.git.commits(last, head, MOST_COUNTED)) if last else None
     now = MainNow(branch, head, last_green=last, behind=behind)
@@ -108,15 +109,14 @@ async def _main(app: App) -> MainNow | None:
 
 
 async def _judged(app: App, now: MainNow, run: Run) -> MainNow:
-    now = replace(now, run_id=run.run_id, loop_id=run.loop_id, at=run.created_at)
-    if run.status in (Status.queued, Status.running):
-        state = JUDGED_NOW if run.status is Status.running else QUEUED
-        return replace(now, state=state, alone=not cared_for(app, run))
-    for handoff in await app.store.handoffs(UNSETTLED, run.run_id):
+    alone = run.status.value in BUSY and not cared_for(app, run)
+    now = replace(now, run_id=run.run_id, loop_id=run.loop_id, at=run.created_at, alone=alone)
+    steps = reversed(await app.store.steps(run.run_id))
+    failing = failing_of([(one.object, one.name, one.evidence) for one in step.conditions] for step in steps)
+    now = standing(now, run.status.value, run.reason, failing)
+    for handoff in await app.store.handoffs(UNSETTLED, run.run_id) if not now.open else ():
         now = replace(now, owner=handoff.owner, ready=handoff.reason in REASONS)
-    red = [item for item in await app.store.conditions(run.run_id) if item.ref == "base.code_red"]
-    failing = len(red[0].evidence.get("failing") or ()) if red else 0
-    return replace(now, reason=run.reason, state=RED if red else OPEN_QUESTION, failing=failing)
+    return now
 
 
 async def _last_green(app: App, branch: str) -> str:

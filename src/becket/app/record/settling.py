@@ -9,18 +9,16 @@ from becket.app.compose import App
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import RefMoved
-from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.handoff import BY_ITSELF, SETTLED, UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import Run, Status
 
 log = logging.getLogger("becket.settling")
 
-BY = "becket"
-
 
 async def close(app: App, handoff: Handoff, why: str) -> None:
     with contextlib.suppress(UsageError):  # somebody was faster
-        await app.store.change_handoff(handoff.handoff_id, HandoffState.done, BY, f"settled: {why}")
+        await app.store.change_handoff(handoff.handoff_id, HandoffState.done, BY_ITSELF, f"{SETTLED}{why}")
         log.info("%s about %s is closed: %s", handoff.handoff_id, handoff.subject, why)
 
 
@@ -47,6 +45,7 @@ class Settlements:
 
 async def settle(app: App, run: Run) -> None:
     """Close what the end of this run settles: earlier handoffs of its loop about commits that its proven one holds."""
+    await _tried_again(app, run)
     sha = str(proven_by(run).get("sha", ""))
     for handoff in await app.store.handoffs(UNSETTLED) if sha else ():
         if handoff.loop_id != run.loop_id or handoff.run_id == run.run_id:
@@ -55,6 +54,16 @@ async def settle(app: App, run: Run) -> None:
         same = fields.get("branch") == run.subject.fields.get("branch")
         if same and await _contains(app, sha, str(fields.get("sha", ""))):
             await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
+
+
+async def _tried_again(app: App, run: Run) -> None:
+    """What handed over the same for the same reason stands for all that did before; a ready repair is worth keeping."""
+    if run.status is not Status.ready_for_handoff or run.reason in REASONS:
+        return
+    for handoff in await app.store.handoffs(UNSETTLED):
+        same = (handoff.loop_id, handoff.subject, handoff.reason) == (run.loop_id, run.subject.name, run.reason)
+        if same and handoff.run_id < run.run_id:
+            await close(app, handoff, f"tried again by {run.run_id}")
 
 
 async def branch_moved(app: App, moved: RefMoved) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from becket.app.config_now import CONFIG_ALERT, config_trouble, is_mended
-from becket.app.record.main_now import MainNow, read_main
+from becket.app.record.main_now import TRIES, MainNow, read_main
 from becket.app.record.quota import QUOTA, QuotaNow, read_quota
 from becket.app.record.services_now import ServiceNow, read_services
 from becket.app.signs import LEASE, deaf_for, driver_trouble, drivers, is_cared_for
@@ -36,9 +36,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
     ),
     "facts": ("number", "fact", "subject_key", "run_id", "at"),
-    "conditions": ("run_id", "object", "name", "evidence"),
     "events": ("run_id", "seq", "at", "kind"),
-    "steps": ("number", "run_id", "iteration", "phase", "id"),
+    "steps": ("number", "run_id", "iteration", "phase", "id", "conditions"),
     "wakeups": ("run_id", "wake", "due", "expires"),
     "handoffs": (
         "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
@@ -53,6 +52,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Everything that this file asks the database for."""
 
+
+HANDED, SETTLED = "ready_for_handoff", "settled"
 
 UNRECORDED_AFTER = 25.0
 """Seconds: a beat is due every 10."""
@@ -300,10 +301,13 @@ def _connect(path: os.PathLike[str]) -> sqlite3.Connection:
 
 
 def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
-    counts = {str(row[0]): int(row[1]) for row in conn.execute("SELECT status, COUNT(*) FROM runs GROUP BY status")}
+    rows = conn.execute("SELECT status, COUNT(*) FROM runs WHERE loop_id != ? GROUP BY status", (TRIES,))
+    held = conn.execute(
+        "SELECT COUNT(DISTINCT run_id) FROM handoffs WHERE state IN ('open', 'taken', 'accepted')"
+    ).fetchone()
     return replace(
         base,
-        counts=dict(sorted(counts.items())),
+        counts=counted({str(row[0]): int(row[1]) for row in rows}, int(held[0])),
         running=_runs(conn, "running", base.now, state),
         queued=_runs(conn, "queued", base.now, state),
         waiting=_runs(conn, "waiting", base.now, state),
@@ -331,6 +335,13 @@ def _still_true(alerts: tuple[AlertNow, ...], base: Snapshot, state: State) -> t
     """Without the one about a becket.yaml that loads again, while no daemon is up to take it back."""
     mended = is_mended(state, base.trouble)
     return tuple(alert for alert in alerts if alert.key != CONFIG_ALERT or not mended)
+
+
+def counted(by_status: Mapping[str, int], unsettled: int) -> dict[str, int]:
+    """Runs by status; of those handed off, the ones that nobody has to do anything about any more count as settled."""
+    handed = by_status.get(HANDED, 0)
+    found = {**by_status, HANDED: min(unsettled, handed), SETTLED: handed - min(unsettled, handed)}
+    return {name: count for name, count in sorted(found.items()) if count}
 
 
 def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:

@@ -196,7 +196,8 @@ async def revert(context: ActionContext, params: RevertParams) -> Result:
         f"candidate/{context.run.run_id}/revert",
     )
     if isinstance(undone, Conflict):
-        return Result(nothing_to_do=f"{params.culprit[:12]} cannot be undone: {undone.message}")
+        why = f"{params.culprit[:12]} cannot be undone: {undone.message}"
+        return Result(nothing_to_do=why, conditions=(none(why),))
     return Result(
         outputs={"sha": undone.sha}, conditions=(exists(made_as(undone, REVERT)),), progress=f"revert {undone.tree}"
     )

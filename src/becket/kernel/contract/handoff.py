@@ -21,6 +21,13 @@ UNSETTLED = (HandoffState.open, HandoffState.taken, HandoffState.accepted)
 """Somebody has still to do something."""
 
 
+BY_ITSELF = "becket"
+"""Who closes a handoff that nobody has to."""
+
+SETTLED = "settled: "
+"""What its note begins with then."""
+
+
 class Handoff(Record):
     """Everything that could be done here is done; the named owner has the rest."""
 

@@ -5,5 +5,8 @@ from __future__ import annotations
 REASONS = ("repair_ready", "proposed")
 """Why a run that left one ended; older journals have the second word."""
 
+DECLINED = "declined"
+"""What the note of a handoff begins with, whose ready repair a person did not want."""
+
 ACCEPT = "accept"
 """The input of a loop that takes one to its branch: the run that left it."""

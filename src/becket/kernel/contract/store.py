@@ -292,7 +292,9 @@ class RunStore(Protocol):
         """Newest first unless asked otherwise."""
         ...
 
-    async def count_runs(self) -> dict[Status, int]: ...
+    async def count_runs(self, besides: Sequence[str] = ()) -> dict[Status, int]:
+        """Without those of the loops that are named."""
+        ...
 
     async def unfollowed(self, limit: int = 100) -> tuple[Run, ...]:
         """Ended runs whose `after` triggers were not looked at yet."""

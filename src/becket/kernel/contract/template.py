@@ -34,7 +34,7 @@ OF_TRIGGER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 OF_STEP = ("subject", "run_id", "iteration")
 """What steps may use on top; there `subject` is the run's own."""
 
-OF_NOTIFY = ("decision.outcome", "decision.reason")
+OF_NOTIFY = ("decision.outcome", "decision.reason", "decision.why")
 """What the steps of notify may use besides."""
 
 

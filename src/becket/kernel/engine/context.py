@@ -22,6 +22,7 @@ from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.handoff import Approval, ApprovalState
 from becket.kernel.contract.loop import UNHELD, Loops, Places, Policy
 from becket.kernel.contract.process import NEUTRAL, ChildSpec, ChildWatcher, Network, Processes
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.receipt import Receipt, StoredReceipt
 from becket.kernel.contract.removal import removed
 from becket.kernel.contract.run import Decision, Run
@@ -125,7 +126,11 @@ class StepContext:
         for action, made in self.outputs.items():
             known |= {f"{action}.{name}": value for name, value in made.items()}
         if self.decision is not None:
-            known |= {"decision.outcome": self.decision.outcome.value, "decision.reason": self.decision.reason}
+            known |= {
+                "decision.outcome": self.decision.outcome.value,
+                "decision.reason": self.decision.reason,
+                "decision.why": reason_words(self.decision.reason),
+            }
         return known
 
     def fill(self, template: str) -> str:

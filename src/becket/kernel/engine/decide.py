@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from becket.kernel.contract.base import Json, digest_of
-from becket.kernel.contract.condition import RUNTIME_HANDOFFS, Conditions
+from becket.kernel.contract.condition import Conditions
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import USED, Decision, Outcome, Run, Step, StepState
 from becket.kernel.contract.spec import Autonomy, LoopSpec, OnError, Phase, WaitThen
 from becket.kernel.contract.store import Carried, WaitRow
@@ -185,8 +186,8 @@ def next_step_words(decision: Decision, run: Run) -> str:
     """What the owner of a handoff is asked to do: the command that the condition itself names, if it does."""
     if isinstance(command := decision.detail.get("next"), str):
         return f"`{command}`"
-    meaning = RUNTIME_HANDOFFS.get(decision.reason, f"the loop stopped at `{decision.reason}`")
-    return f"{meaning}; look at `becket runs show {run.run_id}`, then `becket runs retry {run.run_id}`"
+    why = reason_words(decision.reason)
+    return f"{why}; look at `becket runs show {run.run_id}`, then `becket runs retry {run.run_id}`"
 
 
 def _evidence(now: Situation, name: str) -> dict[str, Json]:

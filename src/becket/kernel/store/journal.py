@@ -114,8 +114,8 @@ class Journal:
     async def list_runs(self, where: RunFilter) -> tuple[Run, ...]:
         return await self._db.read(runs.list_runs, where)
 
-    async def count_runs(self) -> dict[Status, int]:
-        return await self._db.read(runs.count_runs)
+    async def count_runs(self, besides: Sequence[str] = ()) -> dict[Status, int]:
+        return await self._db.read(runs.count_runs, tuple(besides))
 
     async def unfollowed(self, limit: int = 100) -> tuple[Run, ...]:
         return await self._db.read(ending.unfollowed, limit)

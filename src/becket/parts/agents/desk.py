@@ -14,6 +14,7 @@ from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.calls import CALLS, AgentCall, folder_of
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import TreeState
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Run, Started, Status
 from becket.kernel.git.apply import DoesNotFit, apply_patch
 from becket.parts.agents.adapters.inbox import put
@@ -125,7 +126,7 @@ def _why(run: Run) -> str:
         budget, used, most = (run.detail.get(key) for key in ("budget", "used", "limit"))
         return f"{budget} is used up ({used} of {most}); `becket agent spend` tells what used it"
     behind = [_flat(value) for value in run.detail.values() if value not in (None, "", [], {})]
-    return "; ".join([run.reason or run.status.value, *behind])[:600]
+    return "; ".join([reason_words(run.reason) or run.status.value, *behind])[:600]
 
 
 def _flat(value: Json) -> str:

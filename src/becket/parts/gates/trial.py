@@ -17,6 +17,7 @@ from becket.app.foreground import see_or_stop, shown
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
 from becket.kernel.contract.gate import TriedStep
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Run
 from becket.kernel.spec.document import read
 from becket.parts.gates.actions.trial import PROGRESS, SETUP, wanted
@@ -108,7 +109,7 @@ async def result(app: App, run_id: str, sha: str) -> Tried:
     run = await app.store.get_run(run_id)
     steps = [step for step in await app.store.steps(run_id) if step.outputs.get("steps")]
     if not steps:
-        why = str(run.detail.get("error") or run.reason or run.status.value)
+        why = str(run.detail.get("error") or reason_words(run.reason) or run.status.value)
         rest = "" if run.status in ENDED else f"; it is {run.status.value}: `becket runs show {run_id}`"
         return Tried(run_id=run_id, sha=sha, trouble=why + rest)
     tried = [TriedStep.model_validate(one) for one in steps[-1].outputs["steps"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from becket.app.compose import App
 from becket.app.record.report import evidence as kept
@@ -11,9 +12,13 @@ from becket.app.record.report import model as told
 from becket.app.record.report.ending import ending_of
 from becket.app.record.report.plain import because
 from becket.app.record.story import Story, read_story
-from becket.kernel.contract.agent import Usage
+from becket.app.state import holder
+from becket.kernel.contract.agent import AgentOutcome, Usage
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.run import Step, StepState
+from becket.kernel.contract.events import Kind
+from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.ready import ACCEPT
+from becket.kernel.contract.run import Run, Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
 from becket.kernel.contract.trust import trust_words
 
@@ -23,9 +28,13 @@ DECISION = "@decision"
 async def read_report(app: App, run_id: str) -> told.Report:
     """The report as of now. Raises NotFound."""
     story = await read_story(app, run_id)
-    spend = await app.store.spent(story.run.run_id)
-    trust = trust_words(app.config.guard.promote)
-    report = await asyncio.to_thread(report_of, story, app.artifacts, spend, trust)
+    now = Now(
+        spend=await app.store.spent(story.run.run_id),
+        trust=trust_words(app.config.guard.promote),
+        watched=holder(app.state.daemon_lock) is not None,
+        repaired_by=await _repaired_by(app, story.run),
+    )
+    report = await asyncio.to_thread(report_of, story, app.artifacts, now)
     return await asyncio.to_thread(without_secrets, report, app.redactor.text)
 
 
@@ -44,13 +53,31 @@ def _hidden(value: Json, redact: Callable[[str], str]) -> Json:
     return value
 
 
-def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], trust: str = "") -> told.Report:
-    """`trust` is said of the configuration as it stands; what the guard judged by is in its own record."""
+async def _repaired_by(app: App, run: Run) -> str:
+    """Whose repair it is that a person accepted: that of the run that left it."""
+    left_by = run.inputs.get(ACCEPT)
+    calls = await app.store.calls(str(left_by)) if left_by else ()
+    return next((call.agent for call in calls if call.end and call.end.outcome is AgentOutcome.changed), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What a report tells besides the run's own records. `trust` is said of the configuration as it stands; what the
+    guard judged by is in its own record.
+    """
+
+    spend: Mapping[str, float] = field(default_factory=dict)
+    trust: str = ""
+    watched: bool = False  # the daemon is up
+    repaired_by: str = ""
+
+
+def report_of(story: Story, contents: kept.Contents, now: Now) -> told.Report:
     found = kept.Evidence(story, contents)
     guards = tuple(kept.guards(found))
     report = told.Report(
         made_at=story.now,
-        run=_run(story),
+        run=_run(story, now.repaired_by),
         phases=tuple(_phases(story)),
         conditions=tuple(_conditions(story)),
         gates=tuple(kept.gates(found)),
@@ -66,14 +93,14 @@ def report_of(story: Story, contents: kept.Contents, spend: dict[str, float], tr
         effects=tuple(_effects(story)),
         handoffs=tuple(_handoffs(story)),
         approvals=tuple(_approvals(story)),
-        spend={kind: amount for kind, amount in sorted(spend.items()) if amount},
-        trust=next(filter(None, (trust_words(one.promote) for one in guards)), trust),
+        spend={kind: amount for kind, amount in sorted(now.spend.items()) if amount},
+        trust=next(filter(None, (trust_words(one.promote) for one in guards)), now.trust),
         lost=tuple(found.lost),
     )
-    return report.model_copy(update={"end": ending_of(report)})
+    return report.model_copy(update={"end": ending_of(report, watched=now.watched)})
 
 
-def _run(story: Story) -> told.RunFacts:
+def _run(story: Story, repaired_by: str) -> told.RunFacts:
     run = story.run
     return told.RunFacts(
         run_id=run.run_id,
@@ -95,6 +122,7 @@ def _run(story: Story) -> told.RunFacts:
         retry_of=run.retry_of,
         spec_digest=run.spec_digest,
         chain_head=run.head,
+        repaired_by=repaired_by,
     )
 
 
@@ -202,7 +230,16 @@ def _handoffs(story: Story) -> Iterator[told.HandoffFacts]:
             taken_by=item.taken_by,
             commands=_commands(story, item.reason),
             because=because(item.evidence),
+            accepted_by=_accepted_by(story, item),
+            note=item.note,
+            settled_at=None if item.state in UNSETTLED else item.updated_at,
         )
+
+
+def _accepted_by(story: Story, item: Handoff) -> str:
+    said = [event.data for event in story.events if event.kind is Kind.handoff_changed]
+    mine = [one for one in said if (one["handoff_id"], one["state"]) == (item.handoff_id, HandoffState.accepted)]
+    return str(mine[-1]["by"]) if mine else ""
 
 
 def _commands(story: Story, reason: str) -> tuple[str, ...]:

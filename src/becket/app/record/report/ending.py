@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from becket.app.record.report import model as told
+from becket.app.record.report import settled as over
 from becket.app.record.report import words
-from becket.app.record.report.plain import one_line, place, spaced
+from becket.app.record.report.plain import counted, one_line, place
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.condition import RUNTIME_HANDOFFS
+from becket.kernel.contract.reasons import VERDICTS, reason_words
 from becket.kernel.contract.receipt import SETUP
 
 _COMMIT = re.compile("(?P<branch>.+)@(?P<sha>[0-9a-f]{40,64})")
@@ -29,11 +30,12 @@ BY_TESTS = (
     "observe_only",
     "undecided",
     "environment_broken",
+    *words.CHANGED,
 )
 
 
-def ending_of(report: told.Report) -> told.EndFacts | None:
-    """None while the run is open."""
+def ending_of(report: told.Report, *, watched: bool = False) -> told.EndFacts | None:
+    """None while the run is open. `watched`: the daemon is up."""
     run = report.run
     if run.status not in ENDED:
         return None
@@ -42,7 +44,7 @@ def ending_of(report: told.Report) -> told.EndFacts | None:
         lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
         change=bool(report.changes)
         and (run.reason in WITH_CHANGE or _proven(report).get("repaired") not in (None, "")),
-        next=_next(report),
+        next=_next(report, watched),
     )
 
 
@@ -50,20 +52,32 @@ def _indent(text: str) -> str:
     return " " * (len(text) - len(text.lstrip(" ")))
 
 
-def _headline(report: told.Report) -> str:
+def _known(report: told.Report) -> dict[str, str]:
+    """What the sentences are filled with."""
     run = report.run
     subject = _COMMIT.fullmatch(run.subject)
-    known = {
+    return {
         "loop": run.loop_id, "goal": run.goal.rstrip("."), "status": STATUS.get(run.status, run.status),
-        "reason": _reason(run.reason), "agent": _agent(report), "by": run.by,
-        "why": run.detail.get("why", ""), "what": _commit_words(subject) or run.loop_id,
+        "reason": reason_words(run.reason), "agent": _agent(report), "by": run.by,
+        "decider": next((one.decided_by for one in reversed(report.approvals) if one.decided_by), "a person"),
+        "why": str(run.detail.get("why", "")), "what": _commit_words(subject) or run.loop_id,
         "branch": subject["branch"] if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
     }  # fmt: skip
+
+
+def _headline(report: told.Report) -> str:
+    run, known = report.run, _known(report)
     if run.status == "cancelled":
         return words.CANCELLED.format(**known | {"by": _canceller(report)})
     if run.status == "completed_dry_run":
-        would = run.detail.get("would", {})
-        return words.DRY.format(**known | {"outcome": spaced(would.get("outcome", "")), "why": would.get("reason", "")})
+        return words.DRY.format(stand=_stand(report, known), would=_would(report))
+    if item := over.settled(report):
+        return over.headline(item, known, revert=_is_revert(report))
+    return _as_it_ended(report, known)
+
+
+def _as_it_ended(report: told.Report, known: dict[str, str]) -> str:
+    run, subject = report.run, known["branch"]
     if proven := _proven(report):
         return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
     if subject and run.reason in words.UNJUDGED:
@@ -74,12 +88,23 @@ def _headline(report: told.Report) -> str:
     return (words.GOAL if run.status == "completed" else words.STOPPED).format(**known)
 
 
-def _reason(code: str) -> str:
-    """A verifier's verdict, or a condition's name, as a sentence has it."""
-    what, dot, says = code.rpartition(".")
-    if dot and says in words.VERDICTS:
-        return words.VERDICTS[says].format(what=what)
-    return RUNTIME_HANDOFFS.get(code, spaced(code).replace(".", " "))
+def _stand(report: told.Report, known: dict[str, str]) -> str:
+    """How the branch stands by its own gates, where it was judged."""
+    base = {gate.color for gate in report.gates if gate.of == "base"}
+    reason = report.run.detail.get("would", {}).get("reason")
+    if not known["branch"] or not base:
+        return known["loop"]
+    return words.UNJUDGED.get(reason, words.GREEN if base == {"green"} else words.RED).format(**known)
+
+
+def _would(report: told.Report) -> str:
+    """What would have come of it in earnest."""
+    would = report.run.detail.get("would", {})
+    outcome, why = str(would.get("outcome", "")), reason_words(str(would.get("reason", "")))
+    planned = [one for one in report.conditions if one.name in words.WOULD_PLAN]
+    if outcome == "again" and planned:
+        return words.WOULD_PLAN[planned[0].name].format(agent=planned[0].evidence.get("agent") or words.NOBODY)
+    return words.WOULD.get(outcome, words.WOULD["again"]).format(why=why)
 
 
 def _commit_words(subject: re.Match[str] | None) -> str:
@@ -112,18 +137,22 @@ def _agent(report: told.Report) -> str:
     """Whose change it is; else whoever was asked last."""
     changed = [call.agent for call in report.calls if call.outcome == "changed"]
     asked = [call.agent for call in report.calls]
-    return str((changed or asked or [report.run.detail.get("agent") or words.NOBODY])[-1])
+    return str((changed or asked or [report.run.repaired_by or report.run.detail.get("agent") or words.NOBODY])[-1])
 
 
 def _lines(report: told.Report) -> Iterator[str]:
     run = report.run
+    if item := over.settled(report):
+        yield over.how(item)
+        return
     if run.reason in BY_TESTS:
         yield from _failing(report)
     if run.reason == "no_agent":
         yield from ("", *words.ADD_AGENT)
-    if run.reason.rpartition(".")[2] in words.VERDICTS:  # what the verifier printed
+    if run.reason.rpartition(".")[2] in VERDICTS:  # what the verifier printed
         yield from str(run.detail.get("said", "")).split("\n")[:MOST_FAILING]
-    if report.changes and report.changes[-1].kind == "revert":
+    undone = bool(report.changes) and report.changes[-1].kind == "revert"
+    if undone and (_is_revert(report) or _proven(report)):
         yield from (str(one.evidence.get("why", "")) for one in report.conditions if one.name == "plan.revert")
     if run.status in ("ready_for_handoff", "failed"):
         yield from _about_tries(report)
@@ -171,8 +200,11 @@ def _failing(report: told.Report) -> Iterator[str]:
         log = [text for text in rest.split("\n") if text.strip() and not text.startswith("--- ")]
         shown = [f"{step.step}: {why}" for step in red.steps for why in step.reasons] + log[-LOG_LINES:]
     yield from shown[:MOST_FAILING]
-    if len(shown) > MOST_FAILING:
-        yield words.MORE.format(count=len(shown) - MOST_FAILING)
+    named = sum(text.startswith("FAIL ") for text in shown[:MOST_FAILING])
+    if (left := sum(len(step.failing) for step in red.steps) - named) > 0:
+        yield words.MORE.format(count=counted(left, "more failing test"))
+    elif len(shown) > MOST_FAILING:
+        yield words.MORE.format(count=counted(len(shown) - MOST_FAILING, "more line"))
 
 
 def _about_tries(report: told.Report) -> Iterator[str]:
@@ -188,7 +220,11 @@ def _about_tries(report: told.Report) -> Iterator[str]:
 
 def _reasons(report: told.Report) -> Iterator[str]:
     detail = report.run.detail
-    if report.run.reason == "candidate.guard_refused" and report.guards and report.guards[-1].refusals:
+    if (
+        report.run.reason in ("candidate.guard_refused", *words.CHANGED)
+        and report.guards
+        and report.guards[-1].refusals
+    ):
         yield from (f"{place(one)} {one.rule}: {one.message}" for one in report.guards[-1].refusals[:MOST_AGAINST])
         return
     known = {f"{step.step}: {why}" for gate in report.gates for step in gate.steps for why in step.reasons}
@@ -216,14 +252,16 @@ def _texts(value: Json) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list) else [value]) if one]
 
 
-def _next(report: told.Report) -> str:
-    run = report.run
+def _next(report: told.Report, watched: bool) -> str:
+    run, known = report.run, {"run": report.run.run_id, "loop": report.run.loop_id}
+    if item := over.settled(report):
+        return over.following(item).format(**known)
     if isinstance(said := run.detail.get("next"), str):
         return said
     if repaired := _proven(report):
-        name = words.NEXT_OF_COMMIT if repaired.get("repaired") else words.NEXT["main_proven"]
+        name = words.NEXT_WATCHED if watched else words.NEXT["main_proven"]
+        name = words.NEXT_OF_COMMIT if repaired.get("repaired") else name
         return name.format(sha=str(repaired.get("sha", ""))[:SHORT])
-    known = {"run": run.run_id, "loop": run.loop_id}
     if run.reason in words.NEXT:
         return words.NEXT[run.reason].format(**known)
     step = _broken_step(report)

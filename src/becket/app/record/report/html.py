@@ -32,6 +32,7 @@ from becket.app.record.report.plain import (
     HELD_HEADS,
     class_words,
     counted,
+    decision_words,
     dollars,
     finding_words,
     headline,
@@ -45,7 +46,6 @@ from becket.app.record.report.plain import (
     place,
     short,
     short_if_digest,
-    spaced,
     spend_words,
     tests_words,
     tokens_told,
@@ -54,6 +54,7 @@ from becket.app.record.report.plain import (
     with_short_digests,
 )
 from becket.app.record.report.words import NOT_TOLD
+from becket.kernel.contract.reasons import reason_words
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
 UNSETTLED = frozenset({"open", "taken", "accepted"})
@@ -100,7 +101,7 @@ def _head(report: told.Report) -> Iterator[str]:
     run = report.run
     yield f'<p class="soft">{text(run.loop_id)} · {code(with_short_digests(run.subject))} · {code(run.run_id)}</p>'
     yield f"<h1>{text(headline(report))}</h1>"
-    why = f" {text(spaced(run.reason))}" if run.reason else ""
+    why = f" {text(reason_words(run.reason))}" if run.reason else ""
     yield f"<p>{pill(run.status)}{why}</p>"
     if report.end is not None:
         yield f"<p><b>{text(report.end.headline)}</b></p>\n<p>Next: {code(report.end.next)}</p>"
@@ -155,7 +156,7 @@ def _people(report: told.Report) -> Iterator[str]:
     for item in report.handoffs:
         taken = f", taken by {text(item.taken_by)}" if item.taken_by else ""
         yield f"<h3>Handoff to {text(item.owner)} {pill(item.state)}</h3>"
-        yield f"<p>{text(spaced(item.reason))}, {code(item.handoff_id)}{taken}</p>"
+        yield f"<p>{text(reason_words(item.reason))}, {code(item.handoff_id)}{taken}</p>"
         yield listed(text(why) for why in item.because)
         following = code(report.end.next) if report.end is not None else text(item.next_step)
         yield note(f"<strong>Next:</strong> {following}", urgent=item.state in UNSETTLED)
@@ -211,7 +212,7 @@ def _phase(phase: told.PhaseFacts, longest: float) -> str:
     steps = f'<ul class="steps">{worked}</ul>' if worked else ""
     skipped = [step for step in phase.steps if step.state == "skipped"]
     hidden = fold(soft(f"{counted(len(skipped), 'step')} skipped"), listed(map(_skipped, skipped))) if skipped else ""
-    decision = f'<p class="decision">{text(spaced(phase.decision))}</p>' if phase.decision else ""
+    decision = f'<p class="decision">{text(decision_words(phase.decision))}</p>' if phase.decision else ""
     return (
         f'<li><div class="phase"><b>{text(phase.phase)}</b><span class="time">{took(phase.seconds)}</span></div>'
         f"{bar(phase.seconds, longest)}<p>{soft(text(phase.objective))}</p>"

@@ -12,6 +12,7 @@ from becket.app.record.report.plain import (
     call_end,
     class_words,
     counted,
+    decision_words,
     dollars,
     finding_words,
     harmless,
@@ -32,6 +33,7 @@ from becket.app.record.report.plain import (
     took,
     whole_change,
 )
+from becket.kernel.contract.reasons import reason_words
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~&]|(?<!\w)_|_(?!\w)|\A[-+#=])")
 MOST_DIFF_LINES = 400
@@ -100,7 +102,10 @@ def _head(report: told.Report) -> Iterator[str]:
     facts = [
         ("subject", code(run.subject)),
         ("run", code(run.run_id)),
-        ("status", f"{plain(spaced(run.status))} ({plain(spaced(run.reason))})" if run.reason else plain(run.status)),
+        (
+            "status",
+            f"{plain(spaced(run.status))} ({plain(reason_words(run.reason))})" if run.reason else plain(run.status),
+        ),
         ("began", moment(run.began_at)),
         ("took", f"{took(run.seconds)} ({took(run.worked)} at work), {counted(run.iterations, 'iteration')}"),
         ("started by", f"{plain(run.trigger)}, {plain(run.by)}"),
@@ -265,7 +270,7 @@ def _people(report: told.Report) -> Iterator[str]:
     for item in report.handoffs:
         taken = f", taken by {plain(item.taken_by)}" if item.taken_by else ""
         yield f"## Handoff to {plain(item.owner)}"
-        yield f"{code(item.handoff_id)}, {plain(item.state)}{taken}: {plain(spaced(item.reason))}"
+        yield f"{code(item.handoff_id)}, {plain(item.state)}{taken}: {plain(reason_words(item.reason))}"
         yield "\n".join(f"- {plain(why)}" for why in item.because)
         yield f"Next: {code(report.end.next) if report.end else plain(item.next_step, 2000)}"
         if item.commands:
@@ -300,7 +305,7 @@ def _phases(report: told.Report) -> Iterator[str]:
                 plain(phase.phase),
                 took(phase.seconds),
                 _steps(phase),
-                plain(spaced(phase.decision)),
+                plain(decision_words(phase.decision)),
             )
             for phase in report.phases
         ]

@@ -35,6 +35,7 @@ class RunFacts(Record):
     retry_of: str | None
     spec_digest: str
     chain_head: str
+    repaired_by: str = ""  # the agent whose ready repair a person accepted
 
 
 class StepFacts(Record):
@@ -289,6 +290,9 @@ class HandoffFacts(Record):
     taken_by: str | None
     commands: tuple[str, ...]
     because: tuple[str, ...] = ()  # what speaks against going on by itself, in plain words
+    accepted_by: str = ""  # who said yes to a ready repair
+    note: str = ""  # what was said last about it
+    settled_at: float | None = None  # nobody has to do anything any more
 
 
 class ApprovalFacts(Record):

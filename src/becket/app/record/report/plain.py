@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from becket.app.record.report import model as told
 from becket.app.record.report.words import NOT_TOLD
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.reasons import reason_words
 
 SHORT = 12
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
@@ -68,6 +69,12 @@ def counted(number: int, what: str) -> str:
 
 def spaced(code: str) -> str:
     return harmless(code).replace("_", " ")
+
+
+def decision_words(said: str) -> str:
+    """As a phase has it: the outcome, and the reason by its name."""
+    outcome, _, reason = harmless(said).partition(": ")
+    return f"{spaced(outcome)}: {reason_words(reason)}" if reason else spaced(outcome)
 
 
 def held_words(says: str) -> str:

@@ -8,7 +8,7 @@ UNDONE = "{branch} is green at {sha}: what broke it is undone"
 RED = "{branch} is red at {sha}"
 CANCELLED = "{what}: cancelled by {by}"
 GOAL = "{loop}: {goal} ({status})"
-DRY = "{loop}: in earnest it would end as {outcome} ({why}); nothing left this machine"
+DRY = "Dry run: {stand}; {would}. Nothing left this machine"
 STOPPED = "{loop}: {reason} ({status})"
 
 HEADLINES = {
@@ -26,7 +26,7 @@ HEADLINES = {
     "model_unavailable": "the model of {agent} did not answer",
     "observe_only": "the autonomy is observe, so nothing was repaired",
     "candidate.guard_refused": "the guard refused what {agent} changed",
-    "change.denied": "{agent}'s change of the tests was denied",
+    "change.denied": "{agent}'s change of the tests was denied by {decider}",
     "change.expired": "nobody decided about {agent}'s change of the tests",
     "change.revoked": "the approval of {agent}'s change of the tests was taken back",
     "agent.auth_missing": "{agent} has no login or key",
@@ -35,15 +35,40 @@ HEADLINES = {
 }
 """By reason: what is so besides that the branch is red."""
 
+CHANGED = ("change.denied", "change.expired", "change.revoked")
+"""A person did not let a change of the tests pass."""
+
+WOULD_PLAN = {
+    "plan.fix": "{agent} would have been called",
+    "plan.revert": "what broke it would have been undone",
+    "plan.observe": "the autonomy is observe, so nothing would have been repaired",
+}
+WOULD = {
+    "completed": "nothing would have been left to do",
+    "handoff": "it would have been handed over: {why}",
+    "wait": "it would have waited: {why}",
+    "cancelled": "it would have been cancelled",
+    "again": "it would have gone on",
+}
+"""By the outcome that a dry run would have had in earnest."""
+
 UNJUDGED = {
     "environment_broken": "{branch} at {sha} could not be judged: machine, set-up or becket.yaml is at fault",
     "undecided": "{branch} at {sha} is neither green nor red: the same tests pass and fail",
 }
 """Ends in which nobody can say that the branch is red."""
 
-VERDICTS = {"fail": "{what} failed", "undecided": "{what} could not tell", "pass": "{what} passed"}
-
 REVERT_READY = "a proven commit that undoes what broke it waits for you"
+
+WAS_RED = "{branch} was red at {sha}"
+ACCEPTED = "{change} was accepted by {by}"
+DECLINED = "{change} was declined by {by}"
+TAKEN_OVER = "{change} is settled"
+SETTLED_BY = "{loop} handed it over, and {by} settled it"
+SETTLED_ITSELF = "{loop} handed it over, and it is settled"
+REPAIR_OF, REVERT_OF = "the proven repair by {agent}", "the proven commit that undoes what broke it"
+SETTLED_AT = "{when}: {how}"
+"""How a run is told that handed something over, once that is settled."""
 
 ADD_AGENT = (
     "Add one to becket.yaml, for example:",
@@ -60,9 +85,12 @@ NEXT = {
     "never_green": "becket gates try",
     "model_unavailable": "becket runs retry {run}",
     "undecided": "becket runs retry {run}",
+    **dict.fromkeys(CHANGED, "becket runs retry {run}"),
     "cancelled": "becket runs retry {run}",
     "main_proven": "becket up -d",
 }
+NEXT_OF_SETTLED = NEXT_WATCHED = "becket status"
+NEXT_AGAIN = "becket runs retry {run}"
 NEXT_OF_LOG = "becket runs show {run} --log {step}"
 NEXT_OF_COMMIT = "git show {sha}"
 NEXT_OTHERWISE = "becket runs show {run} --all"
@@ -71,6 +99,6 @@ STUCK = "it is stuck at the step {step} of the gate {gate}: {why}"
 STUCK_APPROVED = "with the approved change of the tests, the step {step} of the gate {gate} still fails: {why}"
 SAID = "{agent} said: {words}"
 DENIED = "{agent} was not let reach {hosts} (`hosts` in becket.yaml)"
-MORE = "... {count} more"
+MORE = "... {count}"
 NOT_TOLD = "not told"
 NOBODY = "an agent"

@@ -19,6 +19,7 @@ from becket.cli.paper import emit
 from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end
 from becket.kernel.contract.errors import BecketError, UsageError
+from becket.kernel.contract.reasons import reason_words
 from becket.parts.demo.verbs.telling import believable, happened, paragraph
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Demo:
         report = self._report = asyncio.run(self._ended(bad, tell=True))
         asyncio.run(self._kept(page))
         if report.run.status != "completed":
-            return f"the run is {report.run.status} ({report.run.reason})"
+            return f"the run is {report.run.status} ({reason_words(report.run.reason)})"
         new = head(self._folder)
         if new == bad or not report.proofs or report.proofs[-1].candidate != new:
             return "main did not move to a proven commit"

@@ -18,7 +18,7 @@ from becket.parts.gates.ports.setup import SetupFailed
 
 NEVER = "never_green"
 OLDER = 3
-"""So many commits before base are tried, where nothing is known of a step."""
+"""So many commits before base are tried, where nobody knows one at which a step was green."""
 MOST_REASONS = 20
 
 
@@ -40,9 +40,9 @@ async def look(context: ActionContext, params: EverParams) -> Result:
     commands = {step: _command(config, step) for step in red}
     greens = {step: await _known(context, params, step, commands[step]) for step in red}
     tried: list[str] = []
-    if unknown := [step for step, green in greens.items() if green is None]:
+    if nowhere := [step for step, green in greens.items() if not green]:
         tried = list(await context.port(Git).commits(None, params.base, OLDER + 1))[1:]
-        greens |= {step: await _try(context, params, step, tried) for step in unknown}
+        greens |= {step: await _try(context, params, step, tried) or greens[step] for step in nowhere}
     found = {step.step: green for step, green in greens.items() if green is not None}
     facts: dict[str, str] = {}
     for step, green in greens.items():

@@ -25,6 +25,7 @@ from becket.parts.gates.summary import summarise
 TRIED = "gates_tried"
 SETUP = "setup"
 PROGRESS = "progress.jsonl"
+COLORS = {"green": True, "red": False}
 WORKING_COPY = "the working copy"
 TAIL_LINES = 40
 MOST_FAILING = 20
@@ -61,8 +62,13 @@ async def run(context: ActionContext, params: TryParams) -> Result:
     if whole and isinstance(proof, ProofTree) and proof.setup is not None:
         await context.port(Setups).trust(proof.setup.key, context.run.run_id)
     steps: list[Json] = [step.model_dump(mode="json") for step in tried]
-    said = Condition(name=TRIED, evidence={"green": [step.name for step in tried if step.green]})
+    said = Condition(name=TRIED, evidence=_by_color(tried))
     return Result(outputs={"steps": steps}, conditions=(said,), facts=facts)
+
+
+def _by_color(tried: list[TriedStep]) -> dict[str, Json]:
+    """Names that whoever lists runs shows."""
+    return {color: [step.name for step in tried if step.green is green] for color, green in COLORS.items()}
 
 
 def wanted(config: Config, names: list[str]) -> Iterator[tuple[str, GateStep]]:

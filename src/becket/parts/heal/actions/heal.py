@@ -52,9 +52,16 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     if last is not None and last.evidence.get("ask_again") is False:
         vain = MOST_VAIN
     name, why = _choice(context, params, vain)
-    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why})
+    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why, **_more(context, name, vain)})
     failing = _evidence(context, "base.code_red").get("failing", [])
     return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+
+
+def _more(context: ActionContext, name: str, vain: int) -> dict[str, Json]:
+    """What an end says of the plan besides, once it is known what came of it."""
+    if name == "fix":
+        return {"agent": fixer_of(context.port(Projects).current())}
+    return {"given_up": _given_up(context, vain)} if name == "revert" else {}
 
 
 async def _check_branch(context: ActionContext, branch: str) -> None:
@@ -83,13 +90,19 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
         return _accepted(context)
     agent = fixer_of(context.port(Projects).current())
     last_try = context.run.counted >= context.spec.max_iterations > 1
-    tried_revert = "candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha")
+    tried_revert = bool("candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha"))
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
-    why = "no agent is configured" if agent is None else _given_up(context, vain)
+    why = _given_up(context, vain)
     if params.culprit and not tried_revert:
         return "revert", f"{why}; what broke it is undone instead"
-    return "nothing", why
+    return "nothing", f"{why}; nothing was undone: {_not_undone(context, tried_revert)}"
+
+
+def _not_undone(context: ActionContext, tried: bool) -> str:
+    if tried:
+        return "main would not be green by that"
+    return str(_evidence(context, "culprit.unknown").get("why") or "it is not known what broke it")
 
 
 def _accepted(context: ActionContext) -> tuple[str, str]:
@@ -100,6 +113,8 @@ def _accepted(context: ActionContext) -> tuple[str, str]:
 
 
 def _given_up(context: ActionContext, vain: int) -> str:
+    if fixer_of(context.port(Projects).current()) is None:
+        return "no agent is configured"
     last = _evidence(context, "candidate.none")
     if last.get("ask_again") is False:
         return str(last["why"])
@@ -150,19 +165,34 @@ def _for_a_person(context: ActionContext) -> dict[str, Json]:
     """Why, the agent's last words, the hosts it was not let reach, and what the guard and the crossing said."""
     made, missing = context.outputs.get("fix", {}), _evidence(context, "agent.not_found")
     calls = [call for call in made.get("calls", []) if isinstance(call, dict)]
-    plan = _evidence(context, "plan.nothing") or _evidence(context, "plan.revert")
+    tried = "what would undo it" if _reverted(context) else "its change"
     told: dict[str, Json] = {
-        "why": missing.get("reason") or plan.get("why", ""),
+        "why": missing.get("reason") or _evidence(context, "plan.nothing").get("why") or _not_reverted(context),
         "agent": calls[-1].get("agent", "") if calls else "",
         "said": str(made.get("said", ""))[-MOST_SAID:],
         "denied": list(dict.fromkeys(host for call in calls for host in call.get("denied", []))),
         "against": [
             *(f"the guard sent it back: {words}" for words in _told_by_guard(context)),
-            *(f"its change was not proven: {words}" for words in _not_crossed(context)),
+            *(f"{tried} was not proven: {words}" for words in _not_crossed(context)),
             *_why_red(context),
         ],
     }
     return {name: value for name, value in told.items() if value}
+
+
+def _reverted(context: ActionContext) -> str:
+    """The commit that undoes what broke main, where one was made in this iteration."""
+    return str(context.outputs.get("undo", {}).get("sha", ""))
+
+
+def _not_reverted(context: ActionContext) -> str:
+    """What was planned is no news where nothing came of it."""
+    if not (plan := _evidence(context, "plan.revert")):
+        return ""
+    culprit = str(_evidence(context, "culprit.known").get("sha", ""))[:12]
+    why = _evidence(context, "candidate.none").get("why") or "that could not be tried"
+    said = f"main without {culprit} was not proven" if _reverted(context) else why
+    return f"{plan.get('given_up')}; nothing was undone: {said}"
 
 
 def _not_crossed(context: ActionContext) -> list[Json]:
