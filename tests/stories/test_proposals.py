@@ -167,3 +167,21 @@ def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tm
         assert await state_of(stage, again) == (HandoffState.done, told)
 
     asyncio.run(story())
+
+
+def test_a_powerful_repairs_services_are_built_only_after_the_yes(tmp_path: Path) -> None:
+    """A build has the network, the build's variables and copies of shared data."""
+    seen = tmp_path / "seen"
+    service = f'services: {{main: {{start: "exec true", build: {{run: "git hash-object calc.py >> {seen}"}}}}}}\n'
+    stage, run = proposed(tmp_path, POWERFUL, CONFIG + service)
+    assert not seen.exists()
+
+    async def story() -> None:
+        raised = {item.ref for step in await stage.world.store.steps(run.run_id) for item in step.conditions}
+        assert "candidate.smoke_waits" in raised
+        end = await taken(stage)
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.main() == run.detail["candidate"]
+        assert seen.read_text().split() == [stage.git("rev-parse", "main:calc.py")]
+
+    asyncio.run(story())

@@ -8,7 +8,9 @@ from becket.kernel.contract.base import Record
 
 
 class Accepted(Record):
-    """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under."""
+    """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under; without
+    `whole` its services waited for the yes, so that it is proven once more.
+    """
 
     sha: str
     parent: str
@@ -16,6 +18,7 @@ class Accepted(Record):
     kind: str
     proof: str
     by: str
+    whole: bool = True
 
 
 class Proposals(Protocol):
