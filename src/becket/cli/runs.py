@@ -67,7 +67,11 @@ def _listed(run: Run, now: float) -> tuple[str, ...]:
 def _proven(run: Run) -> str:
     """What a completed run found its branch to be."""
     found = run.detail.get("main_proven") if run.reason == "stop_conditions_met" else None
-    return "" if not isinstance(found, dict) else words.REPAIRED if found.get("repaired") else words.WAS_GREEN
+    if not isinstance(found, dict):
+        return ""
+    if found.get("instead_of"):
+        return words.MOVED_ON
+    return words.REPAIRED if found.get("repaired") else words.WAS_GREEN
 
 
 @runs.command("show")

@@ -192,6 +192,7 @@ REASONS = {
     "observe_only": "the loop may only observe, and its stop conditions are not proven",
     "cancelled": "a person cancelled it",
     "agent.quota_wait": "the agent's quota is used up; it goes on by itself when the quota is back",
+    "declined_before": "the agent made the very change again that a person declined",
     "repair_ready": "a proven repair waits for a person",
     "proposed": "a proven repair waits for a person",
     "no_agent": "no agent is configured that could repair it",
@@ -397,6 +398,6 @@ ACCEPTED_TREE = "the test tree of before is kept in {tree}; a new one is made. L
 ACCEPTED_IN_THE_WAY = "files lie where the test tree belongs: look through {tree}, then: mv -- {tree} {tree}.mine"
 ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
-REPAIRED, WAS_GREEN = "repaired", "was green"
+REPAIRED, WAS_GREEN, MOVED_ON = "repaired", "was green", "branch moved on"
 WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."
 JSON_BEFORE = "write --json behind `{verb}`"

@@ -27,3 +27,7 @@ class Proposals(Protocol):
     async def accepted(self, run_id: str) -> Accepted:
         """By the run that left it. Raises ActionFailed where nobody accepted it, or no proof of it is on record."""
         ...
+
+    async def declined(self, base: str) -> tuple[str, ...]:
+        """The commits that were offered as repairs of this one, and that a person said no to."""
+        ...

@@ -34,6 +34,10 @@ class JournalProposals:
             whole=await self._whole(run_id, sha),
         )
 
+    async def declined(self, base: str) -> tuple[str, ...]:
+        said = [one for one in await self._store.handoffs((HandoffState.declined,)) if one.reason in REASONS]
+        return tuple(str(one.evidence.get("candidate")) for one in said if one.evidence.get("base") == base)
+
     async def _whole(self, run_id: str, sha: str) -> bool:
         conditions = [item for step in await self._store.steps(run_id) for item in step.conditions]
         return not any(item.ref == WAITED and item.evidence.get("sha") == sha for item in conditions)

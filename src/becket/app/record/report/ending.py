@@ -65,7 +65,8 @@ def _headline(report: told.Report) -> str:
         would = run.detail.get("would", {})
         return words.DRY.format(**known | {"outcome": spaced(would.get("outcome", "")), "why": would.get("reason", "")})
     if proven := _proven(report):
-        return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
+        at = {"sha": str(proven.get("sha", ""))[:SHORT], "asked": known["sha"]}
+        return _green(report, proven).format(**known | at)
     if subject and run.reason in words.UNJUDGED:
         return words.UNJUDGED[run.reason].format(**known)
     if subject and run.reason in words.HEADLINES and any(gate.color != "green" for gate in report.gates):
@@ -91,6 +92,8 @@ def _canceller(report: told.Report) -> str:
 
 
 def _green(report: told.Report, proven: dict[str, Json]) -> str:
+    if proven.get("instead_of"):
+        return words.MOVED_ON
     if not proven.get("repaired"):
         return words.GREEN
     return words.UNDONE if report.changes and report.changes[-1].kind == "revert" else words.REPAIRED
