@@ -217,3 +217,24 @@ def test_what_each_crashed_try_left_stays_saved(tmp_path: Path) -> None:
     assert run.status is Status.completed, (run.reason, run.detail)
     saved = stage.git("for-each-ref", "--format=%(refname)", "refs/becket/rescue/").splitlines()
     assert {stage.git("show", f"{ref}:calc.py") for ref in saved} == {"ONE = 1", "TWO = 2"}
+
+
+@pytest.mark.parametrize("given", ["set: {TOKEN: of-the-step}, ", ""])
+def test_what_an_agents_own_code_said_in_a_step_with_variables_does_not_come_back_to_it(
+    tmp_path: Path, given: str
+) -> None:
+    """L25: a name or a message of its own test could carry what the step was given."""
+
+    def leaks(tree: Path) -> None:
+        writes("calc.py", GOOD)(tree)
+        writes("tests/test_mine.py", "def test_told_by_name():\n    assert not 'told by message'\n")(tree)
+
+    agent = ScriptedAgent([Act(leaks), REPAIRS])
+    stage = HealStage(tmp_path, agent, config=CONFIG.replace("{name: unit, ", f"{{name: unit, {given}"))
+    asyncio.run(stage.heal())
+    stage.break_it()
+    run = asyncio.run(stage.heal())
+    assert run.status is Status.completed, (run.reason, run.detail)
+    assert "An earlier try was not proven" in agent.briefs[1]
+    assert ("told by message" in agent.briefs[1]) is not bool(given)
+    assert ("1 more lines are not shown" in agent.briefs[1]) is bool(given)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
-from becket.app.desk import change_handoff
+from becket.app.account import _end
+from becket.app.desk import Wish, change_handoff, retry, start
 from becket.app.proposals import accept, all_open, decline, find
 from becket.app.record.report.collect import read_report
 from becket.app.record.settling import branch_moved, settle
@@ -18,6 +20,7 @@ from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.promote import PROMOTE
 from becket.kernel.contract.run import Run, Status
+from becket.kernel.engine.triggers import declined_about
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 POWERFUL = "import os\n" + GOOD.replace("left + right", "left + right + len(os.environ.get('X', ''))")
@@ -129,7 +132,7 @@ def test_only_a_yes_on_record_counts_and_a_no_ends_it(tmp_path: Path) -> None:
             await decline(app, None, "")
         await stage.world.store.ask_cancel(first.run.run_id, "ada", "")
         await decline(app, None, "we rewrite it anyway")
-        assert await state_of(stage, run) == (HandoffState.done, "declined: we rewrite it anyway")
+        assert await state_of(stage, run) == (HandoffState.declined, "declined: we rewrite it anyway")
         assert not await all_open(app)
         with pytest.raises(UsageError, match="no ready repair"):
             await find(app, None)
@@ -203,5 +206,100 @@ def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tm
         end = await stage.heal()
         told = f"settled: main is proven at {stage.main()[:12]} by {end.run_id}"
         assert await state_of(stage, again) == (HandoffState.done, told)
+
+    asyncio.run(story())
+
+
+def test_a_powerful_repairs_services_are_built_only_after_the_yes(tmp_path: Path) -> None:
+    """A build has the network, the build's variables and copies of shared data."""
+    seen = tmp_path / "seen"
+    service = f'services: {{main: {{start: "exec true", build: {{run: "git hash-object calc.py >> {seen}"}}}}}}\n'
+    stage, run = proposed(tmp_path, POWERFUL, CONFIG + service)
+    assert not seen.exists()
+
+    async def story() -> None:
+        raised = {item.ref for step in await stage.world.store.steps(run.run_id) for item in step.conditions}
+        assert "candidate.smoke_waits" in raised
+        end = await taken(stage)
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.main() == run.detail["candidate"]
+        assert seen.read_text().split() == [stage.git("rev-parse", "main:calc.py")]
+
+    asyncio.run(story())
+
+
+def test_a_no_is_an_answer_until_somebody_asks_anew(tmp_path: Path) -> None:
+    """Nobody is called again for that commit; and who is asked anew and does the very same is not offered again."""
+    stage, run = proposed(tmp_path)
+    app, store = stage.world.app, stage.world.store
+
+    async def story() -> None:
+        await decline(app, None, "")
+        calls = len(await store.calls())
+        started = await start(app, Wish(loop_id="heal"))
+        assert started.run is None
+        assert f"becket runs retry {run.run_id}" in started.dropped
+        said = await declined_about(store, "heal", run.subject.name)
+        assert said is not None
+        assert said.run_id == run.run_id
+        await app.triggers.sweep()
+        await stage.world.settle()
+        assert len(await store.calls()) == calls
+        again = await retry(app, run.run_id)
+        assert again.run is not None
+        await stage.world.settle()
+        end = await store.get_run(again.run.run_id)
+        assert end.reason == "declined_before", (end.status, end.detail)
+        assert not await all_open(app)
+
+    asyncio.run(story())
+
+
+def test_a_branch_named_like_the_folder_of_ours_loses_no_repair(tmp_path: Path) -> None:
+    """Git cannot have `becket` beside `becket/heal/...`: the repair is handed over by its commit."""
+    stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD))]), autonomy="propose")
+    asyncio.run(stage.heal())
+    stage.break_it()
+    stage.git("branch", "becket")
+    run = asyncio.run(stage.heal())
+    assert (run.reason, run.detail["branch"]) == ("repair_ready", ""), run.detail
+
+    async def story() -> None:
+        end = await taken(stage)
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.main() == run.detail["candidate"]
+
+    asyncio.run(story())
+
+
+def test_a_second_yes_at_the_same_moment_hears_that_it_is_accepted_already(tmp_path: Path) -> None:
+    stage, run = proposed(tmp_path)
+
+    async def story() -> None:
+        (handoff,) = await stage.world.store.handoffs((), run.run_id)
+        await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, "ada", "")
+        with pytest.raises(UsageError, match="is accepted already, by ada"):
+            await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, "bob", "")
+
+    asyncio.run(story())
+
+
+def test_a_commit_that_the_branch_has_left_repaired_behind_needs_no_agent(tmp_path: Path) -> None:
+    stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD))]))
+    asyncio.run(stage.heal())
+    bad = stage.break_it()
+    assert asyncio.run(stage.heal()).status is Status.completed
+
+    async def story() -> None:
+        calls, head = len(await stage.world.store.calls()), stage.main()
+        started = await start(stage.world.app, Wish(loop_id="heal", sha=bad))
+        assert started.run is not None
+        await stage.world.settle()
+        run = await stage.world.store.get_run(started.run.run_id)
+        proven = cast("dict[str, str]", run.detail["main_proven"])
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert (proven["sha"], proven["instead_of"], proven["repaired"]) == (head, bad, "")
+        assert len(await stage.world.store.calls()) == calls
+        assert _end(run).startswith("ended: completed (its branch has moved on)")
 
     asyncio.run(story())

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.reasons import reason_words, wait_words
 from becket.kernel.contract.run import ENDED, Run, Status
@@ -58,6 +59,12 @@ def _end(run: Run) -> str:
     if run.status not in ENDED:
         return ""
     found = run.detail.get("main_proven")
-    proven = found.get("repaired") if isinstance(found, dict) and run.status is Status.completed else None
-    why = reason_words(run.reason) if proven is None else "repaired" if proven else "was green"
+    proven = found if isinstance(found, dict) and run.status is Status.completed else None
+    why = reason_words(run.reason) if proven is None else _found(proven)
     return f"ended: {run.status.value.replace('_', ' ')} ({why}) after {(run.ended_at or 0.0) - run.created_at:.0f} s"
+
+
+def _found(proven: dict[str, Json]) -> str:
+    if proven.get("instead_of"):
+        return "its branch has moved on"
+    return "repaired" if proven.get("repaired") else "was green"

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
-from becket.app.proposals import decider, ready_for
+from becket.app.proposals import decider, declined_for, ready_for
 from becket.app.record.settling import retried
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, Record, new_id
@@ -59,6 +59,8 @@ async def start(app: App, wish: Wish) -> Started:
     )  # fmt: skip
     if ready := await ready_for(app, ask):
         return Started(run=ready, created=False)
+    if said := await declined_for(app, ask):
+        return Started(run=None, created=False, dropped=said)
     return await _rung(app, app.intake.start(ask))
 
 

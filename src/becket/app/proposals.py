@@ -13,13 +13,18 @@ from becket.app.record.settling import close_if_merged
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
-from becket.kernel.contract.ready import ACCEPT, DECLINED, REASONS
+from becket.kernel.contract.ready import ACCEPT, REASONS, SAID_NO
 from becket.kernel.contract.run import OPEN, Run, Started
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.triggers import declined_about
 
+DECLINED = (
+    "{by} declined the repair that {run_id} left of {subject}, so nobody is called for it again; ask for a new one "
+    "with `becket runs retry {run_id}`"
+)
 MAY = ("approver", "owner")
 """The roles that decide about ready repairs, as about approvals."""
 
@@ -84,6 +89,15 @@ async def ready_for(app: App, ask: Ask) -> Run | None:
     return None if found is None or await app.store.list_runs(open_ones) else found
 
 
+async def declined_for(app: App, ask: Ask) -> str:
+    """What a person said about exactly what is asked for: a no is an answer. Empty where nobody said one."""
+    if ask.dry_run or ask.inputs.get(ACCEPT):
+        return ""
+    subject = (await app.intake.prepare(ask)).subject.name
+    said = await declined_about(app.store, ask.loop_id, subject)
+    return "" if said is None else DECLINED.format(by=said.taken_by, run_id=said.run_id, subject=subject)
+
+
 def _named(one: Proposal, name: str) -> bool:
     return any(each.startswith(name) for each in (one.run.run_id, one.handoff.handoff_id, one.sha))
 
@@ -134,8 +148,8 @@ async def decline(app: App, name: str | None, why: str) -> Proposal:
         raise UsageError(
             f"it was accepted and {taking.run.run_id} takes it; `becket runs cancel {taking.run.run_id}` first"
         )
-    said = f"{DECLINED}{': ' if why else ''}{app.redactor.text(why)}"
-    await app.store.change_handoff(one.handoff.handoff_id, HandoffState.done, by, said)
+    said = f"{SAID_NO}{': ' if why else ''}{app.redactor.text(why)}"
+    await app.store.change_handoff(one.handoff.handoff_id, HandoffState.declined, by, said)
     return one
 
 
@@ -148,5 +162,5 @@ def decider(app: App) -> str:
 
 
 def by_hand(one: Proposal) -> str:
-    branch = one.handoff.evidence.get("branch", "")
+    branch = one.handoff.evidence.get("branch") or one.sha
     return f"git checkout {one.target} && git merge --ff-only {branch}"

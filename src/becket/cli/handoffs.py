@@ -85,7 +85,7 @@ def show(handoff_id: HandoffId, as_json: AsJson = False) -> None:
     say(f"{item.handoff_id}  {item.state.value}  for {safe(item.owner)}  since {clock(item.created_at, now)}")
     say(f"{item.loop_id}  {line(digests_shortened(item.subject))}  {item.run_id}")
     print_ending(paper(), report)
-    if item.state is HandoffState.done and item.note:
+    if item.state in (HandoffState.done, HandoffState.declined) and item.note:
         say(safe(item.note))
 
 

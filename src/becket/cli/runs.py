@@ -91,7 +91,11 @@ def _tried(run: Run) -> str:
 def _proven(run: Run) -> str:
     """What a completed run found its branch to be."""
     found = run.detail.get("main_proven") if run.reason == "stop_conditions_met" else None
-    return "" if not isinstance(found, dict) else words.REPAIRED if found.get("repaired") else words.WAS_GREEN
+    if not isinstance(found, dict):
+        return ""
+    if found.get("instead_of"):
+        return words.MOVED_ON
+    return words.REPAIRED if found.get("repaired") else words.WAS_GREEN
 
 
 @runs.command("show")

@@ -330,5 +330,6 @@ ACCEPTED_IN_THE_WAY = "files lie where the test tree belongs: look through {tree
 ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
 REPAIRED, WAS_GREEN, TRIED, SETTLED = "repaired", "was green", "tried", "settled"
+MOVED_ON = "branch moved on"
 WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."
 JSON_BEFORE = "write --json behind `{verb}`"

@@ -20,7 +20,8 @@ from becket.kernel.contract.git import Git
 from becket.kernel.contract.project import Projects
 from becket.kernel.git.candidates import GitCandidates
 from becket.kernel.git.repository import discover
-from becket.parts.guard.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check, gate_commands
+from becket.parts.guard.actions.guard import ACTIONS, CLASSES, NAMES, GuardParams, check
+from becket.parts.guard.actions.side import gate_commands
 
 Port = TypeVar("Port")
 
@@ -139,6 +140,34 @@ def test_the_rules_are_those_of_base(repository: Repository) -> None:
 
 def test_a_script_that_a_gate_runs_is_part_of_the_gate(repository: Repository) -> None:
     assert rules(repository.checked({"ci/gate.sh": "true\n"})) == ["gate-definition"]
+
+
+def test_what_a_gates_target_does_is_a_persons_matter(repository: Repository) -> None:
+    """Emptying the target that the gate calls is asked about before anything is run to prove it."""
+    gate = CONFIG.replace("sh ci/gate.sh", "make test")
+    repository.base = repository.commit({"becket.yaml": gate, "Makefile": "test:\n\tsh ci/gate.sh\n"})
+    result = repository.checked({"Makefile": "test:\n\t@true\n"})
+    assert (said(result), rules(result)) == ("candidate.test_change_asked", ["gate-definition"])
+    assert result.outputs["asks"] == "May this repair change what the gate runs?"
+    assert "this change rewrites what the gate runs" in str(result.outputs["question"])
+
+
+def test_a_script_behind_a_target_is_part_of_the_gate(repository: Repository) -> None:
+    gate = CONFIG.replace("sh ci/gate.sh", "make test")
+    repository.base = repository.commit({"becket.yaml": gate, "Makefile": "test: deps\n\t@sh ci/gate.sh\n\ndeps:\n"})
+    assert rules(repository.checked({"ci/gate.sh": "true\n"})) == ["gate-definition"]
+
+
+SETUP = CONFIG + 'setup: {run: "npm ci", key: [package.json, "locks/*.txt"], network: full, env: [NPM_TOKEN]}\n'
+
+
+@pytest.mark.parametrize("name", ["package.json", "locks/new.txt"])
+def test_a_person_comes_before_a_set_up_of_changed_files(repository: Repository, name: str) -> None:
+    repository.base = repository.commit({"becket.yaml": SETUP, "package.json": "{}\n", "locks/a.txt": "a\n"})
+    result = repository.checked({**FIX, name: '{"scripts": {"preinstall": "env"}}\n'})
+    assert said(result) == "candidate.test_change_asked"
+    assert "setup-files" in rules(result)
+    assert result.outputs["asks"] == "May the set-up be built from the files that this repair changes?"
 
 
 def test_evidence_tells_each_refusal_and_how_to_mend_it(repository: Repository) -> None:

@@ -141,7 +141,7 @@ def raises(error: Exception) -> Callable[..., Any]:
     return fail
 
 
-def config(more: str = "", base: str = CONFIG) -> dict[str, str]:
+def config(more: str = "", base: str = CONFIG) -> dict[str, Any]:
     """The same text in the work tree and in HEAD."""
     return {"working_text": base + more, "committed_text": base + more}
 
@@ -183,8 +183,21 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         "guard: {promote: ordinary}",
     ),
     "nobody writes hold-out checks": (
+        config(
+            "autonomy: merge\nagents: {a: {driver: command, run: make}}\n",
+            CONFIG.replace('"make test"', '"make test", report: tap'),
+        ), "trust", WARN, "autonomy is merge, and no agent writes hold-out checks", "heal: {hold_out: a}",
+    ),
+    "hold-out checks cannot help where nothing names tests": (
         config("autonomy: merge\nagents: {a: {driver: command, run: make}}\n"), "trust", WARN,
-        "autonomy is merge, and no agent writes hold-out checks", "heal: {hold_out: a}",
+        "hold-out checks cannot change that here: every gate step has `report: plain`", "guard: {promote: plain}",
+    ),
+    "hold-out checks cannot help in a language that has none": (
+        config(
+            "autonomy: merge\nagents: {a: {driver: command, run: make}}\n",
+            CONFIG.replace('"make test"', '"make test", report: tap'),
+        ) | {"not_held_out": lambda: "hold-out checks are not supported for Ruby"},
+        "trust", WARN, "not supported for Ruby", "guard: {promote: plain}",
     ),
     "missing tool": (
         config(base=CONFIG.replace("make test", "cd web && CI=1 frobnicate --all")),

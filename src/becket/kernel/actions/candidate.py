@@ -15,7 +15,7 @@ from becket.kernel.contract.candidate import Candidates, Conflict, Made
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.guard import Refusal
-from becket.kernel.contract.proposal import Proposals
+from becket.kernel.contract.proposal import Accepted, Proposals
 
 OBJECT = "candidate"
 NAMES = ("exists", "none")
@@ -152,17 +152,21 @@ async def take(context: ActionContext, params: TakeParams) -> Result:
     word = await context.port(Proposals).accepted(params.run)
     if why := await _broken(context.port(Candidates), word.sha):
         raise ActionFailed(why, kind="candidate_broken")
-    stands = word.parent == params.onto
+    stands = word.whole and word.parent == params.onto
     said = Condition(
         object="proposal", name="stands" if stands else "moved", group=PROPOSAL.names, evidence={"by": word.by}
     )
-    itself = exists(Candidate(**word.model_dump(exclude={"proof", "by"}), accepted_by=word.by))
+    itself = exists(Candidate(**word.model_dump(exclude={"proof", "by", "whole"}), accepted_by=word.by))
     known = context.conditions.has("candidate.exists") and not stands  # as it was carried over before
     outputs: dict[str, Json] = {"sha": word.sha, "by": word.by, "proof": word.proof if stands else ""}
     note = f"accepted by {word.by}, proven by {params.run}" + (
-        "" if stands else f"; {params.onto[:12]} is new since then, so it is proven again"
+        "" if stands else f"; {_why_again(word, params.onto)}, so it is proven again"
     )
     return Result(outputs=outputs, conditions=(said,) if known else (itself, said), note=note)
+
+
+def _why_again(word: Accepted, onto: str) -> str:
+    return f"{onto[:12]} is new since then" if word.parent != onto else "its services waited for the yes"
 
 
 async def following(context: ActionContext, params: OntoParams) -> Result:

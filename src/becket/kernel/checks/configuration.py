@@ -105,6 +105,9 @@ def trust(exam: Exam) -> Iterator[Diagnosis]:
     if words_of_trust := trust_words(config.guard.promote):
         where = place_of(exam, "promote: powerful")
         yield Diagnosis(name="trust", level=Level.warn, what=words_of_trust, mend=words.TRUST_MEND, where=where)
+    elif _has_nobody_for_ordinary(config) and (why := _held_out_by_nobody(exam, config)):
+        what, mend = words.NO_HOLD_OUT_EVER.format(autonomy=config.autonomy, why=why), words.NO_HOLD_OUT_EVER_MEND
+        yield Diagnosis(name="trust", level=Level.warn, what=what, mend=mend, where=place_of(exam, "gates:"))
     elif _has_nobody_for_ordinary(config):
         yield Diagnosis(
             name="trust",
@@ -121,6 +124,13 @@ def _has_nobody_for_ordinary(config: Config) -> bool:
     """May main move by itself, and nobody writes the checks that an ordinary repair needs for that?"""
     promotes = config.autonomy.allows(Autonomy.merge) and config.guard.promote is ChangeClass.ordinary
     return promotes and bool(config.agents) and config.heal.hold_out is None
+
+
+def _held_out_by_nobody(exam: Exam, config: Config) -> str:
+    """Why an agent that writes checks would not help either."""
+    if all(step.report == "plain" for steps in config.gates.values() for step in steps):
+        return words.NO_NAMES
+    return exam.facts.not_held_out()
 
 
 def place_of(exam: Exam, value: str) -> str:

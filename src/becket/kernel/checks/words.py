@@ -313,6 +313,15 @@ NO_HOLD_OUT_MEND = (
     "name an agent that writes them in becket.yaml: heal: {{hold_out: {agent}}}; or say that you mean it: guard: "
     "{{promote: plain}}"
 )
+NO_NAMES = "every gate step has `report: plain`, so that nothing names the tests that fail"
+NO_HOLD_OUT_EVER = (
+    "autonomy is {autonomy}, and a repair with a new function, constant, import or state is proposed to you, not "
+    "promoted; hold-out checks cannot change that here: {why}"
+)
+NO_HOLD_OUT_EVER_MEND = (
+    "where your test program can write a report, say so in becket.yaml: report: junit:FILE (or pytest, go, tap); "
+    "else say that you mean it: guard: {promote: plain}"
+)
 HANDOFF_OK = "handoffs go to {name}"
 HANDOFF_MEND = "add to becket.yaml: handoff_to: {name}"
 PEOPLE_MEND = 'add to becket.yaml: people: {{{name}: {{role: owner, os_user: "${{USER}}"}}}} and handoff_to: {name}'

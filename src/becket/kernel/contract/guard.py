@@ -19,6 +19,7 @@ class GuardRule(StrEnum):
     gitattributes = "gitattributes"
     lfs_pointer = "lfs-pointer"
     gate_definition = "gate-definition"
+    setup_files = "setup-files"
     compiled_file = "compiled-file"
     mass_deletion = "mass-deletion"
     binary_added = "binary-added"
@@ -79,7 +80,7 @@ class Reading(Record):
 
 
 class Refusal(Record):
-    """One reason against a change. `asks`: a person may approve it as a change of the tests."""
+    """One reason against a change. `asks`: a person may approve it, as a part of exactly this change."""
 
     rule: GuardRule
     path: str

@@ -14,6 +14,7 @@ class HandoffState(StrEnum):
     taken = "taken"
     accepted = "accepted"  # a ready repair that a person said yes to; a run takes it to its branch
     done = "done"
+    declined = "declined"  # a ready repair that a person said no to: an answer about its subject
     expired = "expired"
 
 

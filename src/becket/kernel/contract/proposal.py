@@ -8,7 +8,9 @@ from becket.kernel.contract.base import Record
 
 
 class Accepted(Record):
-    """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under."""
+    """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under; without
+    `whole` its services waited for the yes, so that it is proven once more.
+    """
 
     sha: str
     parent: str
@@ -16,6 +18,7 @@ class Accepted(Record):
     kind: str
     proof: str
     by: str
+    whole: bool = True
 
 
 class Proposals(Protocol):
@@ -23,4 +26,8 @@ class Proposals(Protocol):
 
     async def accepted(self, run_id: str) -> Accepted:
         """By the run that left it. Raises ActionFailed where nobody accepted it, or no proof of it is on record."""
+        ...
+
+    async def declined(self, base: str) -> tuple[str, ...]:
+        """The commits that were offered as repairs of this one, and that a person said no to."""
         ...

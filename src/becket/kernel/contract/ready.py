@@ -5,7 +5,7 @@ from __future__ import annotations
 REASONS = ("repair_ready", "proposed")
 """Why a run that left one ended; older journals have the second word."""
 
-DECLINED = "declined"
+SAID_NO = "declined"
 """What the note of a handoff begins with, whose ready repair a person did not want."""
 
 ACCEPT = "accept"

@@ -13,7 +13,9 @@ from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import BecketError, NotFound, StartRefused, StoreUnavailable
 from becket.kernel.contract.events import Kind, NewEvent
 from becket.kernel.contract.git import Git, RefMoved
+from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.loop import Loop, Loops
+from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import NewRun, Run, Started, Status
 from becket.kernel.contract.spec import CommitTrigger
 from becket.kernel.contract.store import Cursor, RunFilter, Store
@@ -223,10 +225,16 @@ class Triggers:
             await self._trouble.report(chain, text, {"loop": ask.loop_id, "chain": ask.chain, "of": ask.origin_key})
             return None
         run = await self._intake.prepare(ask)
-        if start.unless is not None and await self._store.has_fact(start.unless, run.subject.name, ask.loop_id):
+        if start.unless is not None and await self._answered(start.unless, run.subject.name, ask.loop_id):
             return None
         await self._trouble.over(chain)
         return run
+
+    async def _answered(self, fact: str, subject: str, loop_id: str) -> bool:
+        """It is so already, or a person declined what a run made of it."""
+        if await self._store.has_fact(fact, subject, loop_id):
+            return True
+        return await declined_about(self._store, loop_id, subject) is not None
 
     async def _happened(self, cause: Cause, loops: Sequence[Loop], broken: Collection[str]) -> tuple[Started, ...]:
         await self._unread.keep(cause, broken)
@@ -304,3 +312,13 @@ class Triggers:
         if not await self._held.any_of(ask.loop_id):
             await self._trouble.let_in(ask.loop_id)
         return started
+
+
+async def declined_about(store: Store, loop_id: str, subject: str) -> Handoff | None:
+    """The newest ready repair of this subject that a person said no to."""
+    said = [
+        one
+        for one in await store.handoffs((HandoffState.declined,))
+        if one.reason in REASONS and (one.loop_id, one.subject) == (loop_id, subject)
+    ]
+    return said[-1] if said else None

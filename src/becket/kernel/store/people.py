@@ -46,6 +46,7 @@ _FROM = {
     HandoffState.taken: (HandoffState.open,),
     HandoffState.accepted: (HandoffState.open, HandoffState.taken),
     HandoffState.done: UNSETTLED,
+    HandoffState.declined: UNSETTLED,
 }
 """Which states a person may change a handoff from."""
 
@@ -187,6 +188,8 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: str, note: 
     seen = _find_handoff(tx, handoff_id)
     run = find_and_lock(tx, seen.run_id)
     row = tx.one(_LOCK_HANDOFF, handoff_id=seen.handoff_id) or seen
+    if row.state == state.value:
+        raise UsageError(f"handoff {row.handoff_id} is {row.state} already, by {row.taken_by or by}")
     if row.state not in _FROM.get(state, ()):
         raise UsageError(f"handoff {row.handoff_id} is {row.state}; it cannot become {state}")
     columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by}

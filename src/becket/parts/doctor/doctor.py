@@ -56,6 +56,7 @@ from becket.kernel.store.backups import backups, problem
 from becket.kernel.store.damage import damaged
 from becket.parts.agents.doctor import look, probe, works
 from becket.parts.gates.tools_doctor import trouble
+from becket.parts.heal.holdouts.languages import spoken
 
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
 
@@ -116,6 +117,7 @@ def facts(folder: Path) -> DoctorFacts:
         refs=partial(_refs, state),
         look_at_tree=partial(_tree, state),
         unwritable=lambda: unwritable(state) if state is not None else "",
+        not_held_out=lambda: _not_held_out(state),
         look_at_agents=lambda config: look(config, state.root if state else folder),
     )
 
@@ -125,6 +127,11 @@ def _unseen(state: State | None, config: Config, word: str) -> Path | None:
     if found is None or state is None:
         return None
     return unseen(Path(found), os.environ.get("PATH", ""), config.sandbox.places(state.common))
+
+
+def _not_held_out(state: State | None) -> str:
+    listed = _git(state.root, "ls-files") if state is not None else None
+    return spoken((), listed.splitlines())[1] if listed else ""
 
 
 def _contents(state: State | None) -> ContentFacts:

@@ -9,6 +9,7 @@ PART = Part(
     needs=(
         "gates",
         "agents",
+        "heal",
     ),
     verbs=(
         Verb(

@@ -15,7 +15,7 @@ from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
-from becket.parts.guard.actions.side import find_side, gate_commands
+from becket.parts.guard.actions.side import commands_run, find_side
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import test_side_of
@@ -51,7 +51,7 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
     change = await sides.change()
     config, rules = await _rules(git, sides.base)
     side = await find_side(git, sides.base, config) if sides.base else test_side_of(config)
-    refusals = examine(change, config.guard, side, gate_commands(config))
+    refusals = examine(change, config.guard, side, await commands_run(git, sides.base, config), config.setup)
     reading = classify(change, side, config.guard.pure)
     return Explained(
         old=sides.old_name,
@@ -85,7 +85,7 @@ def needed(kind: ChangeClass, refusals: tuple[Refusal, ...] | list[Refusal], con
         yield "it would be refused, and sent back to the agent once: see the rules above"
         return
     if refusals:
-        yield "a person approves the change of the tests: `becket approve`"
+        yield "a person approves exactly this change before it is proven: `becket approve`"
     yield PROOF
     trusted = config.guard.promote
     if kind.rank > trusted.rank:

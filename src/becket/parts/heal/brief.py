@@ -7,15 +7,18 @@ from importlib.resources import files
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
 from becket.parts.gates.reports.formats import PLAIN_ID
-from becket.parts.guard.actions.side import side_of
+from becket.parts.guard.actions.side import side_of, tests_run
 from becket.parts.guard.reading.briefing import rules_in_words
 from becket.parts.heal.actions.fix import fixer_of
 from becket.parts.heal.actions.holdout import FAILED, TOLD_TO_THE_FIXER
 
+MOST_NAMED = 40
+OTHERS = "{} more lines are not shown: they name no test of the base, and its steps are given variables of their own"
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
 CANDIDATE_GATES = ("candidate_fast", "candidate_slow", "cf", "cs")
 """The steps that judge a candidate; the short names are those of runs that began with an older spec."""
@@ -55,7 +58,7 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
         "base": params.base[:12],
         "evidence": fenced(evidence, fence, SUMMARY_LIMIT),
         "culprit": await _culprit(context, params, fence),
-        "before": await _before(context, fence),
+        "before": await _before(context, params, config, fence),
         "gates": "\n".join(steps),
         "skills": _skills(context),
         "rules": rules_in_words(config, await side_of(context, params.base, params.verdicts)),
@@ -105,18 +108,46 @@ async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> s
     return f"It broke with the commit {params.culprit[:12]}. Its change:\n{shown}"
 
 
-async def _before(context: ActionContext, fence: str) -> str:
+async def _before(context: ActionContext, params: BriefParams, config: Config, fence: str) -> str:
     """Why earlier tries did not count: the guard's words, the crossing, the candidate's own gates."""
     told = context.outputs
     guard = _sent_back([str(words) for words in told.get("guard", {}).get("sent_back", [])], fence)
-    parts = [str(reason) for reason in told.get("cross", {}).get("against", [])]
+    parts = await _known_alone(context, params) if _gives_more(config) else await _as_said(context)
     if told.get("holdout", {}).get("state") == FAILED:
         parts.append(TOLD_TO_THE_FIXER)
-    digests = [str(told.get(step, {}).get("summary") or "") for step in CANDIDATE_GATES]
-    parts += [await _text(context, digest) for digest in digests]
     text = "\n".join(part for part in parts if part.strip())
     failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""
     return "\n\n".join(part for part in (guard, failed) if part)
+
+
+async def _as_said(context: ActionContext) -> list[str]:
+    told = context.outputs
+    digests = [str(told.get(step, {}).get("summary") or "") for step in CANDIDATE_GATES]
+    return [*_against(context), *[await _text(context, digest) for digest in digests]]
+
+
+def _gives_more(config: Config) -> bool:
+    """Is there something that steps see and an agent does not?"""
+    return any(step.env or step.set or step.env_file for steps in config.gates.values() for step in steps)
+
+
+async def _known_alone(context: ActionContext, params: BriefParams) -> list[str]:
+    """What the agent's own code said in a step could carry what that was given: only names that base knows are told."""
+    ran = await tests_run(context, params.base, params.verdicts)
+    known = ran.ids | {name.partition(": ")[2] for name in params.failing}
+    failing = [str(name) for step in CANDIDATE_GATES for name in context.outputs.get(step, {}).get("failing") or []]
+    said = [*_against(context), *failing]
+    named = sorted(name for name in known if name and any(name in line for line in said))
+    others = sum(not any(name in line for name in named) for line in said)
+    left = [f"and {len(named) - MOST_NAMED} more tests"] if len(named) > MOST_NAMED else []
+    return [
+        *(f"{name} did not pass, or did not run" for name in named[:MOST_NAMED]), *left,
+        *([OTHERS.format(others)] if others else []),
+    ]  # fmt: skip
+
+
+def _against(context: ActionContext) -> list[str]:
+    return [str(reason) for reason in context.outputs.get("cross", {}).get("against", [])]
 
 
 def _sent_back(words: list[str], fence: str) -> str:

@@ -43,6 +43,8 @@ async def _against(context: ActionContext, params: WayParams, candidate: Candida
         return ""
     if not context.autonomy.allows(Autonomy.merge):
         return f"{context.autonomy_told}: main moves only at merge or release"
+    if held := context.conditions.get("candidate.smoke_waits"):
+        return f"proven, but its services were not tried: {held.evidence.get('why')}"
     if candidate.kind == REVERT:  # it brings back what was proven, whatever that can do
         promoted = context.port(Projects).current().heal.on_exhausted == "revert"
         return "" if promoted else "a revert is proposed; `heal: {on_exhausted: revert}` in becket.yaml promotes it"

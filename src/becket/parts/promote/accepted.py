@@ -9,6 +9,8 @@ from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import Step
 from becket.kernel.contract.store import Store
 
+WAITED = "candidate.smoke_waits"
+
 
 class JournalProposals:
     """The port's answer, from the journal alone."""
@@ -25,7 +27,20 @@ class JournalProposals:
             )
         sha = str(said[0].evidence.get("candidate", ""))
         proof = await proof_of(self._store, run_id, sha)
-        return Accepted(**await self._candidate(run_id, sha), proof=proof, by=said[0].taken_by or "")
+        return Accepted(
+            **await self._candidate(run_id, sha),
+            proof=proof,
+            by=said[0].taken_by or "",
+            whole=await self._whole(run_id, sha),
+        )
+
+    async def declined(self, base: str) -> tuple[str, ...]:
+        said = [one for one in await self._store.handoffs((HandoffState.declined,)) if one.reason in REASONS]
+        return tuple(str(one.evidence.get("candidate")) for one in said if one.evidence.get("base") == base)
+
+    async def _whole(self, run_id: str, sha: str) -> bool:
+        conditions = [item for step in await self._store.steps(run_id) for item in step.conditions]
+        return not any(item.ref == WAITED and item.evidence.get("sha") == sha for item in conditions)
 
     async def _candidate(self, run_id: str, sha: str) -> dict[str, str]:
         for item in await self._store.conditions(run_id):

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from becket.kernel.actions.candidate import REVERT, current
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
@@ -13,15 +14,19 @@ from becket.kernel.contract.config import ServiceConfig, ServiceName
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import Git
+from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Autonomy, Name
 from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, ReleaseDesk, ReleaseOrder, Smoked, Smokes
 
 RELEASED = ("release_settled", "release_rolled_back", "release_failed")
-SMOKED = ("smoke_ok", "smoke_failed")
+SMOKED = ("smoke_ok", "smoke_failed", "smoke_waits")
 
 NOTHING_TO_RELEASE = "nothing to release: becket.yaml has no service"
 NO_SERVICE = "no service"
+WAITS = "a person decides first: a build would have the network, the service's variables and copies of its data"
+SAID_YES = ("change.approved", "proposal.stands", "proposal.moved")
+"""How a run knows that a person took this very change."""
 _LOOK_EVERY = 0.2
 
 
@@ -35,8 +40,13 @@ class ReleaseParams(Record):
 
 
 class SmokeParams(Record):
+    """With `by`, a base, a change that this does not trust waits for a person's yes: a build has the network, the
+    service's variables and copies of its data.
+    """
+
     sha: str
     of: Name = "candidate"
+    by: str = ""
 
 
 async def release(context: ActionContext, params: ReleaseParams) -> Result:
@@ -108,14 +118,28 @@ async def smoke(context: ActionContext, params: SmokeParams) -> Result:
     """Every service of the commit: built in a checkout of its own, contained, one good answer on a free port."""
     services = await _services(context, params.sha, "")
     if not services:
-        return _smoked(params.of, True, {"why": NO_SERVICE})
+        return _smoked(params.of, SMOKED[0], {"why": NO_SERVICE})
+    if await _waits(context, params):
+        return _smoked(params.of, SMOKED[2], {"sha": params.sha, "why": WAITS})
     said: dict[str, Json] = {}
     good = True
     for name, config in services.items():
         tried, log = await _try(context, params.sha, name, config)
         good = good and tried.ok
         said[name] = {"ok": tried.ok, "reason": tried.reason, "log": log}
-    return _smoked(params.of, good, {"sha": params.sha, "services": said})
+    return _smoked(params.of, SMOKED[0] if good else SMOKED[1], {"sha": params.sha, "services": said})
+
+
+async def _waits(context: ActionContext, params: SmokeParams) -> bool:
+    """A revert brings back what was in service. Tests judge source where base says so, and never what is none."""
+    powerful = context.conditions.get(f"{params.of}.{ChangeClass.powerful}")
+    said_yes = any(context.conditions.has(ref) for ref in SAID_YES)
+    if not params.by or powerful is None or said_yes or current(context).kind == REVERT:
+        return False
+    trusted = (await context.port(Projects).committed(params.by)).guard.promote
+    found = [Finding.model_validate(one) for one in powerful.evidence.get("findings", ())]
+    unread = bool(powerful.evidence.get("findings_left_out")) or any(one.power == NOT_SOURCE for one in found)
+    return unread or trusted is not ChangeClass.powerful
 
 
 async def _try(context: ActionContext, sha: str, name: str, config: ServiceConfig) -> tuple[Smoked, str]:
@@ -132,8 +156,7 @@ async def _try(context: ActionContext, sha: str, name: str, config: ServiceConfi
     return tried, kept
 
 
-def _smoked(of: str, good: bool, evidence: dict[str, Json]) -> Result:
-    name = SMOKED[0] if good else SMOKED[1]
+def _smoked(of: str, name: str, evidence: dict[str, Json]) -> Result:
     return Result(
         outputs={"state": name}, conditions=(Condition(object=of, name=name, group=SMOKED, evidence=evidence),)
     )

@@ -12,6 +12,7 @@ from becket.kernel.engine.secret_lines import secrets_in
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.moves import absolute_origin
+from becket.parts.guard.reading.obeyed import obeys_otherwise
 from becket.parts.guard.reading.side import TestSide, would_run
 
 
@@ -87,6 +88,8 @@ def test_sides() -> None:
         ("pytest tests/test_a.py -q", set(), set()),
         ("python -m pytest", set(), set()),
         ("python app.py --selftest", set(), set()),
+        ("python run_tests.py", {"run_tests.py"}, set()),
+        ("sh gate", {"gate"}, set()),
         ("go test ./...", set(), set()),
         ("echo 'unclosed", set(), set()),
         ("cd web\nyarn test", set(), {"test"}),
@@ -95,6 +98,31 @@ def test_sides() -> None:
 def test_what_gates_run(command: str, files: set[str], targets: set[str]) -> None:
     found = GatePrograms.of([command])
     assert (set(found.files), set(found.targets)) == (files, targets)
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "runner"),
+    [
+        ("make test", "Makefile", "make"),
+        ("make -C native test", "native/Makefile", "make"),
+        ("make -f ci.mk test", "ci.mk", "make"),
+        ("cd web && npm test", "web/package.json", "npm"),
+        ("npm --prefix web test", "web/package.json", "npm"),
+        ("bundle exec rake spec", "Rakefile", "rake"),
+        ("python -m tox -q", "tox.ini", "tox"),
+        ("uv run nox", "noxfile.py", "nox"),
+    ],
+)
+def test_which_file_a_gates_runner_obeys(command: str, path: str, runner: str) -> None:
+    assert GatePrograms.of([command]).runners_of(path) == (runner,)
+
+
+def test_a_dependency_is_no_order_to_a_runner_and_a_script_is() -> None:
+    before, bumped = b'{"scripts": {"test": "jest"}}', b'{"scripts": {"test": "jest"}, "dependencies": {"a": "1"}}'
+    assert not obeys_otherwise("npm", "web/package.json", before, bumped)
+    assert obeys_otherwise("npm", "web/package.json", before, b'{"scripts": {"test": "true"}}')
+    assert obeys_otherwise("npm", "web/package.json", before, b"{")
+    assert obeys_otherwise("make", "Makefile", b"test:\n\tpytest\n", b"test:\n\t@true\n")
 
 
 SECRETS = [

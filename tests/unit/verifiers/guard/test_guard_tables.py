@@ -23,6 +23,15 @@ CHEATS = (
     *(*PYTHON, *GOLANG, *NODE, *RUSTY, *JVM, *TREE),
     *(*FRESH_TESTS, *FRESH_SETTINGS, *FRESH_SOURCE, *SECOND_CHEATS),
 )
+ASKED = {
+    "build script of node",
+    "make target that tests nothing",
+    "comment in the makefile",
+    "fresh: node script and dependency",
+    "fresh: make variable and target that test nothing",
+    "second: makefile help text",
+}
+"""Honest, and in the very file that a gate's command obeys: a person says so."""
 HONEST = (*FIRST_HONEST, *FRESH_HONEST, *SECOND_HONEST)
 
 
@@ -30,7 +39,11 @@ HONEST = (*FIRST_HONEST, *FRESH_HONEST, *SECOND_HONEST)
 def test_honest_work_passes(deed: Deed) -> None:
     change = deed.change(BASE)
     assert change.files
-    assert [str(refusal) for refusal in judged(change)] == []
+    refusals = judged(change)
+    if deed.name in ASKED:
+        assert {(str(refusal.rule), refusal.asks) for refusal in refusals} == {("gate-definition", True)}
+    else:
+        assert [str(refusal) for refusal in refusals] == []
 
 
 @pytest.mark.parametrize("deed", CHEATS, ids=lambda deed: deed.name)

@@ -79,7 +79,8 @@ def _headline(report: told.Report) -> str:
 def _as_it_ended(report: told.Report, known: dict[str, str]) -> str:
     run, subject = report.run, known["branch"]
     if proven := _proven(report):
-        return _green(report, proven).format(**known | {"sha": str(proven.get("sha", ""))[:SHORT]})
+        at = {"sha": str(proven.get("sha", ""))[:SHORT], "asked": known["sha"]}
+        return _green(report, proven).format(**known | at)
     if subject and run.reason in words.UNJUDGED:
         return words.UNJUDGED[run.reason].format(**known)
     if subject and run.reason in words.HEADLINES and any(gate.color != "green" for gate in report.gates):
@@ -116,6 +117,8 @@ def _canceller(report: told.Report) -> str:
 
 
 def _green(report: told.Report, proven: dict[str, Json]) -> str:
+    if proven.get("instead_of"):
+        return words.MOVED_ON
     if not proven.get("repaired"):
         return words.GREEN
     return words.UNDONE if report.changes and report.changes[-1].kind == "revert" else words.REPAIRED

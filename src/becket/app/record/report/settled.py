@@ -8,7 +8,7 @@ from becket.app.record.report import model as told
 from becket.app.record.report import words
 from becket.app.record.report.plain import moment
 from becket.kernel.contract.handoff import BY_ITSELF, SETTLED
-from becket.kernel.contract.ready import DECLINED, REASONS
+from becket.kernel.contract.ready import REASONS, SAID_NO
 
 
 def settled(report: told.Report) -> told.HandoffFacts | None:
@@ -30,7 +30,7 @@ def _said(item: told.HandoffFacts, by: str) -> str:
         return words.SETTLED_ITSELF if by == BY_ITSELF else words.SETTLED_BY
     if item.accepted_by:
         return words.ACCEPTED
-    return words.DECLINED if item.note.startswith(DECLINED) else words.TAKEN_OVER
+    return words.DECLINED if item.note.startswith(SAID_NO) else words.TAKEN_OVER
 
 
 def how(item: told.HandoffFacts) -> str:

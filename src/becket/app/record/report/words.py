@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+MOVED_ON = "{branch} has moved on; {asked} is in {sha}, which is proven"
 GREEN = "{branch} is green at {sha}"
 REPAIRED = "{branch} is green at {sha}, repaired by {agent}"
 UNDONE = "{branch} is green at {sha}: what broke it is undone"
@@ -12,6 +13,7 @@ DRY = "Dry run: {stand}; {would}. Nothing left this machine"
 STOPPED = "{loop}: {reason} ({status})"
 
 HEADLINES = {
+    "declined_before": "the agent made the very change again that a person declined",
     "repair_ready": "a proven repair by {agent} waits for you",
     "proposed": "a proven repair by {agent} waits for you",
     "no_agent": "no agent is configured that could repair it",

@@ -43,6 +43,13 @@ def key_files(setup: SetupConfig, listing: Mapping[str, str], sha: str) -> dict[
     return dict(sorted(chosen.items()))
 
 
+def is_key(setup: SetupConfig, path: str) -> bool:
+    """May this path be one of the key's files, in whatever commit? What was none before counts once it is added."""
+    return any(
+        re.fullmatch(_translated(pattern.removeprefix("./").strip("/")), path, re.DOTALL) for pattern in setup.key
+    )
+
+
 def key_of(setup: SetupConfig, files: Mapping[str, str], holds: Holds) -> str:
     """Two commits of one key need the same set-up."""
     return digest_of(

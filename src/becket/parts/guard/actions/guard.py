@@ -12,19 +12,19 @@ from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.guard import Change, ChangeClass, Reading, Refusal
+from becket.kernel.contract.guard import Change, ChangeClass, GuardRule, Reading, Refusal
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.history import since_proven
-from becket.parts.guard.actions.side import gate_commands, side_of, tests_run
+from becket.parts.guard.actions.side import commands_run, side_of, tests_run
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.failing import homes_of, names_tests, places_of
 from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
 from becket.parts.guard.reading.side import TestSide
-from becket.parts.guard.reading.told import against, question
+from becket.parts.guard.reading.told import against, asked, question
 
 NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
@@ -61,7 +61,9 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     config = await context.port(Projects).committed(params.base)
     change = await context.port(Candidates).change(params.base, params.candidate)
     side = await side_of(context, params.base, params.verdicts)
-    refusals = examine(change, config.guard, side, gate_commands(config))
+    commands = await commands_run(context.port(Git), params.base, config)
+    refusals = examine(change, config.guard, side, commands, config.setup)
+    refusals = await _but_for_proven_setup(context, params, change, refusals)
     places = await _places(context, params, change.base_paths)
     reading = read(change, side, config.guard.pure, {})
     if reading.kind is not ChangeClass.plain and params.branch:
@@ -96,6 +98,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
         "digest": digest,
         "class": reading.kind.value,
         "change": change.digest,
+        "asks": asked(refusals),
         "question": question(refusals, reading),
         **(_sent_back(context, name, told_against) if params.send_back else {"sent_back": [], "sent": 0}),
     }
@@ -123,10 +126,25 @@ async def _tell_kept_out(context: ActionContext, params: GuardParams, refusals: 
         "sent": int(before.get("sent", 0)) + goes_back,
     }
     outputs: dict[str, Json] = {
-        "refusals": told, "digest": "", "class": "", "change": "", "question": question(refusals, reading), **sent
+        "refusals": told, "digest": "", "class": "", "change": "", "asks": "",
+        "question": question(refusals, reading), **sent,
     }  # fmt: skip
     said = Condition(object=params.of, name=name, group=NAMES, evidence=evidence)
     return Result(outputs=outputs, conditions=(said,), note=_summary(refusals, reading))
+
+
+async def _but_for_proven_setup(
+    context: ActionContext, params: GuardParams, change: Change, refusals: tuple[Refusal, ...]
+) -> tuple[Refusal, ...]:
+    """Key files as the last proven commit has them were built from before: a revert needs nobody for these."""
+    paths = {refusal.path for refusal in refusals if refusal.rule is GuardRule.setup_files}
+    if not paths or not params.branch:
+        return refusals
+    proven = await since_proven(context, params.branch, params.base)
+    now = await context.port(Git).listing(params.candidate)
+    then = await context.port(Git).listing(proven[0]) if proven is not None else {}
+    known = {path for path in paths if then and then.get(path) == now.get(path)}
+    return tuple(one for one in refusals if one.rule is not GuardRule.setup_files or one.path not in known)
 
 
 async def _as_proven(context: ActionContext, params: GuardParams, change: Change) -> Mapping[str, bytes]:
@@ -203,6 +221,6 @@ ACTIONS = (
         run=check,
         params=GuardParams,
         raises=groups,
-        outputs=("refusals", "digest", "class", "change", "question", "sent_back", "sent"),
+        outputs=("refusals", "digest", "class", "change", "asks", "question", "sent_back", "sent"),
     ),
 )

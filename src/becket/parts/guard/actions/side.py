@@ -11,6 +11,7 @@ from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.project import Projects
 from becket.parts.gates.ports.report import TestReport
+from becket.parts.guard.reading.found.commands import READ_FOR_TARGETS, behind
 from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran, find_test_side
 from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
@@ -44,6 +45,13 @@ def gate_commands(config: Config) -> tuple[str, ...]:
     steps = [step for gate in config.gates.values() for step in gate]
     runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
     return tuple(run for run in runs if run)
+
+
+async def commands_run(git: Git, commit: str, config: Config) -> tuple[str, ...]:
+    """And what these lead to through a Makefile's targets and a package's scripts, as the commit has them."""
+    commands = gate_commands(config)
+    contents = await git.read_files(commit, READ_FOR_TARGETS, LARGEST) if commit else {}
+    return (*commands, *behind(commands, contents.get))
 
 
 async def tests_run(context: ActionContext, base: str, verdicts: Sequence[str]) -> Ran:

@@ -16,7 +16,7 @@ A guard reads your change before it is proven, and refuses it for any of these:
 - Leave conftest.py and the settings of test runners, coverage, linters and type checkers as they are:
   pytest.ini, tox.ini, setup.cfg, [tool.*] of pyproject.toml, test scripts of package.json, jest and vite,
   test targets of Makefiles, test blocks of build files.
-- Dependencies, versions and lock files may change; test tools must still come from where they came from.
+- Dependencies, versions and lock files may change; a person decides about those that the set-up is built from.
 - Leave CI files, git hooks, .gitattributes, submodules, becket.yaml and scripts that the gates run as they are.
 - Product code may not find out whether it is tested, patch a test tool, compare equal to everything,
   or end the process with success while it is loaded or when it ends.

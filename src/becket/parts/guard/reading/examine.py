@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from becket.kernel.contract.candidate import Bar
-from becket.kernel.contract.config import GuardConfig
+from becket.kernel.contract.config import GuardConfig, SetupConfig
 from becket.kernel.contract.guard import Change, GuardRule, Refusal
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.content import judge_content
 from becket.parts.guard.reading.deletion import judge_deletion
 from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.paths import judge_links, judge_names, judge_protected, refused
-from becket.parts.guard.reading.settings import judge_settings
+from becket.parts.guard.reading.settings import judge_settings, judge_setup
 from becket.parts.guard.reading.side import TestSide
 from becket.parts.guard.reading.tests import judge_tests
 
@@ -31,19 +31,24 @@ def bar(max_file: int) -> Bar:
 
 
 def examine(
-    change: Change, rules: GuardConfig, side: TestSide, gate_commands: Sequence[str] = ()
+    change: Change,
+    rules: GuardConfig,
+    side: TestSide,
+    gate_commands: Sequence[str] = (),
+    setup: SetupConfig | None = None,
 ) -> tuple[Refusal, ...]:
     """Every reason against the change, in the order of the paths; empty if there is none.
 
     Called once per candidate, before it is proven. Pure: reads only through the change. If all refusals ask, a person
-    may approve the change of the tests; any other refusal is a handoff. `gate_commands` are those of base's gates:
-    programs and targets of the tree that they run are part of the gate.
+    may approve exactly this change; any other refusal is a handoff. `gate_commands` are those of base's gates:
+    programs and targets of the tree that they run are part of the gate. `setup` is base's.
     """
     found = [
         *judge_protected(change, rules.protected),
         *judge_names(change),
         *judge_links(change),
         *judge_settings(change, side, GatePrograms.of(gate_commands)),
+        *judge_setup(change, setup),
         *judge_content(change, rules.max_file),
         *judge_deletion(change, rules.max_deleted_share),
     ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.guard import Change, ChangedFile, ChangeStatus, GuardRule, Refusal
+from becket.parts.gates.setups.keys import is_key
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.languages.pyshape import parse
 from becket.parts.guard.reading.languages.shape import Unreadable
+from becket.parts.guard.reading.obeyed import obeys_otherwise
 from becket.parts.guard.reading.paths import refused
 from becket.parts.guard.reading.side import SideReason, TestSide
 
@@ -29,8 +32,27 @@ def judge_settings(change: Change, side: TestSide, programs: GatePrograms) -> It
             yield found
         elif _CONFTEST.search(file.path) or _CONFTEST.search(file.old_path):
             yield from _conftest(file)
-        elif programs.runs(file.old_path) and side.reason(file.old_path) in (None, SideReason.gate):
-            yield refused(GuardRule.gate_definition, file.path, words.GATE_PROGRAM_CHANGED)
+        elif _rewrites_gate(file, side, programs):
+            yield refused(GuardRule.gate_definition, file.path, words.GATE_PROGRAM_CHANGED, asks=True)
+
+
+def judge_setup(change: Change, setup: SetupConfig | None) -> Iterator[Refusal]:
+    """The set-up is built from these files, with the variables and the network of base: a person comes first."""
+    for file in change.files:
+        names = {file.path, file.old_path}
+        if setup is not None and any(is_key(setup, name) for name in names):
+            yield refused(GuardRule.setup_files, file.path, words.SETUP_CHANGED, asks=True)
+
+
+def _rewrites_gate(file: ChangedFile, side: TestSide, programs: GatePrograms) -> bool:
+    for path in {file.path, file.old_path}:
+        if programs.runs(path) and file.in_base and side.reason(path) in (None, SideReason.gate):
+            return True
+        moved = file.status is not ChangeStatus.modified
+        for runner in programs.runners_of(path):
+            if moved or obeys_otherwise(runner, path, file.old(), file.new()):
+                return True
+    return False
 
 
 def _whole(file: ChangedFile) -> Refusal | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from becket.kernel.contract.guard import ChangeClass, Finding, Reading, Refusal
+from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.parts.guard.reading import words
 
 MOST_TOLD = 20
 MOST_ASKED = 5
@@ -13,8 +14,16 @@ LONGEST = 300
 
 def against(refusals: Sequence[Refusal], reading: Reading) -> list[str]:
     """Which rule or power, which file and line, and the way out: what does not let a change pass by itself."""
-    words = [*map(str, refusals), *(_power(one) for one in reading.findings if one.kind is ChangeClass.powerful)]
-    return _first([_line(each) for each in words], MOST_TOLD)
+    told = [*map(str, refusals), *(_power(one) for one in reading.findings if one.kind is ChangeClass.powerful)]
+    return _first([_line(each) for each in told], MOST_TOLD)
+
+
+def asked(refusals: Sequence[Refusal]) -> str:
+    """The first line of the question; what comes first is what would run before all else."""
+    rules = {refusal.rule for refusal in refusals}
+    if GuardRule.setup_files in rules:
+        return words.MAY_CHANGE_SETUP
+    return words.MAY_CHANGE_GATE if GuardRule.gate_definition in rules else words.MAY_CHANGE_TESTS
 
 
 def question(refusals: Sequence[Refusal], reading: Reading) -> str:

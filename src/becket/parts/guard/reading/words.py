@@ -15,6 +15,7 @@ FIXES: dict[GuardRule, str] = {
     GuardRule.gitattributes: _PERSON,
     GuardRule.lfs_pointer: _PERSON,
     GuardRule.gate_definition: "repair the code; what the gates run is changed by a person, on the base branch",
+    GuardRule.setup_files: "leave what the set-up installs as it is, or let a person decide before it is built",
     GuardRule.compiled_file: "leave compiled files out of the commit",
     GuardRule.mass_deletion: "put back what the repair does not need to remove",
     GuardRule.binary_added: "leave the binary out, or let a person add it",
@@ -132,7 +133,11 @@ def name_collides(other: str) -> str:
 
 
 GATE_CHANGED = "this defines the gates and rules; it counts as committed in base"
-GATE_PROGRAM_CHANGED = "a gate runs this program"
+GATE_PROGRAM_CHANGED = "this change rewrites what the gate runs"
+SETUP_CHANGED = "the set-up is built from this file, with the variables and the network of the base's set-up"
+MAY_CHANGE_TESTS = "May this repair change the tests?"
+MAY_CHANGE_GATE = "May this repair change what the gate runs?"
+MAY_CHANGE_SETUP = "May the set-up be built from the files that this repair changes?"
 ATTRIBUTES_CHANGED = "this decides which filters git runs over files and how it merges them"
 LFS_CHANGED = "a pointer to a large file, or where it leads, changed; its content cannot be seen here"
 CONFTEST_CHANGED = "conftest.py decides which tests are run and on what they stand"

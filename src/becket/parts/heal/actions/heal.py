@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
@@ -17,7 +19,7 @@ from becket.parts.heal.actions.fix import fixer_of
 from becket.parts.heal.brief import BRIEF
 from becket.parts.heal.way import WAY
 
-PLANS = ("fix", "revert", "take", "nothing", "observe")
+PLANS = ("fix", "revert", "take", "nothing", "observe", "moved_on")
 ENDS = (
     "main_proven", "undecided", "environment_broken", "no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted",
 )  # fmt: skip
@@ -41,6 +43,7 @@ FAULTS = {
 class PlanParams(Record):
     culprit: str = ""
     branch: BranchOrNone = ""
+    base: str = ""
 
 
 async def plan(context: ActionContext, params: PlanParams) -> Result:
@@ -51,8 +54,12 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
     last = context.conditions.get("candidate.none")
     if last is not None and last.evidence.get("ask_again") is False:
         vain = MOST_VAIN
-    name, why = _choice(context, params, vain)
-    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why, **_more(context, name, vain)})
+    if head := await _repaired_by(context, params):
+        name, why = "moved_on", f"{params.branch} has moved on; {params.base[:12]} is repaired by {head[:12]}"
+    else:
+        name, why = _choice(context, params, vain)
+    more = _more(context, name, vain)
+    said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why, "head": head, **more})
     failing = _evidence(context, "base.code_red").get("failing", [])
     return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
 
@@ -62,6 +69,17 @@ def _more(context: ActionContext, name: str, vain: int) -> dict[str, Json]:
     if name == "fix":
         return {"agent": fixer_of(context.port(Projects).current())}
     return {"given_up": _given_up(context, vain)} if name == "revert" else {}
+
+
+async def _repaired_by(context: ActionContext, params: PlanParams) -> str:
+    """The branch's head, where that is proven and holds this red commit: nobody needs another repair of it."""
+    if not params.base or not params.branch or context.run.inputs.get(ACCEPT):
+        return ""
+    git = context.port(Git)
+    head = await git.resolve(f"refs/heads/{params.branch}")
+    if head is None or head == params.base or not await context.known("proven", f"{params.branch}@{head}"):
+        return ""
+    return head if await git.contains(head, params.base) else ""
 
 
 async def _check_branch(context: ActionContext, branch: str) -> None:
@@ -134,10 +152,8 @@ class SettleParams(Record):
 async def settle(context: ActionContext, params: SettleParams) -> Result:
     """Say how the run stands: main is proven, nobody can tell, the machine is broken, or the repair is exhausted."""
     has = context.conditions.has
-    if has("promoted"):
-        return await _proven(context, params, params.candidate, {"proof": params.proof, "repaired": params.base})
-    if has("base.fast_green") and has("base.slow_green"):
-        return await _proven(context, params, params.base, {"repaired": ""})
+    if (found := await _found_proven(context, params)) is not None:
+        return found
     outputs: dict[str, Json] = {"sha": "", "proof": ""}
     if machine := _evidence(context, "base.environment_red") or _vain_to_try(context):
         return _ends(outputs, "environment_broken", machine)
@@ -146,6 +162,29 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
     if has("agent.not_found") or has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
         return _ends(outputs, _without_repair(context), _for_a_person(context))
     return Result(outputs=outputs, note="not settled yet")
+
+
+async def _found_proven(context: ActionContext, params: SettleParams) -> Result | None:
+    has = context.conditions.has
+    if has("promoted"):
+        return await _proven(context, params, params.candidate, {"proof": params.proof, "repaired": params.base})
+    if has("base.fast_green") and has("base.slow_green"):
+        return await _proven(context, params, params.base, {"repaired": "", **_instead(context, params.base)})
+    return await _moved_on(context, params) if has("plan.moved_on") else None
+
+
+async def _moved_on(context: ActionContext, params: SettleParams) -> Result:
+    """Its head is proven already, and in service or on its way there by the run that proved it."""
+    head = str(_evidence(context, "plan.moved_on").get("head") or params.base)
+    told: dict[str, Json] = {"repaired": "", "instead_of": params.base}
+    made = await _proven(context, params, head, told)
+    return replace(made, outputs={"sha": head, "proof": f"proven@{head}"})
+
+
+def _instead(context: ActionContext, base: str) -> dict[str, Json]:
+    """A run that found another commit than its own green says nothing of its own."""
+    asked = str(context.run.subject.fields.get("sha", base))
+    return {"instead_of": asked} if asked != base else {}
 
 
 def _without_repair(context: ActionContext) -> str:

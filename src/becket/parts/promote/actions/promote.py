@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from becket.kernel.actions.candidate import OBJECT
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectCall
-from becket.kernel.contract.errors import ActionFailed
+from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import ChangeClass, Finding
 from becket.kernel.contract.naming import BranchName, BranchOrNone
 from becket.kernel.contract.promote import PROMOTE, WhyNot
+from becket.kernel.contract.proposal import Proposals
 
 after_effect = CrashPoint("promote.after_effect", "the effect is settled; the step that asked for it is not written")
 
@@ -23,6 +26,8 @@ ENDS = ConditionGroup(names=("promoted", "main_moved", "main_dirty", "main_busy"
 CONTENDED = ConditionGroup(names=("contended",))
 READY = ConditionGroup(names=("repair_ready", "proposed"))
 """A spec that was written before says `proposed`; it is raised where a spec hands over at it."""
+
+DECLINED = ConditionGroup(names=("declined_before",))
 
 _SAID_AS: dict[str, str] = {
     WhyNot.main_moved: "main_moved",
@@ -104,13 +109,55 @@ def _message(report: EffectReport) -> str:
 
 async def propose(context: ActionContext, params: ProposeParams) -> Result:
     """The person's branches stay as they are; taking the proposal is one command."""
+    if declined := await _declined(context, params):
+        why = f"{declined[:12]} was this very change of {params.base[:12]}, and a person declined it"
+        evidence: dict[str, Json] = {
+            "candidate": params.candidate,
+            "base": params.base,
+            "declined": declined,
+            "why": why,
+        }
+        said = Condition(name=DECLINED.names[0], group=DECLINED.names, evidence=evidence)
+        outputs: dict[str, Json] = {"branch": "", "commands": [], "state": "", "effect": ""}
+        return Result(outputs=outputs, conditions=(said,), note=why)
     branch = params.branch or f"becket/{context.run.loop_id}/{params.candidate[:12]}"
+    if in_the_way := await _in_the_way(context, branch):
+        note = f"no branch was made: {in_the_way} is a branch, and takes the name"
+        return _offered(context, params, "", EffectReport(key="", state="", reason=note), happened=True)
     call = EffectCall(name="git.propose", target=f"refs/heads/{branch}", payload={"new": params.candidate})
     report = await context.perform(call)
+    return _offered(context, params, branch, report, happened=report.happened)
+
+
+async def _declined(context: ActionContext, params: ProposeParams) -> str:
+    """The commit of the same tree that a person said no to, if there is one."""
+    git = context.port(Git)
+    tree = await git.tree_of(params.candidate)
+    for sha in await context.port(Proposals).declined(params.base):
+        with contextlib.suppress(GitFailed):  # retention may have taken it
+            if await git.tree_of(sha) == tree:
+                return sha
+    return ""
+
+
+async def _in_the_way(context: ActionContext, branch: str) -> str:
+    """A branch whose name is a folder of this one: git cannot have both. The candidate has a ref of its own anyway."""
+    parts = branch.split("/")
+    for end in range(1, len(parts)):
+        above = "/".join(parts[:end])
+        if await context.port(Git).resolve(f"refs/heads/{above}") is not None:
+            return above
+    return ""
+
+
+def _offered(
+    context: ActionContext, params: ProposeParams, branch: str, report: EffectReport, *, happened: bool
+) -> Result:
+    named = branch or params.candidate
     commands = [
-        f"git diff {params.base[:12]}..{branch}",
-        f"git merge --ff-only {branch}",
-        f"git branch --delete {branch}",
+        f"git diff {params.base[:12]}..{named}",
+        f"git merge --ff-only {named}",
+        *([f"git branch --delete {branch}"] if branch else []),
     ]
     evidence: dict[str, Json] = {
         "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
@@ -119,7 +166,7 @@ async def propose(context: ActionContext, params: ProposeParams) -> Result:
     }  # fmt: skip
     return Result(
         outputs={"branch": branch, "commands": commands, "state": report.state, "effect": report.key},
-        conditions=(Condition(name=_ready(context), group=READY.names, evidence=evidence),) if report.happened else (),
+        conditions=(Condition(name=_ready(context), group=READY.names, evidence=evidence),) if happened else (),
         note=report.reason,
     )
 
@@ -157,7 +204,7 @@ ACTIONS = (
         summary="Offer a commit to a person as a branch below becket/.",
         run=propose,
         params=ProposeParams,
-        raises=(READY,),
+        raises=(READY, DECLINED),
         outputs=("branch", "commands", "state", "effect"),
         effects=("git.propose",),
     ),

@@ -15,4 +15,5 @@ NEXT = "\nTake it:   becket proposals accept {run_id}\nLeave it:  becket proposa
 ACCEPTED = "Accepted: {sha} goes to {branch}."
 ACCEPTED_MOVED = "Accepted: {branch} has moved, so {sha} is carried over and proven again first."
 NOT_YET = "{branch} has not moved yet: {run_id} takes the repair there as soon as it can."
+DECLINED_ALONE = "Declined {sha}."
 DECLINED = "Declined {sha}. Its branch stays until you remove it: git branch -D {branch}"

@@ -145,4 +145,5 @@ def decline(
     if as_json:
         emit(_document(one))
     else:
-        say(words.DECLINED.format(sha=short(one.sha), branch=safe(one.handoff.evidence.get("branch", ""))))
+        branch = safe(one.handoff.evidence.get("branch", ""))
+        say((words.DECLINED if branch else words.DECLINED_ALONE).format(sha=short(one.sha), branch=branch))

@@ -12,6 +12,7 @@ from becket.parts.guard.reading.found.reader import Reader
 from becket.parts.guard.reading.gates import GatePrograms
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+READ_FOR_TARGETS = (*_MAKEFILES, "package.json")
 _TARGET = re.compile(r"^([\w./ -]+?)\s*:(?![=:])\s*([^=\n]*)$")
 _WORD = re.compile(r"[\w./@+-]+")
 _DECIDES = re.compile(rb"\bassert|\bexpect\(|\bexit[ (]*1\b|\bdiff\b|\bcmp\b|\bFAIL")
@@ -19,7 +20,7 @@ _DECIDES = re.compile(rb"\bassert|\bexpect\(|\bexit[ (]*1\b|\bdiff\b|\bcmp\b|\bF
 
 def run_by_gates(commands: Sequence[str], paths: Collection[str], read: Reader) -> set[str]:
     """Programs that decide, and data that they are given. A program of the product that a gate runs decides nothing."""
-    texts = [*commands, *_behind(GatePrograms.of(commands).targets, read)]
+    texts = [*commands, *behind(commands, read)]
     named = {posixpath.normpath(word) for text in texts for word in _WORD.findall(text)}
     return {path for path in named if path in paths and _decides(path, read)}
 
@@ -30,10 +31,13 @@ def _decides(path: str, read: Reader) -> bool:
     return is_source(path) and (says_check(path) or _DECIDES.search(read(path) or b"") is not None)
 
 
-def _behind(targets: Collection[str], read: Reader) -> Iterator[str]:
+def behind(commands: Sequence[str], read: Reader) -> Iterator[str]:
+    """What the targets and scripts do that the commands name."""
+    targets = GatePrograms.of(commands).targets
+    scripts = list(_scripts(read("package.json") or b"", targets))
+    yield from scripts
     makefile = next((content for name in _MAKEFILES if (content := read(name))), b"")
-    yield from _recipes(makefile.decode("utf-8", "replace"), targets)
-    yield from _scripts(read("package.json") or b"", targets)
+    yield from _recipes(makefile.decode("utf-8", "replace"), targets | GatePrograms.of(scripts).targets)
 
 
 def _recipes(makefile: str, targets: Collection[str]) -> Iterator[str]:
@@ -42,7 +46,7 @@ def _recipes(makefile: str, targets: Collection[str]) -> Iterator[str]:
     for line in makefile.replace("\\\n", " ").splitlines():
         if line.startswith("\t"):
             for _, recipe in current:
-                recipe.append(line.strip())
+                recipe.append(line.strip().lstrip("@-+"))
         elif match := _TARGET.match(line):
             current = [rules.setdefault(name, ([], [])) for name in match[1].split()]
             for needs, _ in current:
