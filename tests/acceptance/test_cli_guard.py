@@ -49,7 +49,7 @@ def test_a_changed_test_is_named_with_rule_file_and_line(stage: Stage) -> None:
     assert told["test_side"] == ["tests/test_app.py"]
     (refusal,) = told["refusals"]
     assert (refusal["rule"], refusal["path"], refusal["line"]) == ("test-changed", "tests/test_app.py", 5)
-    assert told["needs"][0].startswith("a person approves the change of the tests")
+    assert told["needs"][0].startswith("a person approves exactly this change")
 
 
 def test_the_first_commit_is_compared_with_nothing(stage: Stage) -> None:

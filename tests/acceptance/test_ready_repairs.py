@@ -37,7 +37,7 @@ def test_a_repair_that_could_not_be_taken_yet_is_no_success_and_says_why(tmp_pat
     project.write("calc.py", before + "# half a thought\n")
     head = project.git("rev-parse", "main")
     told = project.becket("proposals", "accept", run_id, code=1)
-    assert "for a clean work tree, looks again " in told.out
+    assert "for a clean work tree, wakes on any change of it" in told.out
     assert "calc.py" in told.out
     assert "main has not moved yet: run_" in told.err
     assert project.git("rev-parse", "main") == head

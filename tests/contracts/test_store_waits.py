@@ -293,12 +293,13 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
     done = await store.change_handoff("hnd_run_b", HandoffState.done, "cem", "ok")
     assert (done.state, done.taken_by) == (HandoffState.done, "cem")
     wrong = (
-        ("hnd_run_a", HandoffState.taken), ("hnd_run_b", HandoffState.taken), ("hnd_run_b", HandoffState.done),
-        ("hnd_run_c", HandoffState.expired), ("hnd_run_c", HandoffState.open),
+        ("hnd_run_a", HandoffState.taken, "is taken already, by bob"),
+        ("hnd_run_b", HandoffState.taken, "cannot become"), ("hnd_run_b", HandoffState.done, "is done already, by cem"),
+        ("hnd_run_c", HandoffState.expired, "cannot become"), ("hnd_run_c", HandoffState.open, "is open already"),
     )  # fmt: skip
     before = await contents(store)
-    for handoff_id, state in wrong:
-        with pytest.raises(UsageError, match="cannot become"):
+    for handoff_id, state, why in wrong:
+        with pytest.raises(UsageError, match=why):
             await store.change_handoff(handoff_id, state, "x", "")
     assert await contents(store) == before
     clock.forward(100)

@@ -189,13 +189,15 @@ class FaultHouse:
     def _app(self, house: House) -> Any:
         """As much of the App as boot and deliveries need."""
         app = SimpleNamespace(
-            store=house.store, door=house.door, engine=house.engine, processes=self.processes, promotions=None,
+            store=house.store, door=house.door, engine=house.engine, processes=self.processes,
             worker_id=house.engine.house.worker, config=SimpleNamespace(database=None),
+            lost_journal=str,
             state=SimpleNamespace(
+                make=lambda: SimpleNamespace(folder=self.folder),
                 runs=self.folder / "runs", drivers=self.folder / "drivers", engine_lock=self.folder / "engine.lock"
             ),
         )  # fmt: skip
-        app.git = SimpleNamespace(promoter=lambda: SimpleNamespace(recover=_nothing))
+        app.git = SimpleNamespace(ref_store=None)  # no promotion of theirs leaves an intent
         return app
 
     async def _watch(self, house: House) -> None:
@@ -259,10 +261,6 @@ class FaultHouse:
             if effect.call.name == "ship.it":
                 seen[effect.key] = sum(n for at, n in self.processes.shipped.items() if effect.origin.run_id in at)
         return dict(seen)
-
-
-async def _nothing(*_: object) -> None:
-    return None
 
 
 PARCEL = """

@@ -14,7 +14,7 @@ from functools import partial
 from becket.app.compose import App
 from becket.app.keeper import RESTARTS, Keeper, forget_restarts, read_restarts, since_boot
 from becket.app.launch import Ended, end_holder, last_words, launch, log_to
-from becket.app.locks import Writer, start_is_over, started_by_becket
+from becket.app.locks import UNNAMED, Writer, start_is_over, started_by_becket
 from becket.app.pulse import Pulse
 from becket.app.serve import serve
 from becket.app.signs import (
@@ -182,6 +182,8 @@ def end_if_deaf(state: State, part: Part, say: Say = lambda _: None) -> Ended | 
 
 
 def _does_not_end(name: str, pid: int) -> str:
+    if pid == UNNAMED:
+        return f"a start of the {name} is under way, and it has not come up yet; type the same again in a moment"
     return (
         f"the {name} (pid {pid}) does not end, even by SIGKILL: it hangs in the kernel, most likely on a disk that "
         "does not answer. Mend that, or restart the machine; then `becket up --detach`"

@@ -20,6 +20,7 @@ from becket.app.state import State, holder, silent_for
 from becket.kernel.contract.crash import CrashPoint
 
 STOP_WITHIN = 20.0
+NAMED_WITHIN = 15.0  # a start on a busy machine
 DEAF_STOP_WITHIN = 2.0
 """Whoever does not hear will not hear SIGTERM either."""
 WORDS_KEPT = 4000
@@ -98,9 +99,8 @@ def end_holder(lock: Path, pid: int | None = None) -> Ended | None:
 
 def _named_holder(lock: Path) -> int | None:
     """Who holds it; a start that is only now getting its name is waited for."""
-    for _ in range(20):
-        if (found := holder(lock)) != UNNAMED:
-            return found
+    until = time.monotonic() + NAMED_WITHIN
+    while (found := holder(lock)) == UNNAMED and time.monotonic() < until:
         time.sleep(0.05)
     return found
 

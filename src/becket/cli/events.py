@@ -71,7 +71,8 @@ def _waiting(data: Data) -> str:
 
 
 def _wait(row: Data) -> str:
-    return f"{wait_words(row['condition'])} (wakes on {row['wake']}, until {clock(row['expires'])})"
+    wake = words.WAKES.get(row["wake"], row["wake"])
+    return f"{wait_words(row['condition'])} (wakes on {wake}, until {clock(row['expires'])})"
 
 
 def _woken(data: Data) -> str:

@@ -178,7 +178,7 @@ def _waiting(run: RunNow, now: float, engine: int | None) -> str:
     if due < now and engine is None and not run.held:
         waits = " and ".join(waits_words(name, run.quota) for name in run.waits_for)
         return f"for {waits}; {words.STATUS_OVERDUE.format(run_id=run.run_id, since=clock(due, now))}"
-    signals = [wake for wake in run.wakes_on if wake != "clock" or run.looks_at is None]
+    signals = [words.WAKES.get(wake, wake) for wake in run.wakes_on if wake != "clock" or run.looks_at is None]
     wakes = f", wakes on {' or '.join(signals)}" if signals else ""
     again = f", looks again {clock(run.looks_at, now)}" if run.looks_at else ""
     until = f", until {clock(run.until, now)}" if run.until else ""

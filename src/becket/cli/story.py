@@ -294,7 +294,9 @@ def _waits(story: Story) -> Text:
 def _wakes(story: Story, name: str, wake: str) -> str:
     told = [event.data["waits"] for event in story.events if event.kind is Kind.run_waiting]
     due = [row["due"] for row in told[-1] if row["condition"] == name] if told else []
-    return f", looks again {clock(due[0], story.now)}" if wake == "clock" and due else f", wakes on {wake}"
+    if wake == "clock" and due:
+        return f", looks again {clock(due[0], story.now)}"
+    return f", wakes on {words.WAKES.get(wake, wake)}"
 
 
 def _why_it_waits(story: Story, name: str) -> list[str]:

@@ -331,5 +331,8 @@ ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
 REPAIRED, WAS_GREEN, TRIED, SETTLED = "repaired", "was green", "tried", "settled"
 MOVED_ON = "branch moved on"
+
+WAKES = {"worktree_changed": "any change of it"}
+"""Signals whose names say too little to people."""
 WITHOUT_CONFIG = "{why}\nUntil that is mended, only reading and the brakes work."
 JSON_BEFORE = "write --json behind `{verb}`"

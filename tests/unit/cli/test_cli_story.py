@@ -97,7 +97,7 @@ def test_a_wait_for_the_world_shows_what_wakes_it_and_how_to_give_it_up() -> Non
     waiting = run(status=Status.waiting, waiting_on=("main_dirty",), waits_since={"main_dirty": BEGAN})
     text = text_of(told(story(run=waiting)))
     told_wait = " ".join(text.replace("│", " ").split())
-    assert "for a clean work tree, wakes on worktree_changed, at most 1d00h, since 22:13:20" in told_wait
+    assert "for a clean work tree, wakes on any change of it, at most 1d00h, since 22:13:20" in told_wait
     assert "becket drop run_1" in text
 
 

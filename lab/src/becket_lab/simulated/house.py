@@ -22,6 +22,7 @@ from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import Places
 from becket.kernel.contract.process import Processes
 from becket.kernel.contract.project import Projects
+from becket.kernel.contract.proposal import Proposals
 from becket.kernel.contract.run import Run, Started
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 from becket.kernel.contract.store import Store, WorkerInfo
@@ -36,6 +37,7 @@ from becket.kernel.spec.book import LoopBook
 from becket.kernel.spec.load import load_config
 from becket.kernel.store import open_memory
 from becket.kernel.store.steady import Steady
+from becket.parts.promote.accepted import JournalProposals
 from becket.parts.services.ports import ReleaseDesk, Smokes
 from becket_lab.simulated.ground import Ground, Overheard, Told
 from becket_lab.simulated.project import CONFIG, ModelAgent, ModelProcesses, ModelWatchdog
@@ -212,7 +214,8 @@ def build(
     )
     ports: dict[type, object] = {
         Git: ground.port, Candidates: ground.candidates, Processes: outside.processes, Projects: projects,
-        Places: projects, Verdicts: kept.verdicts, Agents: AgentsByName({"fixer": outside.agent}),
+        Places: projects, Proposals: JournalProposals(store), Verdicts: kept.verdicts,
+        Agents: AgentsByName({"fixer": outside.agent}),
         ReleaseDesk: watchdog, Smokes: watchdog,
     }  # fmt: skip
     engine = Engine(

@@ -30,9 +30,10 @@ def unseen_program(
 
     The drivers of known programs show those themselves.
     """
-    if agent.run is None or not processes.holds().files:
+    holds = processes.holds()
+    if agent.run is None or not holds.files:
         return ""
-    shown = [expanded(written, home) for written in readable]
+    shown = [*holds.readable, *(expanded(written, home) for written in readable)]
     for written, path in _started(agent.run, environ, home):
         hidden = unseen(path, environ.get("PATH", ""), shown)
         if hidden is not None or written.startswith("~/"):

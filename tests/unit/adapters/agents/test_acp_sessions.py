@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,10 +229,11 @@ def test_who_was_never_asked_used_nothing(stage: Stage) -> None:
 def test_a_command_line_for_a_shell_is_run_by_one(stage: Stage) -> None:
     agent = stage.agent()
     run = f"GREETING=1 && exec {agent.config.run}"
-    agent = type(agent)("helper", agent.config.model_copy(update={"run": run}), agent.outfit)
+    outfit = replace(agent.outfit, shown=(str(Path(__file__).parent),))
+    agent = type(agent)("helper", agent.config.model_copy(update={"run": run}), outfit)
     (stage.folder / "script.json").write_text("{}")
     report = asyncio.run(agent.run("Fix it.", stage.tree, Limits(seconds=10)))
-    assert (report.ended, report.said) == (True, "Nothing more to do.")
+    assert (report.ended, report.said) == (True, "Nothing more to do."), report.error
 
 
 def test_the_library_is_loaded_only_by_a_call() -> None:
