@@ -23,6 +23,7 @@ from becket.kernel.contract.run import Run, Status
 from becket.kernel.engine.triggers import declined_about
 from becket.testing.agent import Act, ScriptedAgent, writes
 
+ORDINARY = GOOD + "\n\nHOST = 'elsewhere.example'\n"
 POWERFUL = "import os\n" + GOOD.replace("left + right", "left + right + len(os.environ.get('X', ''))")
 NOT_ME = "people: {ada: {role: owner, os_user: nobody-here}}\n"
 
@@ -210,11 +211,14 @@ def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tm
     asyncio.run(story())
 
 
-def test_a_powerful_repairs_services_are_built_only_after_the_yes(tmp_path: Path) -> None:
-    """A build has the network, the build's variables and copies of shared data."""
+@pytest.mark.parametrize("repair", [POWERFUL, ORDINARY], ids=["powerful", "ordinary"])
+def test_the_services_of_a_repair_that_waits_for_a_person_are_built_only_after_the_yes(
+    tmp_path: Path, repair: str
+) -> None:
+    """A build has the network, the build's variables and copies of shared data; a changed host is ordinary."""
     seen = tmp_path / "seen"
     service = f'services: {{main: {{start: "exec true", build: {{run: "git hash-object calc.py >> {seen}"}}}}}}\n'
-    stage, run = proposed(tmp_path, POWERFUL, CONFIG + service)
+    stage, run = proposed(tmp_path, repair, CONFIG + service)
     assert not seen.exists()
 
     async def story() -> None:

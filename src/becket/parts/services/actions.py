@@ -133,10 +133,13 @@ async def smoke(context: ActionContext, params: SmokeParams) -> Result:
 async def _waits(context: ActionContext, params: SmokeParams) -> bool:
     """A revert brings back what was in service. Tests judge source where base says so, and never what is none."""
     powerful = context.conditions.get(f"{params.of}.{ChangeClass.powerful}")
+    ordinary = context.conditions.has(f"{params.of}.{ChangeClass.ordinary}")
     said_yes = any(context.conditions.has(ref) for ref in SAID_YES)
-    if not params.by or powerful is None or said_yes or current(context).kind == REVERT:
+    if not params.by or said_yes or current(context).kind == REVERT or not (powerful or ordinary):
         return False
     trusted = (await context.port(Projects).committed(params.by)).guard.promote
+    if powerful is None:  # a person decides all the same where nobody writes hold-out checks
+        return trusted is ChangeClass.plain or context.port(Projects).current().heal.hold_out is None
     found = [Finding.model_validate(one) for one in powerful.evidence.get("findings", ())]
     unread = bool(powerful.evidence.get("findings_left_out")) or any(one.power == NOT_SOURCE for one in found)
     return unread or trusted is not ChangeClass.powerful
