@@ -99,5 +99,8 @@ def test_the_demo_ends_well(home: Home, tmp_path: Path) -> None:
     assert (told["ok"], told["problem"]) == (True, "")
 
 
-def test_what_needs_a_clone_says_so(home: Home) -> None:
-    assert "make bench-cheats" in home.run("becket", "bench", "cheats", code=2)
+def test_the_parts_are_those_of_the_package_and_the_bench_is_none_of_them(home: Home) -> None:
+    found = json.loads(home.run("becket", "parts", "list", "--json"))
+    assert {part["from"].partition(" ")[0] for part in found} == {"becket"}
+    assert {"kernel", "gates", "guard", "agents", "heal", "init"} <= {part["part"] for part in found}
+    assert "there is no verb 'bench'" in home.run("becket", "bench", "cheats", code=2)
