@@ -338,6 +338,28 @@ def test_no_code_is_blamed_where_the_last_proven_commit_is_red_too(tmp_path: Pat
     asyncio.run(story())
 
 
+def test_a_proven_commit_that_is_red_with_other_variables_is_the_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its greens were made with others, so it is judged anew; and nothing of it has changed."""
+    place = tmp_path / "place"
+    place.touch()
+    monkeypatch.setenv("TOOLS", "one")
+    config = CONFIG.replace("name: unit,", "name: unit, env: [TOOLS],")
+    stage = HealStage(tmp_path / "stage", ScriptedAgent([REPAIRS]), config=config)
+
+    async def story() -> None:
+        proven = stage.world.commit({"tests/test_place.py": needing(place)}, "a test that needs a place")
+        assert (await stage.heal()).status is Status.completed
+        place.unlink()
+        monkeypatch.setenv("TOOLS", "another")
+        said = problems_of(await stage.heal())
+        assert f"the last proven commit {proven[:12]} is red now too" in said
+        assert calls(stage) == 0
+
+    asyncio.run(story())
+
+
 def test_a_step_that_is_new_says_nothing_of_the_machine(tmp_path: Path) -> None:
     """Where the last proven commit is red by it too: it was never proven there."""
     more = "      - {name: strict, run: \"! grep -q '/ len' calc.py\"}\ntest_side:".replace("      -", "    -")

@@ -39,7 +39,7 @@ async def find(context: ActionContext, params: CulpritParams) -> Result:
     if earlier.get("base") == params.base:
         return _result(params, str(earlier.get("sha", "")), str(earlier.get("why", "")), dict(earlier))
     found_green = await since_proven(context, params.branch, params.base) or await _since(context, params)
-    if found_green is None:
+    if found_green is None or not found_green[1]:
         return await _told(context, params, "", "no earlier commit is known to be green", 0.0, 0)
     _, new = found_green
     if len(new) == 1:

@@ -104,6 +104,9 @@ class _OnLastProven:
 
     async def machine_changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
         """By its own becket.yaml: a step or a set-up that is new was never proven there."""
+        at, named = self.params.at, f"{self.params.gate}/{step.name}"
+        if await self.context.known("proven", f"{self.params.branch}@{at}"):
+            return MACHINE_CHANGED.format(sha=at[:12], step=named)  # it was this very commit
         green = await self._proven()
         if not green or not await self._same_there(step, green):
             return ""
@@ -117,7 +120,7 @@ class _OnLastProven:
                 return ""
             if done.hung:
                 break  # the next would cost as much and say no more
-        return MACHINE_CHANGED.format(sha=green[:12], step=f"{self.params.gate}/{step.name}")
+        return MACHINE_CHANGED.format(sha=green[:12], step=named)
 
     async def _proven(self) -> str:
         found = await since_proven(self.context, self.params.branch, self.params.at)
