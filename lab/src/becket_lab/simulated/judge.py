@@ -12,8 +12,10 @@ from becket.kernel.contract.store import RunFilter
 from becket_lab.simulated.play import Play
 from becket_lab.simulated.project import truly_green
 
-LONGEST_READY = 5.0
-"""In proof times: so long a proven candidate may stand there before main has it or a person knows."""
+LONGEST_READY = 6.0
+"""In proof times: so long a proven candidate may stand there before main has it or a person knows. At each move of main the
+new base is judged, and what is red there once more on the last proven commit.
+"""
 
 
 @dataclass(frozen=True, slots=True)
