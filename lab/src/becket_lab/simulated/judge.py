@@ -13,8 +13,8 @@ from becket_lab.simulated.play import Play
 from becket_lab.simulated.project import truly_green
 
 LONGEST_READY = 6.0
-"""In proof times: so long a proven candidate may stand there before main has it or a person knows. At each move of main the
-new base is judged, and what is red there once more on the last proven commit.
+"""In proof times: so long a proven candidate may stand there before main has it or a person knows. At each move of main
+the new base is judged, and what is red there once more on the last proven commit.
 """
 
 
