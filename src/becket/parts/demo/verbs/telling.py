@@ -64,11 +64,7 @@ _BEATS: Sequence[Callable[[Report], str]] = (_found_red, _repaired, _promoted)
 def believable(report: Report, holds: Holds, answer: str, checks: Sequence[Checked]) -> Iterator[str]:
     """One reason each, with the evidence that anybody can look up."""
     proof, crossing, change, guard = report.proofs[-1], report.crossings[-1], report.changes[-1], report.guards[-1]
-    held = [name for name in ("files", "processes", "network") if name not in holds.missing]
-    if held:
-        yield words.DEMO_HELD.format(kind=holds.kind.value, held=_listed(held))
-    if holds.missing:
-        yield words.DEMO_WITHOUT.format(missing=_listed(holds.missing))
+    yield contained(holds)
     yield words.DEMO_CROSSED.format(
         count=len(crossing.tests), new=short(crossing.candidate), receipt=short(crossing.receipt)
     )
@@ -80,6 +76,13 @@ def believable(report: Report, holds: Holds, answer: str, checks: Sequence[Check
     yield words.DEMO_PROOF.format(receipt=short(proof.receipt), new=short(proof.candidate))
     yield answer
     yield words.DEMO_CHECKED.format(good=sum(item.ok for item in checks), count=len(checks))
+
+
+def contained(holds: Holds) -> str:
+    """One line on every machine: the story fits a screen of 24 rows."""
+    held = [name for name in ("files", "processes", "network") if name not in holds.missing]
+    told = words.DEMO_HELD_IN_PART if held and holds.missing else words.DEMO_HELD if held else words.DEMO_NOT_HELD
+    return told.format(kind=holds.kind.value, held=_listed(held), missing=_listed(holds.missing))
 
 
 def paragraph(text: str, first: str) -> str:
