@@ -14,7 +14,7 @@ from typing import TextIO, TypeVar
 
 from becket import __version__
 from becket.app.config_now import CONFIG_ALERT
-from becket.app.parts import built_in_loops, installed, load
+from becket.app.parts import brought_tables, built_in_loops, installed, load
 from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
@@ -35,6 +35,7 @@ from becket.kernel.contract.project import Projects
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 from becket.kernel.contract.store import AlertState, Store, WorkerInfo
+from becket.kernel.contract.tables import TableStore
 from becket.kernel.engine.advance import Engine
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.door import Door
@@ -233,6 +234,7 @@ class App:
         """What actions find behind their ports: the kernel's own, and those of every part."""
         ports: dict[type, object] = {
             Git: self.git, Places: self, Projects: self.projects, Candidates: self.git.candidates(),
+            TableStore: patient(self.store),
         }  # fmt: skip
         later: dict[type, Callable[[], object]] = {Processes: lambda: self.processes}
         for part in installed():
@@ -353,8 +355,8 @@ def sandbox_here() -> Holds:
 def open_store(state: State, config: Config) -> Store:
     """The journal. Raises UsageError or StoreUnavailable with what to do."""
     if config.database:
-        return open_postgres(config.database)
-    return open_sqlite(state.make().database, mark=state.journal_mark)
+        return open_postgres(config.database, brought=brought_tables())
+    return open_sqlite(state.make().database, mark=state.journal_mark, brought=brought_tables())
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."
