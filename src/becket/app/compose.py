@@ -354,9 +354,10 @@ def sandbox_here() -> Holds:
 
 def open_store(state: State, config: Config) -> Store:
     """The journal. Raises UsageError or StoreUnavailable with what to do."""
+    state.make()
     if config.database:
         return open_postgres(config.database, brought=brought_tables())
-    return open_sqlite(state.make().database, mark=state.journal_mark, brought=brought_tables())
+    return open_sqlite(state.database, mark=state.journal_mark, brought=brought_tables())
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."
