@@ -19,7 +19,7 @@ from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
 from becket.app.secrets import given_secrets
-from becket.app.sections import load_config
+from becket.app.sections import config_model, load_config
 from becket.app.state import State, identity
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import new_id
@@ -388,7 +388,7 @@ def tolerated(state: State) -> Settings:
     except UsageError as error:
         if not state.database.exists() or _may_name_database(state.config.read_text(errors="replace")):
             raise
-        return Settings(_stamp(state.config), Config(version=1), str(error))
+        return Settings(_stamp(state.config), config_model()(version=1), str(error))
 
 
 def _may_name_database(text: str) -> bool:
@@ -401,7 +401,7 @@ def read_config(state: State) -> Config:
     try:
         return _load(state)
     except FileNotFoundError:
-        return Config(version=1)
+        return config_model()(version=1)
 
 
 def _load(state: State) -> Config:

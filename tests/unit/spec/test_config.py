@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding, InvalidDocument
 from becket.kernel.contract.spec import Autonomy
-from becket.kernel.spec.load import load_config
+from becket.parts.guard.section import GUARD
+from becket.parts.services.section import SERVICES
 
 WHOLE = """\
 version: 1
@@ -56,8 +58,8 @@ def test_the_whole_file_of_the_design_loads() -> None:
     config = load(WHOLE, USER="ada")
     assert config.autonomy is Autonomy.merge
     assert config.people["owner"].os_user == "ada"
-    assert config.services["main"].port == 8080
-    assert config.guard.max_file == 5_000_000
+    assert config.section(SERVICES)["main"].port == 8080
+    assert config.section(GUARD).max_file == 5_000_000
 
 
 def test_gates_are_never_expanded() -> None:

@@ -30,7 +30,6 @@ CHECKS: dict[str, Check] = {
     "gates": configuration.gates,
     "variables": configuration.variables,
     "people": configuration.handoff_to,
-    "trust": configuration.trust,
     "tools": programs.gate_tools,
     "toolchains": surroundings.toolchains,
     "contents": surroundings.contents,

@@ -19,7 +19,7 @@ def gate_tools(exam: Exam) -> Iterator[Diagnosis]:
     config, root = exam.config, exam.facts.root
     if config is None or root is None:
         return
-    found = [diagnosis for user, command in _commands(config) for diagnosis in _missing(exam, config, user, command)]
+    found = [one for user, command in _commands(config) for one in missing_program(exam, config, user, command)]
     yield from found or [Diagnosis(name="tools", level=Level.ok, what=words.TOOLS_OK)]
 
 
@@ -29,11 +29,9 @@ def _commands(config: Config) -> Iterator[tuple[str, str]]:
             yield f"gates.{gate}.{step.name}", step.run
     if config.setup:
         yield "setup", config.setup.run
-    if config.notify:
-        yield "notify", config.notify.command
 
 
-def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Diagnosis]:
+def missing_program(exam: Exam, config: Config, user: str, command: str) -> Iterator[Diagnosis]:
     where = place_of(exam, command)
     try:
         program = program_of(command)

@@ -144,9 +144,7 @@ async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:
         config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
     except ActionFailed as error:
         return (), str(error)
-    steps = [step.env_file for gate in config.gates.values() for step in gate]
-    services = [service.env_file for service in config.services.values()]
-    return tuple(dict.fromkeys(name for name in (*steps, *services) if name)), NOT_DECLARED
+    return tuple(dict.fromkeys(file for _, file in config.env_files())), NOT_DECLARED
 
 
 async def _env_files(app: App, workspace: Workspace, names: Sequence[str], why: str) -> tuple[EnvFile, ...]:

@@ -23,7 +23,7 @@ from becket.kernel.contract.part import Part
 from becket.kernel.contract.ready import ACCEPT
 from becket.kernel.contract.run import Run, Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
-from becket.kernel.contract.trust import trust_words
+from becket.kernel.contract.trust import trust_of, trust_words
 
 DECISION = "@decision"
 MOST_LINES = 200
@@ -35,7 +35,7 @@ async def read_report(app: App, run_id: str) -> told.Report:
     story = await read_story(app, run_id)
     now = Now(
         spend=await app.store.spent(story.run.run_id),
-        trust=trust_words(app.config.guard.promote),
+        trust=trust_of(app.config.model_dump(mode="json", include={"guard"})),
         watched=holder(app.state.daemon_lock) is not None,
         repaired_by=await _repaired_by(app, story.run),
     )
