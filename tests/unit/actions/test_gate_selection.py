@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from becket.app.sections import config_model
-from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.git import Workspace
 from becket.parts.gates.judging.step import has_selection
 from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.section import GateStep
 
 FAILING = ("tests/test_a.py::test_one",)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from becket.app.sections import config_model
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
 from becket.kernel.contract.process import Network
 from becket.parts.gates.likely import likely
+from becket.parts.gates.section import GateStep, SetupConfig
 
 UNIT, LINT = GateStep(name="unit", run="x", report="junit:r.xml"), GateStep(name="lint", run="y")
 CONFIG = config_model()(

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from becket.app.sections import load_config
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.spec import Autonomy, LoopSpec
 from becket.parts.agents.section import PRICES
+from becket.parts.gates.section import GATES, SET_UP, GateStep
 from becket.parts.guard.section import GUARD, TEST_SIDE
 from becket.parts.init.detect import Detected, detect
 from becket.parts.init.ecosystem import Ecosystem, Tools
@@ -77,9 +78,9 @@ def test_the_written_file_loads_and_says_what_was_detected(repo: Path, tools: Ca
     detected = detect(repo, tools())
     text = write_config(repo, detected, "main", "jane").config.read_text()
     config = load(text)
-    assert config.gates.get("fast", ()) == detected.fast
-    assert config.gates.get("slow", ()) == detected.slow
-    assert config.setup == detected.setup
+    assert config.section(GATES).get("fast", ()) == detected.fast
+    assert config.section(GATES).get("slow", ()) == detected.slow
+    assert config.section(SET_UP) == detected.setup
     assert config.section(TEST_SIDE) == detected.test_side
     assert (config.branch, config.autonomy, config.handoff_to) == ("main", Autonomy.propose, "jane")
     assert "becket.yaml" in config.section(GUARD).protected
@@ -113,8 +114,8 @@ def test_the_commented_examples_load_too(repo: Path, tools: Callable[..., Tools]
     assert config.section(SERVICES)
     assert config.alarms
     assert config.database
-    assert set(config.gates) == {"fast", "slow"}
-    assert config.setup
+    assert set(config.section(GATES)) == {"fast", "slow"}
+    assert config.section(SET_UP)
     assert config.section(TEST_SIDE)
 
 

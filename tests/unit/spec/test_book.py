@@ -9,9 +9,10 @@ import pytest
 
 from becket.app.sections import config_model
 from becket.kernel.contract.action import Registry
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import InvalidDocument, NotFound
 from becket.kernel.spec.book import LoopBook
+from becket.parts.gates.section import GateStep
 
 from .registry import REGISTRY
 

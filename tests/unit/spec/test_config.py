@@ -10,6 +10,7 @@ from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding, InvalidDocument
 from becket.kernel.contract.spec import Autonomy
+from becket.parts.gates.section import GATES
 from becket.parts.guard.section import GUARD
 from becket.parts.services.section import SERVICES
 
@@ -206,7 +207,7 @@ def test_variables_and_places_are_given_by_name() -> None:
     step = "{name: a, run: x, env: [https_proxy, GIT_AUTHOR_NAME], set: {PYTHONPATH: src}}"
     text = f"version: 1\ngates: {{fast: [{step}]}}\nsandbox: {{readable: [~/.cargo/registry, /opt/tool]}}\n"
     config = load_config(text, "becket.yaml", {})
-    given = config.gates["fast"][0].variables({"https_proxy": "p", "OTHER": "o"})
+    given = config.section(GATES)["fast"][0].variables({"https_proxy": "p", "OTHER": "o"})
     assert given == {"https_proxy": "p", "PYTHONPATH": "src"}
     assert config.sandbox.places(Path("/repo/.git")) == (Path.home() / ".cargo/registry", Path("/opt/tool"))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
-from becket.kernel.checks.shell import cannot_fail
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import InvalidDocument
 
@@ -50,26 +49,6 @@ def committed(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="committed", level=Level.warn, what=what, mend=words.COMMIT_MEND, where=where)
     else:
         yield Diagnosis(name="committed", level=Level.ok, what=words.COMMITTED_OK, where=FILE)
-
-
-def gates(exam: Exam) -> Iterator[Diagnosis]:
-    config = exam.config
-    if config is None:
-        return
-    steps = [(gate, step) for gate, steps in config.gates.items() for step in steps]
-    if not steps:
-        yield Diagnosis(name="gates", level=Level.error, what=words.NO_GATE, mend=words.GATE_MEND, where=FILE)
-        return
-    if not config.gates.get("fast"):
-        yield Diagnosis(name="gates", level=Level.warn, what=words.NO_FAST_GATE, mend=words.GATE_MEND, where=FILE)
-    toothless = [(gate, step) for gate, step in steps if cannot_fail(step.run)]
-    for gate, step in toothless:
-        what = words.GATE_CANNOT_FAIL.format(gate=gate, step=step.name, command=step.run)
-        where = place_of(exam, step.run)
-        yield Diagnosis(name="gates", level=Level.warn, what=what, mend=words.GATE_CANNOT_FAIL_MEND, where=where)
-    if not toothless:
-        names = ", ".join(f"{gate}.{step.name}" for gate, step in steps)
-        yield Diagnosis(name="gates", level=Level.ok, what=words.GATES_OK.format(names=names))
 
 
 def variables(exam: Exam) -> Iterator[Diagnosis]:

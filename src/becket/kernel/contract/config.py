@@ -10,36 +10,21 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, ov
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from becket.kernel.contract.base import Duration, Json, KeyProblem, Misfit, PositiveDuration, Record, Size
+from becket.kernel.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record, Size
 from becket.kernel.contract.given import Variables, WithEnvFile, expanded, place_problem
 from becket.kernel.contract.naming import (
     BranchName,
     DatabaseUrl,
-    Glob,
     HttpUrl,
     endpoint_problem,
-    glob_problem,
     is_below,
     is_host,
     is_model,
-    is_place,
     is_variable,
 )
 from becket.kernel.contract.process import Network, SandboxKind
 from becket.kernel.contract.run import StartLimits
 from becket.kernel.contract.spec import Autonomy, DottedName, Name, Text
-
-
-def _reads_below(report: str) -> str:
-    kind, named, place = report.partition(":")
-    if named and not (is_place(place) and not glob_problem(place)):
-        raise Misfit("names no file below the repository", f"write it like {kind}:build/report.xml")
-    return report
-
-
-ReportFormat = Annotated[
-    str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$"), AfterValidator(_reads_below)
-]  # junit:FILE, or the format of the step's own output
 
 Role = Literal["owner", "approver", "member"]
 
@@ -66,43 +51,9 @@ class Names:
     optional: tuple[str, ...] = ()  # need not be there
 
 
-GateName = Annotated[Name, Names("gates", optional=("slow",))]  # without a slow gate the fast one decides alone
 AgentName = Annotated[str, Names("agents")]
 
 SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
-
-
-class GateStep(Variables, WithEnvFile):
-    """One named step of a gate."""
-
-    name: Name
-    run: Text
-    timeout: PositiveDuration = 600.0
-    network: Network = Network.none
-    inputs: tuple[Glob, ...] = ()
-    report: ReportFormat = "plain"
-    rerun: Text | None = None
-    min_tests: int = Field(default=0, ge=0, le=10**7)
-    parallel: bool = False
-
-    @model_validator(mode="after")
-    def _counts_what_it_can_count(self) -> Self:
-        if self.min_tests and self.report == "plain":
-            fix = "add `report:`, such as junit:report.xml, or remove `min_tests`"
-            raise KeyProblem("`min_tests` counts the tests of a report, and this step has none", "min_tests", fix=fix)
-        if self.rerun is not None and "{tests}" not in self.rerun:
-            fix = "write `{tests}` where their names belong"
-            raise KeyProblem("`rerun` is for some tests alone and does not say where their names go", "rerun", fix=fix)
-        return self
-
-
-class SetupConfig(Variables):
-    """What the tests need besides the tree; cached by the content of the key files."""
-
-    run: Text
-    key: Annotated[tuple[Glob, ...], Field(min_length=1)]
-    network: Network = Network.none
-    timeout: PositiveDuration = 1800.0
 
 
 class AgentLimits(Record):
@@ -277,7 +228,7 @@ class PersonConfig(Record):
     os_user: str | None = None
 
 
-def _second(values: Sequence[object]) -> int | None:
+def second(values: Sequence[object]) -> int | None:
     """Where a value stands for the second time."""
     return next((number for number, value in enumerate(values) if value in values[:number]), None)
 
@@ -285,7 +236,7 @@ def _second(values: Sequence[object]) -> int | None:
 def unshared(named: Mapping[str, Record], section: str, key: str) -> None:
     """Raises KeyProblem where two of a section have the same value at a key."""
     mine = {name: value for name, one in named.items() if (value := getattr(one, key))}
-    if (number := _second(list(mine.values()))) is not None:
+    if (number := second(list(mine.values()))) is not None:
         names = list(mine)
         other = names[list(mine.values()).index(mine[names[number]])]
         message = f"`{section}.{names[number]}` and `{section}.{other}` have the same `{key}`"
@@ -331,10 +282,6 @@ class Retention(Record):
     rescue_size: Size = 50_000_000
 
 
-COMMITTED_KEYS = ("gates", "setup")
-"""Count as committed in the base commit; the others as in the working copy."""
-
-
 class EffectCap(Record):
     """At most `count` effects of one name within `per`."""
 
@@ -349,14 +296,12 @@ class Config(Record):
     """
 
     of_parts: ClassVar[Mapping[object, str]] = MappingProxyType({})
-    committed_keys: ClassVar[tuple[str, ...]] = COMMITTED_KEYS
-    literal: ClassVar[tuple[tuple[str, ...], ...]] = (("gates",),)
+    committed_keys: ClassVar[tuple[str, ...]] = ()
+    literal: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     version: Literal[1]
     branch: BranchName = "main"
     autonomy: Autonomy = Autonomy.propose
-    gates: dict[Name, Annotated[tuple[GateStep, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    setup: SetupConfig | None = None
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
     budgets: Budgets = Budgets()
     heal: HealConfig = HealConfig()
@@ -425,14 +370,6 @@ class Config(Record):
             if name is not None and name not in self.agents:
                 message = f"heal.{key} names {name!r}, which is not in `agents`"
                 raise KeyProblem(message, "heal", key, fix=_one_of(self.agents, "agents"))
-        return self
-
-    @model_validator(mode="after")
-    def _steps_have_names_of_their_own(self) -> Self:
-        for gate, steps in self.gates.items():
-            if (number := _second([step.name for step in steps])) is not None:
-                message = f"two steps of the gate {gate!r} have the same name"
-                raise KeyProblem(message, "gates", gate, number, "name", fix="give one of them another name")
         return self
 
 

@@ -11,6 +11,7 @@ from becket.kernel.contract.config import Config
 from becket.kernel.contract.guard import ChangeClass
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.trust import trust_words
+from becket.parts.gates.section import GATES
 from becket.parts.guard.section import GUARD
 
 
@@ -45,6 +46,6 @@ def _has_nobody_for_ordinary(config: Config) -> bool:
 
 def _held_out_by_nobody(exam: Exam, config: Config) -> str:
     """Why an agent that writes checks would not help either."""
-    if all(step.report == "plain" for steps in config.gates.values() for step in steps):
+    if all(step.report == "plain" for steps in config.section(GATES).values() for step in steps):
         return words.NO_NAMES
     return exam.facts.not_held_out()

@@ -15,6 +15,7 @@ from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
+from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, find_side
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
@@ -52,8 +53,9 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
     change = await sides.change()
     config, rules = await _rules(git, sides.base)
     side = await find_side(git, sides.base, config) if sides.base else test_side_of(config)
-    refusals = examine(change, config.section(GUARD), side, await commands_run(git, sides.base, config), config.setup)
-    reading = classify(change, side, config.section(GUARD).pure)
+    limits, commands = config.section(GUARD), await commands_run(git, sides.base, config)
+    refusals = examine(change, limits, side, commands, config.section(SET_UP))
+    reading = classify(change, side, limits.pure)
     return Explained(
         old=sides.old_name,
         new=sides.new_name,
@@ -62,8 +64,8 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
         refusals=tuple(refusals),
         test_side=tuple(file.path for file in change.files if side.belongs(file.path)),
         needs=tuple(needed(reading.kind, refusals, config)),
-        promote=config.section(GUARD).promote,
-        trust=trust_words(config.section(GUARD).promote),
+        promote=limits.promote,
+        trust=trust_words(limits.promote),
         rules=rules,
     )
 

@@ -16,6 +16,7 @@ from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.history import since_proven
+from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, side_of, tests_run
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
@@ -62,7 +63,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     change = await context.port(Candidates).change(params.base, params.candidate)
     side = await side_of(context, params.base, params.verdicts)
     commands = await commands_run(context.port(Git), params.base, config)
-    refusals = examine(change, config.section(GUARD), side, commands, config.setup)
+    refusals = examine(change, config.section(GUARD), side, commands, config.section(SET_UP))
     refusals = await _but_for_proven_setup(context, params, change, refusals)
     places = await _places(context, params, change.base_paths)
     reading = read(change, side, config.section(GUARD).pure, {})

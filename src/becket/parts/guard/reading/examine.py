@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from becket.kernel.contract.candidate import Bar
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.guard import Change, GuardRule, Refusal
+from becket.parts.gates.section import SetupConfig
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.content import judge_content
 from becket.parts.guard.reading.deletion import judge_deletion
