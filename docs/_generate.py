@@ -14,10 +14,11 @@ from typing import Any
 
 import typer
 
+from becket.app.sections import config_model
 from becket.cli import words
 from becket.cli.front import typer_of
 from becket.cli.verbs import all_verbs
-from becket.kernel.contract import condition, config, effect, events, handoff, process, reasons, run, spec, template
+from becket.kernel.contract import condition, effect, events, handoff, process, reasons, run, spec, template
 from becket.kernel.contract.action import ActionDef, Registry, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
@@ -248,7 +249,7 @@ def _lint() -> Iterator[str]:
 
 
 def config_page() -> str:
-    committed = codes(config.COMMITTED_KEYS)
+    committed = codes(config_model().committed_keys)
     parts = [
         HEAD,
         "# becket.yaml\n\n",
@@ -256,7 +257,7 @@ def config_page() -> str:
         f"{committed} count as committed; the other keys count as they stand in the working copy. ",
         "`${VAR}`, `${VAR:-default}` and the literal `$${` work everywhere but in `gates`. ",
         "Unknown keys are errors.\n\n",
-        *Book(config_schema(), "The file").sections("##"),
+        *Book(config_schema(config_model()), "The file").sections("##"),
     ]
     return "".join(parts).rstrip() + "\n"
 

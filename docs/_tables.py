@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from becket.kernel.contract import config, spec
+from becket.kernel.contract import naming, spec
 from becket.kernel.contract.base import show_duration
 
 Schema = Mapping[str, Any]
@@ -16,7 +16,7 @@ PATTERNS = {
     get_args(kind)[1].pattern: name
     for kind, name in (
         (spec.Name, "name"), (spec.LoopId, "name"), (spec.DottedName, "dotted name"),
-        (spec.ConditionRef, "condition"), (config.ReportFormat, "report format"),
+        (spec.ConditionRef, "condition"), (naming.ReportFormat, "report format"),
     )
 }  # fmt: skip
 

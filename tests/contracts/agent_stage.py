@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent_programs import fakes, live_as_a_daemon, real, settings
+from becket.app.sections import config_model
 from becket.kernel.contract.agent import (
     Agent,
     AgentEvent,
@@ -25,12 +26,13 @@ from becket.kernel.contract.agent import (
     Limits,
     judge,
 )
-from becket.kernel.contract.config import AgentConfig, Config, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import ChildRef, SandboxKind
 from becket.kernel.process import ContainedProcesses, available
 from becket.kernel.process.resolve import Resolve
 from becket.parts.agents.adapters.inbox import put
 from becket.parts.agents.configured import ConfiguredAgents
+from becket.parts.agents.section import Price
 from becket.testing.model import Edit, Say, ScriptedModel, Shell, Step, Write
 
 LANDLOCK_WORKS = any(offer.kind is SandboxKind.landlock and offer.holds for offer in available())
@@ -153,7 +155,7 @@ class AgentStage:
         given = self.kind.config(self.model, **more)
         # The mark goes on to whatever the agent starts, and names it on the whole machine.
         given = given.model_copy(update={"set": {**given.set, "SUITE_MARK": self.mark}})
-        config = Config(version=1, agents={"fixer": given}, prices=PRICES)
+        config = config_model()(version=1, agents={"fixer": given}, prices=PRICES)
         hidden = (self.root / ".git", self.home)
         return ConfiguredAgents(lambda: config, lambda _: self.processes, lambda: hidden, self.root).get("fixer")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from git_repos import commit, git, new_repository
 
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.process import ChildResult, ChildSpec, ChildWatcher, Network, SandboxKind
 from becket.kernel.git.repository import discover
 from becket.kernel.process import choose
 from becket.parts.gates.ports.setup import OpenRuns, SetupFailed, SetupReady
+from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import CachedSetups
 
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -33,6 +33,7 @@ from becket.kernel.contract.handoff import Approval
 from becket.kernel.contract.run import NewRun, Step, StepState, Subject
 from becket.kernel.contract.spec import Phase
 from becket.kernel.contract.store import Carried, Claim, Recorded, Store, WaitRow, WorkerInfo
+from becket.kernel.contract.tables import Tables
 from becket.kernel.store import open_memory, open_postgres, open_sqlite
 from becket.kernel.store.steady import Steady
 from becket.kernel.store.tables import metadata
@@ -193,14 +194,15 @@ class World:
     kind: str
     place: str
     clock: ManualClock = field(default_factory=ManualClock)
+    brought: Mapping[str, Tables] = field(default_factory=dict)
 
     def open(self) -> Store:
         steady = None if self.clock is None else Steady(self.clock.worked, self.clock.real)
         if self.kind == "memory":
-            return open_memory(self.clock, steady)
+            return open_memory(self.clock, steady, self.brought)
         if self.kind == "sqlite":
-            return open_sqlite(self.place, self.clock, steady=steady)
-        return open_postgres(self.place, self.clock, steady)
+            return open_sqlite(self.place, self.clock, steady=steady, brought=self.brought)
+        return open_postgres(self.place, self.clock, steady, self.brought)
 
     def play(self, story: Callable[[Store, ManualClock], Awaitable[None]]) -> None:
         async def whole() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from becket.kernel.contract.config import BuildConfig, HealthConfig, ServiceConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses, available
@@ -24,6 +23,7 @@ from becket.parts.services.ports import Incident, Launch, Op, Outcome, Request, 
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.process import logs as service_logs
 from becket.parts.services.process.shared import copy_shared, link_shared
+from becket.parts.services.section import BuildConfig, HealthConfig, ServiceConfig
 from becket.testing.ports import unused_port
 
 SLEEPER = "import time; time.sleep(30)"

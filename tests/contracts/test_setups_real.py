@@ -17,8 +17,8 @@ from git_repos import git, write
 from process_stage import KINDS
 from setup_stage import World, setup
 
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.process import Network, SandboxKind
+from becket.parts.gates.section import SetupConfig
 from becket.parts.init.detect import Detected, detect
 
 pytestmark = pytest.mark.slow

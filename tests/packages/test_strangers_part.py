@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from store_worlds import postgres_of
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +30,13 @@ class House:
         root.mkdir()
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost"]
         subprocess.run([*git, "init", "--quiet", "-b", "main", "."], cwd=root, check=True)
-        (root / "becket.yaml").write_text(CONFIG)
+        self.config = CONFIG
+        self.write(CONFIG)
         subprocess.run([*git, "add", "-A"], cwd=root, check=True)
         subprocess.run([*git, "commit", "--quiet", "-m", "begin"], cwd=root, check=True)
+
+    def write(self, config: str) -> None:
+        (self.root / "becket.yaml").write_text(config)
 
     def becket(self, *arguments: str, with_part: bool = True) -> subprocess.CompletedProcess[str]:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -108,6 +115,47 @@ def test_its_secret_is_never_shown(house: House) -> None:
     shown = house.becket("runs", "show", run["run_id"], "--log", "said")
     assert "redbuoy4711x" not in shown.stdout
     assert "redacted" in shown.stdout
+
+
+def test_it_finds_its_table_again_after_it_was_removed(house: House) -> None:
+    _keeps_its_table(house)
+
+
+def test_its_table_is_kept_on_postgres_too(house: House, request: pytest.FixtureRequest) -> None:
+    house.config += f"database: {postgres_of(request.config).fresh_database()}\n"
+    _keeps_its_table(house)
+
+
+def _keeps_its_table(house: House) -> None:
+    house.write(house.config)
+    assert house.asked("tide") == {"height": 7, "before": []}
+    assert house.run("tide")["status"] == "completed"
+    assert house.asked("tide") == {"height": 7, "before": [7]}
+    house.write(house.config.replace("tide:", "# tide:"))
+    done = house.becket("runs", "list", with_part=False)
+    assert (done.returncode, "tide" in done.stdout) == (0, True), done.stderr
+    assert house.becket("store", "check", with_part=False).returncode == 0
+    house.write(house.config)
+    assert house.asked("tide") == {"height": 7, "before": [7]}
+
+
+def test_tables_of_a_newer_part_are_refused_with_what_to_do(house: House) -> None:
+    house.run("tide")
+    with closing(sqlite3.connect(house.root / ".git/becket/becket.db")) as journal, journal:
+        journal.execute("UPDATE part_versions SET version = 2")
+    done = house.becket("tide")
+    assert done.returncode != 0
+    assert "upgrade that part, or remove it: its tables stay" in done.stderr
+
+
+def test_its_evidence_stands_in_every_report(house: House) -> None:
+    run_id = house.run("tide")["run_id"]
+    page = house.root.parent / "page.html"
+    house.becket("runs", "report", run_id, "--html", str(page))
+    forms = (("show", run_id, "--all"), ("report", run_id), ("report", run_id, "--json"))
+    for told in (page.read_text(), *(house.becket("runs", *form).stdout for form in forms)):
+        assert "the water stood at 7" in told
+        assert "redbuoy4711x" not in told
 
 
 def test_the_doctor_asks_its_check(house: House) -> None:

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
+from becket.app.sections import load_config
 from becket.cli.front import typer_of
 from becket.cli.verbs import find_verb
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.loop import Loop
 from becket.kernel.spec.lint import lint_text
-from becket.kernel.spec.load import load_config, load_spec
+from becket.kernel.spec.load import load_spec
 from becket.testing.world import World
 
 ROOT = Path(__file__).parents[2]

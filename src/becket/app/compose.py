@@ -14,12 +14,12 @@ from typing import TextIO, TypeVar
 
 from becket import __version__
 from becket.app.config_now import CONFIG_ALERT
-from becket.app.parts import built_in_loops, installed, load
+from becket.app.parts import brought_tables, built_in_loops, installed, load
 from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
 from becket.app.secrets import given_secrets
-from becket.app.sections import load_config
+from becket.app.sections import config_model, load_config
 from becket.app.state import State, identity
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import new_id
@@ -35,6 +35,7 @@ from becket.kernel.contract.project import Projects
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 from becket.kernel.contract.store import AlertState, Store, WorkerInfo
+from becket.kernel.contract.tables import TableStore
 from becket.kernel.engine.advance import Engine
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.door import Door
@@ -233,6 +234,7 @@ class App:
         """What actions find behind their ports: the kernel's own, and those of every part."""
         ports: dict[type, object] = {
             Git: self.git, Places: self, Projects: self.projects, Candidates: self.git.candidates(),
+            TableStore: patient(self.store),
         }  # fmt: skip
         later: dict[type, Callable[[], object]] = {Processes: lambda: self.processes}
         for part in installed():
@@ -352,9 +354,10 @@ def sandbox_here() -> Holds:
 
 def open_store(state: State, config: Config) -> Store:
     """The journal. Raises UsageError or StoreUnavailable with what to do."""
+    state.make()
     if config.database:
-        return open_postgres(config.database)
-    return open_sqlite(state.make().database, mark=state.journal_mark)
+        return open_postgres(config.database, brought=brought_tables())
+    return open_sqlite(state.database, mark=state.journal_mark, brought=brought_tables())
 
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."
@@ -385,7 +388,7 @@ def tolerated(state: State) -> Settings:
     except UsageError as error:
         if not state.database.exists() or _may_name_database(state.config.read_text(errors="replace")):
             raise
-        return Settings(_stamp(state.config), Config(version=1), str(error))
+        return Settings(_stamp(state.config), config_model()(version=1), str(error))
 
 
 def _may_name_database(text: str) -> bool:
@@ -398,7 +401,7 @@ def read_config(state: State) -> Config:
     try:
         return _load(state)
     except FileNotFoundError:
-        return Config(version=1)
+        return config_model()(version=1)
 
 
 def _load(state: State) -> Config:

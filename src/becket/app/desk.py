@@ -14,6 +14,7 @@ from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
 from becket.app.proposals import decider, declined_for, ready_for
 from becket.app.record.settling import retried
+from becket.app.sections import config_model
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, Record, new_id
 from becket.kernel.contract.errors import GitFailed, UsageError
@@ -225,4 +226,4 @@ def spec_schema() -> dict[str, Json]:
 
 def config_schema() -> dict[str, Json]:
     """JSON Schema of becket.yaml."""
-    return schema.config_schema()
+    return schema.config_schema(config_model())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.part import Part, Target
+from becket.kernel.contract.tables import Tables
 
 GROUP = "becket.parts"
 
@@ -77,6 +78,24 @@ def load_all(part: Part, targets: Iterable[Target], kind: type[T]) -> Iterator[T
         if stray := [item for item in items if not isinstance(item, kind)]:
             raise UsageError(f"the part {part.name} ({target}) brings {stray[0]!r}, not {kind.__name__}")
         yield from items
+
+
+def brought_tables() -> dict[str, Tables]:
+    """By part. Raises UsageError for a table whose name is not its part's own."""
+    found: dict[str, Tables] = {}
+    for part in installed():
+        if not part.tables:
+            continue
+        brought = load(part.tables)
+        if not isinstance(brought, Tables):
+            raise UsageError(f"the part {part.name} ({part.tables}) brings {brought!r}, not Tables")
+        if stray := [name for name in brought.metadata.tables if not name.startswith(f"{part.name}_")]:
+            raise UsageError(
+                f"the part {part.name} brings the table {stray[0]}, whose name does not begin with {part.name}_; "
+                "remove that part, or mend it"
+            )
+        found[part.name] = brought
+    return found
 
 
 def built_in_loops() -> dict[str, str]:

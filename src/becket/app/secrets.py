@@ -25,7 +25,7 @@ _LOGIN_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://([^/@:\s]+)@")
 
 def given_secrets(config: Config, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """`root` is the repository, whose folders hold the files of variables."""
-    given = dict(secrets_in(_variables(root / name for name in _env_files(config))))
+    given = dict(secrets_in(_variables({root / file for _, file in config.env_files()})))
     given |= _of_commands(config, environ)
     own = _words_of(root)
     given = {name: value for name, value in given.items() if value not in own}
@@ -46,11 +46,6 @@ def secrets_in(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, value
         elif login := _LOGIN_IN_URL.match(value):  # a token may stand where the user's name does
             yield name, login[1]
-
-
-def _env_files(config: Config) -> set[str]:
-    of_steps = {step.env_file for gate in config.gates.values() for step in gate}
-    return {name for name in of_steps | {service.env_file for service in config.services.values()} if name}
 
 
 def _variables(files: Iterable[Path]) -> dict[str, str]:

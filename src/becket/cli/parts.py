@@ -32,7 +32,18 @@ def _brings(part: Part) -> dict[str, list[str]]:
         "residents": [target.rpartition(":")[2] for target in part.residents],
         "chores": [chore.target.rpartition(":")[2] for chore in part.chores],
     }
-    for name in ("actions", "verifiers", "effects", "ports", "recover", "watched", "channel", "secrets"):
+    for name in (
+        "actions",
+        "verifiers",
+        "effects",
+        "ports",
+        "recover",
+        "watched",
+        "channel",
+        "tables",
+        "secrets",
+        "evidence",
+    ):
         if getattr(part, name):
             said[name] = []
     return {name: names for name, names in said.items() if names or name not in _NAMED}

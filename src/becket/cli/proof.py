@@ -47,11 +47,18 @@ def proof_sections(report: Report) -> Iterator[RenderableType]:
         yield from _held_out(held, report.run.run_id)
     for change in report.changes:
         yield from _change(change, report.run.run_id)
+    yield from _of_parts(report)
     if report.trust:
         yield Text()
         yield Text(line(report.trust), "bold yellow")
     for lost in report.lost:
         yield Text(line(lost), "bold red")
+
+
+def _of_parts(report: Report) -> Iterator[RenderableType]:
+    for one in report.parts:
+        yield from _titled(line(one.part))
+        yield from (Text(f"  {line(said)}") for said in one.lines)
 
 
 def _guarded(report: Report) -> Iterator[RenderableType]:

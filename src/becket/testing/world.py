@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.parts import built_in_loops
+from becket.app.parts import brought_tables, built_in_loops
 from becket.app.record.settling import Settlements
 from becket.app.serve import follow_clock, recover
 from becket.app.state import State, find_state
@@ -67,8 +67,8 @@ class World:
     def _open_store(self) -> Store:
         steady = Steady(self.clock.worked, self.clock.real)
         if self._kind == "memory":
-            return open_memory(self.clock, steady)
-        return open_sqlite(self.state.database, self.clock, steady=steady)
+            return open_memory(self.clock, steady, brought_tables())
+        return open_sqlite(self.state.database, self.clock, steady=steady, brought=brought_tables())
 
     def _open_app(self) -> App:
         app = App(self.state, self.store, self.console, self._ports)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from becket.kernel.contract.config import Config, GateStep
+from becket.app.sections import config_model
 from becket.kernel.contract.git import Workspace
 from becket.parts.gates.judging.step import has_selection
 from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.section import GateStep
 
 FAILING = ("tests/test_a.py::test_one",)
 
@@ -35,7 +36,7 @@ def test_only_a_rerun_that_writes_the_report_counts(
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_a.py").touch()
     step = GateStep(name="unit", run="make check", rerun=rerun, report=report)
-    proof = ProofTree(Workspace(tree=tmp_path, git_dir=tmp_path, sha="0" * 40), "0" * 40, Config(version=1))
+    proof = ProofTree(Workspace(tree=tmp_path, git_dir=tmp_path, sha="0" * 40), "0" * 40, config_model()(version=1))
     assert has_selection(step, proof, FAILING) is alone
     assert not has_selection(step, proof, ())
     assert not has_selection(step, proof, ("tests/test_a.py::test_one[[redacted:TOKEN]]",)), "nobody has such a test"

@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from becket.app.project import CommittedProjects
+from becket.app.sections import config_model
 from becket.kernel.contract.action import ActionContext, Result
 from becket.kernel.contract.candidate import Candidates
-from becket.kernel.contract.config import Config
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.project import Projects
 from becket.kernel.git.candidates import GitCandidates
@@ -52,7 +52,7 @@ class Context:
         self._ports: dict[type, object] = {
             Git: git,
             Candidates: GitCandidates(git),
-            Projects: CommittedProjects(git, lambda: Config(version=1)),
+            Projects: CommittedProjects(git, lambda: config_model()(version=1)),
         }
 
     def port(self, kind: type[Port]) -> Port:
@@ -241,7 +241,7 @@ def test_a_change_is_known_again_on_another_base_and_by_every_byte(repository: R
 
 
 def test_commands_of_gates_and_set_up_count() -> None:
-    config = Config.model_validate(
+    config = config_model().model_validate(
         {
             "version": 1,
             "gates": {"fast": [{"name": "unit", "run": "a.sh", "rerun": "b.sh {tests}"}]},

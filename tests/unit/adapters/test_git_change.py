@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.guard import EXECUTABLE, READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
 from becket.kernel.git import blobs
@@ -17,6 +16,7 @@ from becket.kernel.git.change import parse_raw, read_change
 from becket.kernel.git.program import Place
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import TestSide
+from becket.parts.guard.section import GuardConfig
 
 _PERSON = {f"GIT_{role}_{what}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 

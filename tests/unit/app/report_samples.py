@@ -193,7 +193,9 @@ def hostile(word: str = HOSTILE) -> told.Report:
     claim = told.Claim(iteration=1, action="fix", agent="fixer", judged="x", said="x")
     culprit = told.CulpritFacts(iteration=1, commit=BASE, subject="x", why="x", confidence=1, runs=1)
     effect = told.EffectFacts(key="x", name="x", target="x", state="done", reason="x", attempts=1, at=BEGAN)
+    of_part = told.PartFacts(part="x", lines=("x",))
     more = {"guards": (guard,), "claims": (claim,), "culprits": (culprit,), "effects": (effect,), "lost": ("x",)}
+    more["parts"] = (of_part,)
     poisoned = told.Report.model_construct(**_poisoned(dict(whole.model_copy(update=more)), word))  # type: ignore[arg-type]
     return poisoned.model_copy(update={"changes": (change(text),)})
 

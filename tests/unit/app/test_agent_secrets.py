@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from becket.app.secrets import given_secrets
+from becket.app.sections import config_model
 from becket.kernel.contract.agent import Agents
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import Config
@@ -17,7 +18,7 @@ from becket.testing.world import World
 
 
 def redacted(home: Path, said: str, environ: dict[str, str] | None = None, **agent: Json) -> str:
-    config = Config.model_validate({"version": 1, "agents": {"fixer": {"driver": "codex"} | agent}})
+    config = config_model().model_validate({"version": 1, "agents": {"fixer": {"driver": "codex"} | agent}})
     return Redactor(agent_secrets(config, environ or {}, home)).text(said)
 
 
@@ -39,7 +40,7 @@ def test_variables_are_known_by_their_values_unless_they_say_that_they_are_none(
 
 def test_what_a_build_is_given_is_redacted_like_what_a_step_is(tmp_path: Path) -> None:
     build: Json = {"run": "make", "env": ["PULL_TOKEN"]}
-    config = Config.model_validate({"version": 1, "services": {"main": {"start": "true", "build": build}}})
+    config = config_model().model_validate({"version": 1, "services": {"main": {"start": "true", "build": build}}})
     secrets = given_secrets(config, tmp_path, {"PULL_TOKEN": "open-sesame-4711"})
     assert Redactor(secrets).text("got open-sesame-4711") == "got [redacted:services.main.build.PULL_TOKEN]"
 
@@ -64,7 +65,7 @@ def test_what_a_step_is_given_is_hidden_unless_it_is_ordinary(tmp_path: Path, by
     (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in (HIDDEN | SHOWN).items()))
     step: dict[str, Json] = {"name": "unit", "run": "true"}
     step |= {"env_file": ".env"} if by_file else {"env": [*HIDDEN], "set": dict(SHOWN)}
-    config = Config.model_validate({"version": 1, "gates": {"fast": [step]}})
+    config = config_model().model_validate({"version": 1, "gates": {"fast": [step]}})
     redactor = Redactor(given_secrets(config, tmp_path, HIDDEN))
     for value in HIDDEN.values():
         assert "[redacted:" in redactor.text(f"it is {value}, or not"), value
@@ -73,7 +74,9 @@ def test_what_a_step_is_given_is_hidden_unless_it_is_ordinary(tmp_path: Path, by
 
 
 def test_ordinary_settings_hide_nothing_of_real_logs(tmp_path: Path) -> None:
-    config = Config.model_validate({"version": 1, "gates": {"fast": [{"name": "unit", "run": "true", "set": SHOWN}]}})
+    config = config_model().model_validate(
+        {"version": 1, "gates": {"fast": [{"name": "unit", "run": "true", "set": SHOWN}]}}
+    )
     redactor, bare = Redactor(given_secrets(config, tmp_path, {})), Redactor({})
     logs = [path for path in (Path(__file__).parents[1] / "verifiers/data").rglob("*") if path.is_file()]
     assert len(logs) > 20

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from becket.app.sandboxes import Sandboxes
-from becket.kernel.contract.config import AgentConfig, Budgets, Config
+from becket.app.sections import config_model
+from becket.kernel.contract.config import AgentConfig, Budgets
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses
 from becket.parts.agents.doctor import Around, fact, version_of
@@ -29,7 +30,7 @@ def program(folder: Path, name: str, text: str) -> Path:
 def around(folder: Path, agent: dict[str, Any], **environ: str) -> Around:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    config = Config.model_validate({"version": 1, "sandbox": "none", "agents": {"a": agent}})
+    config = config_model().model_validate({"version": 1, "sandbox": "none", "agents": {"a": agent}})
     return Around(config, folder, {"PATH": f"{folder / 'bin'}:{os.defpath}", **environ}, home)
 
 
@@ -173,9 +174,9 @@ def test_of_a_program_that_is_not_known_to_be_hidden_nothing_is_told(tmp_path: P
 def test_the_weakest_sandbox_of_all_agents_counts() -> None:
     """L18: an agent outside every sandbox caps what loops may do, whatever the others are in."""
     agents = {"a": {"driver": "command", "run": "x"}, "b": {"driver": "command", "run": "x", "sandbox": "none"}}
-    config = Config.model_validate({"version": 1, "agents": agents})
+    config = config_model().model_validate({"version": 1, "agents": agents})
     assert Sandboxes().missing(config)
-    given_up = Config.model_validate(
+    given_up = config_model().model_validate(
         {"version": 1, "agents": agents, "sandbox": {"use": "auto", "without": ["files", "processes", "network"]}}
     )
     assert not Sandboxes().missing(given_up)

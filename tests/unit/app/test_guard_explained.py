@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from becket.app.sections import config_model
 from becket.cli.plain import Paint
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
@@ -16,7 +17,7 @@ PLAIN, ORDINARY, POWERFUL = ChangeClass
 def config(promote: str = "ordinary", hold_out: str = "") -> Config:
     agents = {"checker": {"driver": "command", "run": "true"}} if hold_out else {}
     heal = {"hold_out": hold_out} if hold_out else {}
-    return Config.model_validate({"version": 1, "guard": {"promote": promote}, "agents": agents, "heal": heal})
+    return config_model().model_validate({"version": 1, "guard": {"promote": promote}, "agents": agents, "heal": heal})
 
 
 def refusal(*, asks: bool) -> Refusal:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.sections import config_model
 from becket.app.state import State
-from becket.kernel.contract.config import Config, SandboxConfig
+from becket.kernel.contract.config import SandboxConfig
 from becket.parts.gates.tools_doctor import trouble
 
 SHIM = """\
@@ -30,7 +31,7 @@ def test_a_shim_that_leads_nowhere_is_told_by_its_own_words(tmp_path: Path, monk
     state.common.mkdir(parents=True)
     choice = state.root / ".python-version"
     choice.write_text("3.9\n")
-    config = Config(version=1, sandbox=SandboxConfig(use="none"))
+    config = config_model()(version=1, sandbox=SandboxConfig(use="none"))
     assert trouble(state, config, "python9") == "pyenv: version '3.9' is not installed"
     choice.write_text("3.11\n")
     assert trouble(state, config, "python9") == ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from becket.kernel.contract.config import HealthConfig
 from becket.parts.services import supervise
 from becket.parts.services.ports import Life, Sight
+from becket.parts.services.section import HealthConfig
 from becket.parts.services.supervise import Do, Rules
 from becket.testing.clock import ManualClock
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
-from becket.kernel.spec.load import load_config
 from becket.parts.gates.trial import StepTried, Tried
 from becket.parts.init.beginning import Begun, keep_green
 from becket.parts.init.detect import detect

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from becket.app.sections import config_model
 from becket.kernel.checks import doctor, host
 from becket.kernel.checks.doctor import CHECKS, exit_code, to_json
 from becket.kernel.checks.facts import (
@@ -70,7 +71,7 @@ ONLY_LANDLOCK = (ONLY_NONE[0], SandboxFact(LANDLOCK, True), ONLY_NONE[2])
 def load(text: str) -> Config:
     """As strict as the real loader, with the place of the first finding only."""
     try:
-        return Config.model_validate(yaml.safe_load(text))
+        return config_model().model_validate(yaml.safe_load(text))
     except ValidationError as error:
         problem = error.errors()[0]
         key = str(problem["loc"][0])
@@ -209,6 +210,9 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     ),
     "missing file": (config(base=CONFIG.replace("make test", "./gone")), "tools", ERROR, "./gone", "chmod +x gone"),
     "no shell": (config(base=CONFIG.replace('"make test"', "\"echo 'x\"")), "tools", ERROR, "quotation", "quotes"),
+    "a command to notify by that is not there": (
+        config("notify: {command: 'frob \"$BECKET_TITLE\"'}\n"), "notify", ERROR, "frob, which notify", "frob",
+    ),
     "set-up tool": (config('setup: {run: "frob sync", key: [x]}\n'), "tools", ERROR, "frob, which setup", "frob"),
     "missing agent": (config("agents: {a: {driver: command, run: nobody}}\n"), "agents", WARN, "agents.a", "nobody"),
     "unseen agent": (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from becket.kernel.contract.config import Config, GateStep, SetupConfig
+from becket.app.sections import config_model
 from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
 from becket.kernel.contract.process import Network
 from becket.parts.gates.likely import likely
+from becket.parts.gates.section import GateStep, SetupConfig
 
 UNIT, LINT = GateStep(name="unit", run="x", report="junit:r.xml"), GateStep(name="lint", run="y")
-CONFIG = Config(
+CONFIG = config_model()(
     version=1, gates={"fast": (UNIT,), "slow": (UNIT.model_copy(update={"name": "e2e"}), LINT)},
     setup=SetupConfig(run="pip install x", key=("r.txt",)),
 )  # fmt: skip

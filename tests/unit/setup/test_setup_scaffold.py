@@ -12,15 +12,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from becket.app.sections import load_config
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.spec import Autonomy, LoopSpec
-from becket.kernel.spec.load import load_config
+from becket.parts.agents.section import PRICES
+from becket.parts.gates.section import GATES, SET_UP, GateStep
+from becket.parts.guard.section import GUARD, TEST_SIDE
 from becket.parts.init.detect import Detected, detect
 from becket.parts.init.ecosystem import Ecosystem, Tools
 from becket.parts.init.scaffold import leave_out, person_key, render, write_config
 from becket.parts.init.yamltext import quoted, scalar
+from becket.parts.promote.section import REMOTE
+from becket.parts.services.section import SERVICES
 
 Tree = Callable[[Mapping[str, str]], Path]
 
@@ -73,12 +78,12 @@ def test_the_written_file_loads_and_says_what_was_detected(repo: Path, tools: Ca
     detected = detect(repo, tools())
     text = write_config(repo, detected, "main", "jane").config.read_text()
     config = load(text)
-    assert config.gates.get("fast", ()) == detected.fast
-    assert config.gates.get("slow", ()) == detected.slow
-    assert config.setup == detected.setup
-    assert config.test_side == detected.test_side
+    assert config.section(GATES).get("fast", ()) == detected.fast
+    assert config.section(GATES).get("slow", ()) == detected.slow
+    assert config.section(SET_UP) == detected.setup
+    assert config.section(TEST_SIDE) == detected.test_side
     assert (config.branch, config.autonomy, config.handoff_to) == ("main", Autonomy.propose, "jane")
-    assert "becket.yaml" in config.guard.protected
+    assert "becket.yaml" in config.section(GUARD).protected
 
 
 def test_every_line_is_short_enough_to_read(repo: Path, tools: Callable[..., Tools]) -> None:
@@ -102,16 +107,16 @@ def test_every_key_has_its_line_of_comment(repo: Path, tools: Callable[..., Tool
 def test_the_commented_examples_load_too(repo: Path, tools: Callable[..., Tools]) -> None:
     text = render(repo, detect(repo, tools()), "main", "jane")
     config = load(re.sub(r"^#(?=[^ #]|  )", "", text, flags=re.MULTILINE))
-    assert config.remote
+    assert config.section(REMOTE)
     assert {agent.driver for agent in config.agents.values()} == {"claude", "codex", "acp", "command"}
     assert config.budgets.day.usd
-    assert config.prices
-    assert config.services
+    assert config.section(PRICES)
+    assert config.section(SERVICES)
     assert config.alarms
     assert config.database
-    assert set(config.gates) == {"fast", "slow"}
-    assert config.setup
-    assert config.test_side
+    assert set(config.section(GATES)) == {"fast", "slow"}
+    assert config.section(SET_UP)
+    assert config.section(TEST_SIDE)
 
 
 @pytest.mark.parametrize("program", ["claude", "codex", "gemini", None])

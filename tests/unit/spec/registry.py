@@ -6,13 +6,16 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from becket.app.sections import load_config
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectInfo, Registry, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import ConditionGroup, Life
-from becket.kernel.contract.config import AgentName, Config, GateName, ServiceName
+from becket.kernel.contract.config import AgentName, Config
 from becket.kernel.contract.loop import Loop
 from becket.kernel.contract.spec import Autonomy, EffectClass
-from becket.kernel.spec.load import load_config, load_spec
+from becket.kernel.spec.load import load_spec
+from becket.parts.gates.section import GateName
+from becket.parts.services.section import ServiceName
 
 
 async def _never(_: ActionContext, __: Any) -> Result:

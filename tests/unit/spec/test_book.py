@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.sections import config_model
 from becket.kernel.contract.action import Registry
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import InvalidDocument, NotFound
 from becket.kernel.spec.book import LoopBook
+from becket.parts.gates.section import GateStep
 
 from .registry import REGISTRY
 
@@ -85,7 +87,10 @@ def test_what_a_loop_names_is_looked_up_in_becket_yaml_as_it_stands_now(tmp_path
     )
     (tmp_path / "odd.yaml").write_text(text)
     step = GateStep(name="unit", run="make")
-    now = [Config(version=1, gates={"fast": (step,)}), Config(version=1, gates={"fast": (step,), "smoke": (step,)})]
+    now = [
+        config_model()(version=1, gates={"fast": (step,)}),
+        Config(version=1, gates={"fast": (step,), "smoke": (step,)}),
+    ]
     loops = LoopBook(tmp_path, {}, REGISTRY, lambda: now[0])
     with pytest.raises(InvalidDocument, match=r"odd\.yaml:9:77: unknown-gate: becket\.yaml has no `smoke`"):
         loops.get("odd")
@@ -97,7 +102,7 @@ def test_a_loop_that_sleeps_may_name_what_is_not_there_yet(tmp_path: Path) -> No
     act = "  act: {objective: do, actions: [{id: again, uses: gate.again, with: {gate: smoke}}]}\n"
     text = GOOD.replace("NAME", "odd").replace("phases:\n", f"needs: [gates]\nphases:\n{act}")
     (tmp_path / "odd.yaml").write_text(text)
-    loops = LoopBook(tmp_path, {}, REGISTRY, lambda: Config(version=1))
+    loops = LoopBook(tmp_path, {}, REGISTRY, lambda: config_model()(version=1))
     assert loops.findings() == {str(tmp_path / "odd.yaml"): ()}
 
 

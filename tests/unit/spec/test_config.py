@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding, InvalidDocument
 from becket.kernel.contract.spec import Autonomy
-from becket.kernel.spec.load import load_config
+from becket.parts.gates.section import GATES
+from becket.parts.guard.section import GUARD
+from becket.parts.services.section import SERVICES
 
 WHOLE = """\
 version: 1
@@ -56,8 +59,8 @@ def test_the_whole_file_of_the_design_loads() -> None:
     config = load(WHOLE, USER="ada")
     assert config.autonomy is Autonomy.merge
     assert config.people["owner"].os_user == "ada"
-    assert config.services["main"].port == 8080
-    assert config.guard.max_file == 5_000_000
+    assert config.section(SERVICES)["main"].port == 8080
+    assert config.section(GUARD).max_file == 5_000_000
 
 
 def test_gates_are_never_expanded() -> None:
@@ -204,7 +207,7 @@ def test_variables_and_places_are_given_by_name() -> None:
     step = "{name: a, run: x, env: [https_proxy, GIT_AUTHOR_NAME], set: {PYTHONPATH: src}}"
     text = f"version: 1\ngates: {{fast: [{step}]}}\nsandbox: {{readable: [~/.cargo/registry, /opt/tool]}}\n"
     config = load_config(text, "becket.yaml", {})
-    given = config.gates["fast"][0].variables({"https_proxy": "p", "OTHER": "o"})
+    given = config.section(GATES)["fast"][0].variables({"https_proxy": "p", "OTHER": "o"})
     assert given == {"https_proxy": "p", "PYTHONPATH": "src"}
     assert config.sandbox.places(Path("/repo/.git")) == (Path.home() / ".cargo/registry", Path("/opt/tool"))
 

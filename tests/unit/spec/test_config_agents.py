@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from becket.app.sections import load_config
 from becket.kernel.contract.errors import Finding, InvalidDocument
-from becket.kernel.spec.load import load_config
 
 
 def only(text: str) -> Finding:

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.desk import config_schema, spec_schema
+from becket.app.sections import load_config
 from becket.cli import front
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import Json, Record
@@ -26,8 +28,7 @@ from becket.kernel.contract.errors import BecketError, Finding, InvalidDocument
 from becket.kernel.contract.loop import Loop
 from becket.kernel.spec.document import read
 from becket.kernel.spec.lint import lint_text
-from becket.kernel.spec.load import load_config, load_spec
-from becket.kernel.spec.schema import config_schema, spec_schema
+from becket.kernel.spec.load import load_spec
 from becket.testing.world import World
 
 from .mutants import SLIPS, Mutant, mutants, repository

@@ -9,9 +9,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from becket.app.sections import load_config
 from becket.kernel.contract.errors import InvalidDocument
 from becket.kernel.spec.lint import lint_text
-from becket.kernel.spec.load import load_config, load_spec
+from becket.kernel.spec.load import load_spec
 
 from .registry import OTHERS, REGISTRY
 from .test_config import WHOLE

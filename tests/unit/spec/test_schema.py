@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from becket.app.desk import config_schema, spec_schema
 from becket.kernel.spec.descriptions import DESCRIPTIONS
 from becket.kernel.spec.document import read
-from becket.kernel.spec.schema import Schema, config_schema, spec_schema
+from becket.kernel.spec.schema import Schema
 
 from .test_config import WHOLE
 

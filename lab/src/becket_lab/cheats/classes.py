@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.guard import ChangeClass, Reading
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.found.find import find_test_side
 from becket.parts.guard.reading.side import USUAL, TestSide
+from becket.parts.guard.section import GuardConfig
 from becket_lab.cheats.generated.generate import Generated, generate, generate_constants
 from becket_lab.cheats.repairs import Repair, honest_repairs, read_repairs
 from becket_lab.cheats.trees import Tree, change_between

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from becket.app.parts import built_in_loops
 from becket.app.registry import load_registry
+from becket.app.sections import load_config
 from becket.kernel.contract.agent import Agents, AgentsByName
 from becket.kernel.contract.calls import CallWish
 from becket.kernel.contract.candidate import Candidates
@@ -34,7 +35,6 @@ from becket.kernel.engine.redact import Redactor
 from becket.kernel.engine.triggers import Triggers
 from becket.kernel.notices.console import ConsoleNotice
 from becket.kernel.spec.book import LoopBook
-from becket.kernel.spec.load import load_config
 from becket.kernel.store import open_memory
 from becket.kernel.store.steady import Steady
 from becket.parts.promote.accepted import JournalProposals

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from becket.kernel.contract.agent import AgentOutcome, AgentReport, Around, CallFiles, Limits, Usage
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.config import ServiceConfig
 from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
 from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, Smoked
+from becket.parts.services.section import ServiceConfig
 from becket_lab.simulated.git import Files
 from becket_lab.simulated.ground import Ground
 from becket_lab.simulated.time import SimulatedTime

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
-from becket.kernel.checks.shell import cannot_fail
-from becket.kernel.contract.config import COMMITTED_KEYS, Config
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import InvalidDocument
-from becket.kernel.contract.guard import ChangeClass
-from becket.kernel.contract.spec import Autonomy
-from becket.kernel.contract.trust import trust_words
 
 FILE = "becket.yaml"
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -46,33 +42,13 @@ def committed(exam: Exam) -> Iterator[Diagnosis]:
     elif isinstance(base, Exception):
         what = words.COMMITTED_BROKEN.format(why=str(base).splitlines()[0] if str(base) else type(base).__name__)
         yield Diagnosis(name="committed", level=Level.error, what=what, mend=words.COMMIT_MEND, where=f"HEAD:{FILE}")
-    elif changed := [key for key in COMMITTED_KEYS if getattr(exam.config, key) != getattr(base, key)]:
+    elif changed := [key for key in exam.config.committed_keys if getattr(exam.config, key) != getattr(base, key)]:
         line = min((_line_of_key(exam.facts.working_text or "", key) for key in changed), default=1)
         what = words.COMMITTED_DIFFERS.format(keys=", ".join(changed))
         where = f"{FILE}:{line}"
         yield Diagnosis(name="committed", level=Level.warn, what=what, mend=words.COMMIT_MEND, where=where)
     else:
         yield Diagnosis(name="committed", level=Level.ok, what=words.COMMITTED_OK, where=FILE)
-
-
-def gates(exam: Exam) -> Iterator[Diagnosis]:
-    config = exam.config
-    if config is None:
-        return
-    steps = [(gate, step) for gate, steps in config.gates.items() for step in steps]
-    if not steps:
-        yield Diagnosis(name="gates", level=Level.error, what=words.NO_GATE, mend=words.GATE_MEND, where=FILE)
-        return
-    if not config.gates.get("fast"):
-        yield Diagnosis(name="gates", level=Level.warn, what=words.NO_FAST_GATE, mend=words.GATE_MEND, where=FILE)
-    toothless = [(gate, step) for gate, step in steps if cannot_fail(step.run)]
-    for gate, step in toothless:
-        what = words.GATE_CANNOT_FAIL.format(gate=gate, step=step.name, command=step.run)
-        where = place_of(exam, step.run)
-        yield Diagnosis(name="gates", level=Level.warn, what=what, mend=words.GATE_CANNOT_FAIL_MEND, where=where)
-    if not toothless:
-        names = ", ".join(f"{gate}.{step.name}" for gate, step in steps)
-        yield Diagnosis(name="gates", level=Level.ok, what=words.GATES_OK.format(names=names))
 
 
 def variables(exam: Exam) -> Iterator[Diagnosis]:
@@ -95,42 +71,6 @@ def handoff_to(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="people", level=Level.warn, what=words.NO_HANDOFF, mend=mend, where=FILE)
     else:
         yield Diagnosis(name="people", level=Level.ok, what=words.HANDOFF_OK.format(name=config.handoff_to))
-
-
-def trust(exam: Exam) -> Iterator[Diagnosis]:
-    """Which classes of changes are promoted by themselves; the widest trust is told in so many words."""
-    config = exam.config
-    if config is None:
-        return
-    if words_of_trust := trust_words(config.guard.promote):
-        where = place_of(exam, "promote: powerful")
-        yield Diagnosis(name="trust", level=Level.warn, what=words_of_trust, mend=words.TRUST_MEND, where=where)
-    elif _has_nobody_for_ordinary(config) and (why := _held_out_by_nobody(exam, config)):
-        what, mend = words.NO_HOLD_OUT_EVER.format(autonomy=config.autonomy, why=why), words.NO_HOLD_OUT_EVER_MEND
-        yield Diagnosis(name="trust", level=Level.warn, what=what, mend=mend, where=place_of(exam, "gates:"))
-    elif _has_nobody_for_ordinary(config):
-        yield Diagnosis(
-            name="trust",
-            level=Level.warn,
-            what=words.NO_HOLD_OUT.format(autonomy=config.autonomy),
-            mend=words.NO_HOLD_OUT_MEND.format(agent=next(iter(config.agents))),
-            where=place_of(exam, "heal:"),
-        )
-    else:
-        yield Diagnosis(name="trust", level=Level.ok, what=words.TRUST_OK.format(promote=config.guard.promote))
-
-
-def _has_nobody_for_ordinary(config: Config) -> bool:
-    """May main move by itself, and nobody writes the checks that an ordinary repair needs for that?"""
-    promotes = config.autonomy.allows(Autonomy.merge) and config.guard.promote is ChangeClass.ordinary
-    return promotes and bool(config.agents) and config.heal.hold_out is None
-
-
-def _held_out_by_nobody(exam: Exam, config: Config) -> str:
-    """Why an agent that writes checks would not help either."""
-    if all(step.report == "plain" for steps in config.gates.values() for step in steps):
-        return words.NO_NAMES
-    return exam.facts.not_held_out()
 
 
 def place_of(exam: Exam, value: str) -> str:
@@ -160,10 +100,8 @@ def _undefined(exam: Exam, text: str) -> Iterator[Diagnosis]:
 
 
 def _missing_env_files(exam: Exam, config: Config) -> Iterator[Diagnosis]:
-    named = [(f"services.{name}", service.env_file) for name, service in config.services.items()]
-    named += [(f"gates.{gate}.{step.name}", step.env_file) for gate, steps in config.gates.items() for step in steps]
-    for what, file in named:
-        if file and exam.facts.root is not None and not (exam.facts.root / file).is_file():
+    for what, file in config.env_files():
+        if exam.facts.root is not None and not (exam.facts.root / file).is_file():
             text, mend = words.ENV_FILE_NONE.format(what=what, file=file), words.ENV_FILE_MEND.format(file=file)
             yield Diagnosis(name="variables", level=Level.warn, what=text, mend=mend, where=place_of(exam, file))
 

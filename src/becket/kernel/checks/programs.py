@@ -15,25 +15,10 @@ from becket.kernel.checks.surroundings import unseen
 from becket.kernel.contract.config import Config
 
 
-def gate_tools(exam: Exam) -> Iterator[Diagnosis]:
-    config, root = exam.config, exam.facts.root
-    if config is None or root is None:
-        return
-    found = [diagnosis for user, command in _commands(config) for diagnosis in _missing(exam, config, user, command)]
-    yield from found or [Diagnosis(name="tools", level=Level.ok, what=words.TOOLS_OK)]
-
-
-def _commands(config: Config) -> Iterator[tuple[str, str]]:
-    for gate, steps in config.gates.items():
-        for step in steps:
-            yield f"gates.{gate}.{step.name}", step.run
-    if config.setup:
-        yield "setup", config.setup.run
-    if config.notify:
-        yield "notify", config.notify.command
-
-
-def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Diagnosis]:
+def missing_program(
+    exam: Exam, config: Config, user: str, command: str, *, may_be_made: bool = False
+) -> Iterator[Diagnosis]:
+    """`may_be_made`: a set-up runs before it, and may make it, such as .venv/bin/python."""
     where = place_of(exam, command)
     try:
         program = program_of(command)
@@ -46,8 +31,8 @@ def _missing(exam: Exam, config: Config, user: str, command: str) -> Iterator[Di
     if there(exam, program):
         yield from unseen(exam, config, user, program.word) if "/" not in program.word else ()
         return
-    if "/" in program.word and config.setup is not None and user not in ("setup", "notify"):
-        return  # the set-up may make it, such as .venv/bin/python
+    if "/" in program.word and may_be_made:
+        return
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
     yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
 

@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from becket.kernel.contract.base import Duration, Json, KeyProblem, Misfit, PositiveDuration, Record, Size
-from becket.kernel.contract.given import Variables, expanded, place_problem
-from becket.kernel.contract.guard import ChangeClass
+from becket.kernel.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record, Size
+from becket.kernel.contract.given import Variables, WithEnvFile, expanded, place_problem
 from becket.kernel.contract.naming import (
     BranchName,
     DatabaseUrl,
-    Glob,
     HttpUrl,
-    PlaceBelow,
-    RemoteName,
-    UrlPath,
     endpoint_problem,
-    glob_problem,
     is_below,
     is_host,
     is_model,
-    is_place,
     is_variable,
 )
 from becket.kernel.contract.process import Network, SandboxKind
 from becket.kernel.contract.run import StartLimits
 from becket.kernel.contract.spec import Autonomy, DottedName, Name, Text
 
-
-def _reads_below(report: str) -> str:
-    kind, named, place = report.partition(":")
-    if named and not (is_place(place) and not glob_problem(place)):
-        raise Misfit("names no file below the repository", f"write it like {kind}:build/report.xml")
-    return report
-
-
-ReportFormat = Annotated[
-    str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$"), AfterValidator(_reads_below)
-]  # junit:FILE, or the format of the step's own output
-
 Role = Literal["owner", "approver", "member"]
 
-Section = TypeVar("Section", bound=Record)
+R = TypeVar("R", bound=Record)
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section(Generic[T_co]):
+    """A key of becket.yaml that a part brings, where a Record with defaults does not say enough."""
+
+    kind: Any
+    """The type as it is read."""
+    default: Callable[[], T_co]
+    committed: bool = False  # counts as committed in the base commit; else as in the working copy
+    literal: tuple[str, ...] | None = None  # where in it, () everywhere, a `$` is the shell's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,89 +51,9 @@ class Names:
     optional: tuple[str, ...] = ()  # need not be there
 
 
-GateName = Annotated[Name, Names("gates", optional=("slow",))]  # without a slow gate the fast one decides alone
 AgentName = Annotated[str, Names("agents")]
-ServiceName = Annotated[str, Names("services")]
 
 SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
-
-
-class RemoteConfig(Record):
-    name: RemoteName = "origin"
-    fetch: Annotated[Duration, Field(ge=1)] = 30.0
-    push: Literal["after_promote", "never"] = "never"
-
-
-class GateStep(Variables):
-    """One named step of a gate."""
-
-    name: Name
-    run: Text
-    timeout: PositiveDuration = 600.0
-    network: Network = Network.none
-    inputs: tuple[Glob, ...] = ()
-    report: ReportFormat = "plain"
-    rerun: Text | None = None
-    min_tests: int = Field(default=0, ge=0, le=10**7)
-    parallel: bool = False
-    env_file: PlaceBelow | None = None
-
-    @model_validator(mode="after")
-    def _counts_what_it_can_count(self) -> Self:
-        if self.min_tests and self.report == "plain":
-            fix = "add `report:`, such as junit:report.xml, or remove `min_tests`"
-            raise KeyProblem("`min_tests` counts the tests of a report, and this step has none", "min_tests", fix=fix)
-        if self.rerun is not None and "{tests}" not in self.rerun:
-            fix = "write `{tests}` where their names belong"
-            raise KeyProblem("`rerun` is for some tests alone and does not say where their names go", "rerun", fix=fix)
-        return self
-
-
-class SetupConfig(Variables):
-    """What the tests need besides the tree; cached by the content of the key files."""
-
-    run: Text
-    key: Annotated[tuple[Glob, ...], Field(min_length=1)]
-    network: Network = Network.none
-    timeout: PositiveDuration = 1800.0
-
-
-class GuardConfig(Record):
-    """`promote` is how far classes of changes are trusted; an `ordinary` one needs its hold-out proof all the same."""
-
-    protected: tuple[Glob, ...] = ()
-    max_deleted_share: float = Field(default=0.2, ge=0, le=1)
-    max_file: Size = 5_000_000
-    promote: ChangeClass = ChangeClass.ordinary
-    pure: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by language: modules that only compute
-
-
-class HealthConfig(Record):
-    url: UrlPath = "/health"
-    samples: int = Field(default=5, ge=1, le=1000)
-    soak: Duration = 10.0
-
-
-class BuildConfig(Variables):
-    """How a service is built; a text is the command alone."""
-
-    run: Text
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, value: Json) -> Json:
-        return {"run": value} if isinstance(value, str) else value
-
-
-class ServiceConfig(Record):
-    start: Text
-    build: BuildConfig | None = None
-    stop: Text | None = None
-    port: int | None = Field(default=None, ge=1, le=65535)
-    health: HealthConfig = HealthConfig()
-    shared: tuple[PlaceBelow, ...] = ()
-    env_file: PlaceBelow | None = None
-    migrates: bool = False
 
 
 class AgentLimits(Record):
@@ -273,15 +186,6 @@ class Budgets(PeriodBudgets):
                     yield f"{where}.{period}.usd"
 
 
-class Price(Record):
-    """US dollars for a million tokens. What is not said of cached tokens costs as much as any other input."""
-
-    input: float = Field(ge=0, le=10**6)
-    output: float = Field(ge=0, le=10**6)
-    cached: float | None = Field(default=None, ge=0, le=10**6)
-    cache_write: float | None = Field(default=None, ge=0, le=10**6)
-
-
 class HealConfig(Record):
     """How the heal loop repairs. `attempts` agents work at once and are proven one after another."""
 
@@ -324,6 +228,27 @@ class PersonConfig(Record):
     os_user: str | None = None
 
 
+def second(values: Sequence[object]) -> int | None:
+    """Where a value stands for the second time."""
+    return next((number for number, value in enumerate(values) if value in values[:number]), None)
+
+
+def unshared(named: Mapping[str, Record], section: str, key: str) -> None:
+    """Raises KeyProblem where two of a section have the same value at a key."""
+    mine = {name: value for name, one in named.items() if (value := getattr(one, key))}
+    if (number := second(list(mine.values()))) is not None:
+        names = list(mine)
+        other = names[list(mine.values()).index(mine[names[number]])]
+        message = f"`{section}.{names[number]}` and `{section}.{other}` have the same `{key}`"
+        raise KeyProblem(message, names[number], key, fix=f"give one of them another `{key}`")
+
+
+def _with_logins_of_their_own(people: dict[str, PersonConfig]) -> dict[str, PersonConfig]:
+    """A login speaks for one person: who approves must be known."""
+    unshared(people, "people", "os_user")
+    return people
+
+
 class AlarmTarget(Record):
     """Where alarms go besides `becket status`: a file, or a signed webhook."""
 
@@ -339,13 +264,6 @@ class AlarmTarget(Record):
         if self.secret is not None and self.url is None:
             raise KeyProblem("`secret` signs what goes to a `url`, and a file is not signed", "secret", fix="remove it")
         return self
-
-
-class NotifyConfig(Record):
-    """A command of yours that is told of alarms, handoffs and questions: by variables and on standard input."""
-
-    command: Text
-    timeout: PositiveDuration = 20.0
 
 
 class Retention(Record):
@@ -377,26 +295,20 @@ class Config(Record):
     Parts that are installed bring sections of their own: then the file is read as a model made from this one.
     """
 
-    of_parts: ClassVar[Mapping[type[Record], str]] = MappingProxyType({})
+    of_parts: ClassVar[Mapping[object, str]] = MappingProxyType({})
+    committed_keys: ClassVar[tuple[str, ...]] = ()
+    literal: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     version: Literal[1]
     branch: BranchName = "main"
-    remote: RemoteConfig | None = None
     autonomy: Autonomy = Autonomy.propose
-    gates: dict[Name, Annotated[tuple[GateStep, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    setup: SetupConfig | None = None
-    test_side: tuple[Glob, ...] = ()
-    guard: GuardConfig = GuardConfig()
-    services: dict[Name, ServiceConfig] = Field(default_factory=dict)
     agents: dict[Name, AgentConfig] = Field(default_factory=dict)
     budgets: Budgets = Budgets()
-    prices: dict[Text, Price] = Field(default_factory=dict)  # by model; wins over the built-in table
     heal: HealConfig = HealConfig()
     sandbox: SandboxConfig = SandboxConfig()
-    people: dict[Name, PersonConfig] = Field(default_factory=dict)
+    people: Annotated[dict[Name, PersonConfig], AfterValidator(_with_logins_of_their_own)] = Field(default_factory=dict)
     handoff_to: Name | None = None
     alarms: tuple[AlarmTarget, ...] = ()
-    notify: NotifyConfig | None = None
     retention: Retention = Retention()
     starts: StartLimits = StartLimits()
     effect_caps: dict[DottedName, EffectCap] = Field(default_factory=dict)
@@ -408,18 +320,25 @@ class Config(Record):
     flaky: dict[str, Json] | None = None
     evolve: dict[str, Json] | None = None
 
-    def section(self, kind: type[Section]) -> Section:
+    @overload
+    def section(self, kind: type[R]) -> R: ...
+
+    @overload
+    def section(self, kind: Section[T_co]) -> T_co: ...
+
+    def section(self, kind: type[R] | Section[T_co]) -> R | T_co:
         """What the file says in a part's own section, or its defaults."""
-        name = self.of_parts.get(kind)
-        return kind() if name is None else getattr(self, name)
+        if (name := self.of_parts.get(kind)) is not None:
+            return getattr(self, name)  # type: ignore[no-any-return]  # the model has it by that type
+        return kind.default() if isinstance(kind, Section) else kind()
 
     def given(self) -> Iterator[tuple[str, Variables]]:
         """Every command that is given variables, by its place in this file."""
-        for gate, steps in self.gates.items():
-            yield from ((f"gates.{gate}.{step.name}", step) for step in steps)
-        if self.setup is not None:
-            yield "setup", self.setup
-        yield from ((f"services.{name}.build", one.build) for name, one in self.services.items() if one.build)
+        return _found(self, "", Variables)
+
+    def env_files(self) -> Iterator[tuple[str, str]]:
+        """Every file of variables, by the place in this file that names it."""
+        return ((place, one.env_file) for place, one in _found(self, "", WithEnvFile) if one.env_file)
 
     @model_validator(mode="after")
     def _owner_is_known(self) -> Self:
@@ -453,39 +372,22 @@ class Config(Record):
                 raise KeyProblem(message, "heal", key, fix=_one_of(self.agents, "agents"))
         return self
 
-    @model_validator(mode="after")
-    def _steps_have_names_of_their_own(self) -> Self:
-        for gate, steps in self.gates.items():
-            if (number := _second([step.name for step in steps])) is not None:
-                message = f"two steps of the gate {gate!r} have the same name"
-                raise KeyProblem(message, "gates", gate, number, "name", fix="give one of them another name")
-        return self
 
-    @model_validator(mode="after")
-    def _nobody_shares(self) -> Self:
-        """One port has one service, and a login speaks for one person: who approves must be known."""
-        for section, key, named in (
-            ("services", "port", {name: service.port for name, service in self.services.items()}),
-            ("people", "os_user", {name: person.os_user for name, person in self.people.items()}),
-        ):
-            mine = {name: value for name, value in named.items() if value}
-            if (number := _second(list(mine.values()))) is not None:
-                names = list(mine)
-                other = names[list(mine.values()).index(mine[names[number]])]
-                message = f"`{section}.{names[number]}` and `{section}.{other}` have the same `{key}`"
-                raise KeyProblem(message, section, names[number], key, fix=f"give one of them another `{key}`")
-        return self
+def _found(value: object, place: str, kind: type[R]) -> Iterator[tuple[str, R]]:
+    """Every record of a kind, by its place; what has a name in a list stands under that name."""
+    if isinstance(value, kind):
+        yield place, value
+    if isinstance(value, Record):
+        items: list[tuple[object, object]] = [(name, getattr(value, name)) for name in type(value).model_fields]
+    elif isinstance(value, Mapping):
+        items = list(value.items())
+    else:
+        listed = value if isinstance(value, tuple) else ()
+        items = [(getattr(one, "name", number), one) for number, one in enumerate(listed)]
+    for name, one in items:
+        yield from _found(one, f"{place}.{name}" if place else str(name), kind)
 
 
 def _one_of(known: Iterable[str], section: str) -> str:
     names = ", ".join(known)
     return f"name one of {names}" if names else f"add it to `{section}:`, or remove this"
-
-
-def _second(values: Sequence[object]) -> int | None:
-    """Where a value stands for the second time."""
-    return next((number for number, value in enumerate(values) if value in values[:number]), None)
-
-
-COMMITTED_KEYS = ("gates", "setup", "test_side", "guard", "services")
-"""Count as committed in the base commit; the others as in the working copy."""

@@ -12,7 +12,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from becket.kernel.contract.base import KeyProblem, Record
-from becket.kernel.contract.naming import is_variable
+from becket.kernel.contract.naming import PlaceBelow, is_variable
 
 _OURS = frozenset({"BASH_ENV", "ENV", "HOME", "IFS", "PATH", "SHELLOPTS", "TMPDIR"})
 _OURS_PREFIX = ("BECKET_", "DYLD_", "GIT_", "LD_")
@@ -59,6 +59,12 @@ class Variables(Record):
                 fix = "remove it; the command itself can say `PATH=... program`"
                 raise KeyProblem(f"{name} decides what is run, and is not set", "set", name, fix=fix)
         return self
+
+
+class WithEnvFile(Record):
+    """`env_file` names a file of variables below the repository."""
+
+    env_file: PlaceBelow | None = None
 
 
 def is_reserved(name: str) -> bool:

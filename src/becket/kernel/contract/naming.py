@@ -182,3 +182,15 @@ DatabaseUrl = Annotated[
         "write it like postgresql://user@host/name, or leave `database` away for SQLite",
     ),
 ]
+
+
+def _reads_below(report: str) -> str:
+    kind, named, place = report.partition(":")
+    if named and not (is_place(place) and not glob_problem(place)):
+        raise Misfit("names no file below the repository", f"write it like {kind}:build/report.xml")
+    return report
+
+
+ReportFormat = Annotated[
+    str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$"), AfterValidator(_reads_below)
+]  # junit:FILE, or the format of the step's own output

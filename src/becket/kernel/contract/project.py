@@ -11,7 +11,7 @@ class Projects(Protocol):
     """becket.yaml, as committed and as it stands."""
 
     async def committed(self, sha: str) -> Config:
-        """The file as committed in `sha`; of it only COMMITTED_KEYS count.
+        """The file as committed in `sha`; of it only its `committed_keys` count.
 
         Raises ActionFailed (kind `not_configured`) where the commit has none or it does not load, with what to do.
         """

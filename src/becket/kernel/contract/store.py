@@ -23,6 +23,7 @@ from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Move, NewRun, Run, Started, Status, Step
 from becket.kernel.contract.spec import EffectClass
+from becket.kernel.contract.tables import TableStore
 
 
 class Carried(Record):
@@ -586,5 +587,5 @@ class SpendLimit(Record):
     since: float = 0.0
 
 
-class Store(RunStore, RecordStore, EffectStore, PeopleStore, HouseStore, Protocol):
+class Store(RunStore, RecordStore, EffectStore, PeopleStore, HouseStore, TableStore, Protocol):
     """The whole journal."""

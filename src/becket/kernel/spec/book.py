@@ -67,7 +67,7 @@ class LoopBook:
 
     def _lacking(self, spec: LoopSpec) -> tuple[str, ...]:
         config = self._config() if self._config else None
-        return tuple(section for section in spec.needs if config is not None and not getattr(config, section))
+        return tuple(section for section in spec.needs if config is not None and not getattr(config, section, None))
 
     def broken(self) -> dict[str, tuple[Finding, ...]]:
         return {
@@ -98,7 +98,7 @@ class LoopBook:
         others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
         # A loop that sleeps names what is not there yet.
         config = self._config() if self._config and not self._lacking(loop.spec) else None
-        named = [f"{part}:{name}" for part in _NAMED for name in (getattr(config, part) if config else ())]
+        named = [f"{part}:{name}" for part in _NAMED for name in (getattr(config, part, ()) if config else ())]
         key = (loop.digest, loop.source, *sorted(other.digest for other in others), *named)
         if key not in self._proofs:
             self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, others, config)[1])

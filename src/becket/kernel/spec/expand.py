@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from becket.kernel.contract.base import Json
@@ -11,25 +11,30 @@ from becket.kernel.contract.errors import Finding
 from becket.kernel.spec.document import Document, Path
 
 _PIECE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\})?")
-_LITERAL = (("gates",), ("notify", "command"))
 
 
-def expanded(document: Document, env: Mapping[str, str]) -> tuple[Document, dict[Path, str], list[Finding]]:
-    """The document with its variables filled in, what those values were before, and what could not be filled."""
-    walk = _Walk(document, env)
+def expanded(
+    document: Document, env: Mapping[str, str], literal: Collection[Path]
+) -> tuple[Document, dict[Path, str], list[Finding]]:
+    """The document with its variables filled in, what those values were before, and what could not be filled.
+
+    What stands at `literal` places stays as it is.
+    """
+    walk = _Walk(document, env, literal)
     data = walk.value((), document.data)
     return replace(document, data=data), walk.written, walk.findings
 
 
 class _Walk:
-    def __init__(self, document: Document, env: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, env: Mapping[str, str], literal: Collection[Path]) -> None:
+        self._literal = literal
         self._document = document
         self._env = env
         self.written: dict[Path, str] = {}
         self.findings: list[Finding] = []
 
     def value(self, path: Path, value: Json) -> Json:
-        if path in _LITERAL:
+        if path in self._literal:
             return value
         if isinstance(value, dict):
             return {key: self.value((*path, key), item) for key, item in value.items()}

@@ -28,7 +28,7 @@ def load_spec(text: str | bytes, file: str) -> LoopSpec:
 
 def load_config(text: str | bytes, file: str, env: Mapping[str, str], model: type[Config] = Config) -> Config:
     """The Config that `text` says, with `${VAR}` from `env`; raises InvalidDocument. `model` knows parts' sections."""
-    document, written, findings = expanded(read(text, file), env)
+    document, written, findings = expanded(read(text, file), env, model.literal)
     if findings:
         raise InvalidDocument(in_order(findings))
     document = replace(document, data=_as_plain(document, written, model))

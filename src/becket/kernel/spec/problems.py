@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 
-from becket.kernel.contract import config, spec
+from becket.kernel.contract import config, naming, spec
 from becket.kernel.contract.base import BadDuration, BadSize, KeyProblem, Misfit
 from becket.kernel.contract.errors import Finding
 from becket.kernel.spec.document import Document, Path, Spot
@@ -31,7 +31,7 @@ _WANTED_BY_PATTERN = {
     _pattern_of(spec.Said): "a text that says something",
     _pattern_of(spec.ConditionRef): "a condition like `base.fast_red` or `no_progress`",
     _pattern_of(config.SkillName): "lower-case letters and digits, joined by single `-`",
-    _pattern_of(config.ReportFormat): "plain, junit:FILE, pytest, go, cargo or tap",
+    _pattern_of(naming.ReportFormat): "plain, junit:FILE, pytest, go, cargo or tap",
 }
 _WANTED_BY_TYPE = {
     "string_type": "a text",

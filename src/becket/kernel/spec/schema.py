@@ -32,9 +32,9 @@ def spec_schema() -> Schema:
     return schema
 
 
-def config_schema() -> Schema:
-    """The schema of becket.yaml."""
-    schema = _described(Config, "becket.yaml")
+def config_schema(model: type[Config]) -> Schema:
+    """The schema of becket.yaml. `model` knows parts' sections."""
+    schema = _described(model, "becket.yaml")
     definitions = schema["$defs"]
     for name, definition in [("", schema), *definitions.items()]:
         if name != "GateStep" and "properties" in definition:
@@ -51,7 +51,7 @@ def _described(model: type[BaseModel], title: str) -> Schema:
     schema = model.model_json_schema(by_alias=True)
     for name, definition in [(model.__name__, schema), *schema["$defs"].items()]:
         for key, value in definition.get("properties", {}).items():
-            value["description"] = DESCRIPTIONS.get(name, {}).get(key, "")
+            value["description"] = DESCRIPTIONS.get(name, {}).get(key) or value.get("description", "")
             value.pop("title", None)
             _tidy(value)
     return {"$schema": _DIALECT, **schema, "title": title}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.calls import AgentCall, CallEnd
@@ -33,6 +34,7 @@ from becket.kernel.contract.store import (
     WaitRow,
     WorkerInfo,
 )
+from becket.kernel.contract.tables import Transaction
 from becket.kernel.store import (
     calls,
     claiming,
@@ -50,6 +52,10 @@ from becket.kernel.store import (
     waking,
 )
 from becket.kernel.store.database import Database
+from becket.kernel.store.tx import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Journal:
@@ -57,6 +63,12 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    async def read(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.read(_of_a_part(work, *args, **kwargs))
+
+    async def write(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.write(_of_a_part(work, *args, **kwargs))
 
     async def start_run(self, new: NewRun) -> Started:
         return await self._db.write(runs.start_run, new)
@@ -321,3 +333,12 @@ class Journal:
 
     async def close(self) -> None:
         await self._db.close()
+
+
+def _of_a_part(work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Tx], T]:
+    """Whatever it is called: by their names the journal's own functions have crash points."""
+
+    def part_work(tx: Tx) -> T:
+        return work(tx, *args, **kwargs)
+
+    return part_work

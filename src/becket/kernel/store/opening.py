@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
 from becket.kernel.contract.store import Store
+from becket.kernel.contract.tables import Tables
+from becket.kernel.store import brought as of_parts
 from becket.kernel.store.backups import BACKUPS, KEEP, make_backup
 from becket.kernel.store.damage import damaged, is_damage
 from becket.kernel.store.journal import Journal
@@ -18,28 +22,38 @@ from becket.kernel.store.steady import Steady
 from becket.kernel.store.tables import VERSION
 from becket.kernel.store.tx import Clock
 
+_NONE: Mapping[str, Tables] = MappingProxyType({})
+
 
 def open_sqlite(
-    path: str | Path, clock: Clock | None = None, mark: Path | None = None, steady: Steady | None = None
+    path: str | Path,
+    clock: Clock | None = None,
+    mark: Path | None = None,
+    steady: Steady | None = None,
+    brought: Mapping[str, Tables] = _NONE,
 ) -> Store:
     """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's, for
-    work too.
+    work too. `brought` are the tables of parts, by their names.
 
     Raises StoreDamaged for a file that is not the journal it should be; nothing is written over it.
     """
-    return _opened(Path(path), clock or time.time, steady or _steady(clock), mark)
+    return _opened(Path(path), clock or time.time, steady or _steady(clock), mark, brought)
 
 
-def open_memory(clock: Clock | None = None, steady: Steady | None = None) -> Store:
+def open_memory(
+    clock: Clock | None = None, steady: Steady | None = None, brought: Mapping[str, Tables] = _NONE
+) -> Store:
     """A journal that is gone with the process: for tests and for trying out."""
-    return _opened(None, clock or time.time, steady or _steady(clock))
+    return _opened(None, clock or time.time, steady or _steady(clock), None, brought)
 
 
-def open_postgres(url: str, clock: Clock | None = None, steady: Steady | None = None) -> Store:
+def open_postgres(
+    url: str, clock: Clock | None = None, steady: Steady | None = None, brought: Mapping[str, Tables] = _NONE
+) -> Store:
     """The journal on Postgres, which may have many workers. Without a `clock`, time is the database's."""
     from becket.kernel.store.postgres import PostgresDatabase, prepare
 
-    prepare(url)
+    prepare(url, brought)
     return Journal(PostgresDatabase(url, clock, steady or _steady(clock)))
 
 
@@ -47,11 +61,11 @@ def _steady(clock: Clock | None) -> Steady:
     return Steady() if clock is None else Steady(clock, clock)
 
 
-def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None = None) -> Store:
+def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None, brought: Mapping[str, Tables]) -> Store:
     database = SqliteDatabase(path, clock, steady, mark)
     try:
         database.recognise()
-        _prepare(database.connection, path if mark is not None else None)
+        _prepare(database.connection, path if mark is not None else None, brought)
         database.adopt()
     except (sa.exc.DatabaseError, sqlite3.Error, ValueError) as error:
         database.dispose()
@@ -63,15 +77,16 @@ def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None =
     return Journal(database)
 
 
-def _prepare(conn: sa.Connection, kept: Path | None) -> None:
+def _prepare(conn: sa.Connection, kept: Path | None, brought: Mapping[str, Tables]) -> None:
     """`kept` is a journal of which there is to be a backup before its tables are changed."""
-    if _is_current(conn):
+    if _is_current(conn) and of_parts.are_current(conn, brought):
         return
     if kept is not None and version_of(conn) is not None:
         make_backup(kept, kept.parent / BACKUPS, "migration", KEEP)
     conn.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         bring_up_to_date(conn)
+        of_parts.bring_up_to_date(conn, brought)
         conn.exec_driver_sql("COMMIT")
     except BaseException:
         conn.exec_driver_sql("ROLLBACK")

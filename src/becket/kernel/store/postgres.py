@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from becket.kernel.contract.errors import StoreUnavailable, UsageError
+from becket.kernel.contract.tables import Tables
+from becket.kernel.store import brought as of_parts
 from becket.kernel.store import points
 from becket.kernel.store.schema import bring_up_to_date
 from becket.kernel.store.steady import Steady
@@ -82,7 +84,7 @@ class PostgresDatabase:
         await self._engine.dispose()
 
 
-def prepare(url: str) -> None:
+def prepare(url: str, brought: Mapping[str, Tables]) -> None:
     """Make the tables, or bring them up to date. One process at a time does it; the others wait and find it done."""
     address = _address(url)
     try:
@@ -91,10 +93,11 @@ def prepare(url: str) -> None:
         raise UsageError(f"Postgres needs the package {error.name}; install becket[postgres]") from error
     try:
         with engine.connect() as conn:
-            if _is_current(conn):
+            if _is_current(conn) and of_parts.are_current(conn, brought):
                 return
             conn.execute(sa.select(sa.func.pg_advisory_xact_lock(_SCHEMA_LOCK)))
             bring_up_to_date(conn)
+            of_parts.bring_up_to_date(conn, brought)
             conn.commit()
     except sa.exc.DBAPIError as error:
         if _is_unreachable(error):

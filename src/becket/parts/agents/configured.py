@@ -13,6 +13,7 @@ from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.process import Processes
 from becket.parts.agents.adapters.outfit import Outfit, Wants
 from becket.parts.agents.adapters.prices import prices_with, refuse_blind_limit
+from becket.parts.agents.section import PRICES
 from becket.parts.agents.skill_files import load_skills
 
 
@@ -42,7 +43,7 @@ class ConfiguredAgents:
             processes=self._processes(agents[name]),
             hidden=self._hidden(),
             skills=load_skills(self._root),
-            prices=prices_with(config.prices),
+            prices=prices_with(config.section(PRICES)),
             environ=os.environ,
             home=Path.home(),
             redact=self._redact,
@@ -90,7 +91,7 @@ def unpriced(config: Config, name: str, driven: Driven) -> str:
     """Why the agent's limit in money cannot be held, or nothing."""
     agent = config.agents[name]
     try:
-        price = prices_with(config.prices)(agent.model or "")
+        price = prices_with(config.section(PRICES))(agent.model or "")
         refuse_blind_limit(name, agent, price, tells_money=driven.tells_money)
     except UsageError as error:
         return str(error)
@@ -108,7 +109,7 @@ def unheld(config: Config, name: str, loop_id: str | None) -> str:
         return ""
     own = (f"agents.{name}.limits.usd",) if agent.limits.usd is not None else ()
     bound = (*own, *config.budgets.in_usd(loop_id))
-    if not bound or prices_with(config.prices)(agent.model) is not None:
+    if not bound or prices_with(config.section(PRICES))(agent.model) is not None:
         return ""
     return (
         f"agents.{name}: {' and '.join(f'`{budget}`' for budget in bound)} cannot be held, the price of "

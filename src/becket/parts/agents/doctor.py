@@ -30,6 +30,7 @@ from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.checks import program_for
 from becket.parts.agents.configured import made, unheld, unpriced, wrongs
 from becket.parts.agents.desk import Called, begin, result, see_call, standing
+from becket.parts.agents.section import PRICES
 from becket.parts.agents.unseen import LAUNCHERS, unseen_program
 
 __all__ = ["AgentFact", "Around", "fact", "look", "probe", "sandbox_of", "version_of", "works"]
@@ -107,7 +108,7 @@ def _outfit(around: Around, agent: AgentConfig) -> Outfit:
         processes = sandboxes.of(around.config, agent)
     except UsageError:
         processes = sandboxes.get("none")
-    return Outfit(processes, (), {}, prices_with(around.config.prices), around.environ, around.home)
+    return Outfit(processes, (), {}, prices_with(around.config.section(PRICES)), around.environ, around.home)
 
 
 def _path(program: Program, around: Around) -> Path | None:

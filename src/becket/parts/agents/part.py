@@ -13,6 +13,7 @@ PART = Part(
     ),
     loops={"once": "becket.parts.agents.once"},
     ports="becket.parts.agents.provides:ports",
+    sections={"prices": "becket.parts.agents.section:PRICES"},
     secrets="becket.parts.agents.secrets:agent_secrets",
     checks={"agents": "becket.parts.agents.checks:agents"},
     verbs=(

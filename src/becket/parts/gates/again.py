@@ -10,7 +10,7 @@ from pathlib import Path
 
 from becket.app.compose import App
 from becket.app.record.proofs import CROSSING, GATE, VERDICT
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.process import NEUTRAL, ChildEnd, ChildResult, ChildSpec, Network
@@ -22,6 +22,7 @@ from becket.parts.gates.judging.env_file import BadPlace, put
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
+from becket.parts.gates.section import GATES, SET_UP, GateStep
 
 COMMANDS = ("command", "verifier")
 REPEATABLE = (*COMMANDS, GATE)
@@ -153,9 +154,10 @@ async def fresh_tree(app: App, folder: Path, commit: str, config: Config, user: 
 
 
 async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, user: str) -> SetupReady | None:
-    if config.setup is None:
+    setup = config.section(SET_UP)
+    if setup is None:
         return None
-    ready = await app.port(Setups).ensure(commit, config.setup, user, hidden=app.hidden())
+    ready = await app.port(Setups).ensure(commit, setup, user, hidden=app.hidden())
     if isinstance(ready, SetupFailed):
         raise BecketError(f"its set-up fails now: {ready.reason}")
     app.port(Setups).provide(workspace, ready)
@@ -174,4 +176,4 @@ def provide_env_file(source: Path, step: GateStep, tree: Path) -> None:
 
 
 def _step(config: Config, gate: str, name: str) -> GateStep | None:
-    return next((step for step in config.gates.get(gate, ()) if step.name == name), None)
+    return next((step for step in config.section(GATES).get(gate, ()) if step.name == name), None)

@@ -10,6 +10,7 @@ from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import TriedStep, Trouble
 from becket.kernel.contract.process import Network
 from becket.kernel.contract.text import cap_text
+from becket.parts.gates.section import GATES, SET_UP
 
 Path = tuple[str | int, ...]
 LONGEST_LINE = 160
@@ -44,7 +45,7 @@ def likely(step: TriedStep, config: Config, said: str) -> Likely:
     """`said` is what the step's log says of its failure."""
     if not step.gate:
         return _of_setup(step, config, said)
-    steps = config.gates[step.gate]
+    steps = config.section(GATES)[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
     if step.trouble is Trouble.timeout and step.at_work:
         return Likely(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
@@ -63,9 +64,11 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
     if _PNPM_ITSELF.search(f"{line}\n{said}"):
         return Likely(path=(*place, "run"), say=words.LIKELY_PNPM)
     if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
-        return _of_network(place, config.gates[step.gate][int(place[2])].network, _line_with(_NETWORK, text) or line)
+        tried = config.section(GATES)[step.gate][int(place[2])]
+        return _of_network(place, tried.network, _line_with(_NETWORK, text) or line)
     if kind == "module" or "No module named" in line:
-        return Likely(path=("setup", "run") if config.setup else ("setup",), say=words.LIKELY_MODULE.format(line=text))
+        path = ("setup", "run") if config.section(SET_UP) else ("setup",)
+        return Likely(path=path, say=words.LIKELY_MODULE.format(line=text))
     if kind == "tool":
         return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
     return _of_code(step, place, said, text)
@@ -84,7 +87,8 @@ def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
 def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
     if "setup.timeout" in " ".join(step.reasons):
         return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
-    network = config.setup.network if config.setup is not None else Network.none
+    setup = config.section(SET_UP)
+    network = setup.network if setup is not None else Network.none
     refused = network is Network.full and (_CERTIFICATE.search(said) or _FORBIDDEN.search(said))
     if not refused and (blamed := _unreachable(said)):
         return _of_network(("setup",), network, blamed)

@@ -13,6 +13,8 @@ PART = Part(
         "becket.parts.gates.actions.trial:ACTIONS",
     ),
     loops={"trial": "becket.parts.gates.trial_loop"},
+    sections={"gates": "becket.parts.gates.section:GATES", "setup": "becket.parts.gates.section:SET_UP"},
+    checks={"gates": "becket.parts.gates.checks:gates", "tools": "becket.parts.gates.checks:tools"},
     ports="becket.parts.gates.provides:ports",
     chores=(Chore("becket.parts.gates.provides:sweep_setups", 3600.0),),
     verbs=(

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.process import NEUTRAL, ChildResult, ChildSpec, Rein
 from becket.kernel.contract.removal import removed
@@ -18,6 +17,7 @@ from becket.parts.gates.actions.trial import wanted
 from becket.parts.gates.again import fresh_tree, provide_env_file
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.section import GateStep
 
 PREFIX = "shell-"
 ENDLESS = 1 << 40

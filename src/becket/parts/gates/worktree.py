@@ -16,6 +16,7 @@ from becket.kernel.contract.errors import ActionFailed, BecketError, GitFailed, 
 from becket.kernel.contract.git import TreeHealth, Workspace
 from becket.kernel.contract.run import Status
 from becket.kernel.git.workspace import health, in_the_way
+from becket.parts.gates.section import GATES
 
 ENV = ".env"
 NOT_DECLARED = "no gate step and no service of the committed becket.yaml declares env_file"
@@ -134,7 +135,7 @@ async def _reports(app: App, sha: str) -> list[str]:
         config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
     except (ActionFailed, GitFailed):  # it cannot be read, or was pruned
         return []
-    places = (step.report.partition(":")[2] for gate in config.gates.values() for step in gate)
+    places = (step.report.partition(":")[2] for gate in config.section(GATES).values() for step in gate)
     return [f"/{place.removeprefix('./')}" for place in places if place]
 
 
@@ -144,9 +145,7 @@ async def _declared(app: App, sha: str) -> tuple[tuple[str, ...], str]:
         config = await CommittedProjects(app.git, lambda: app.config).committed(sha)
     except ActionFailed as error:
         return (), str(error)
-    steps = [step.env_file for gate in config.gates.values() for step in gate]
-    services = [service.env_file for service in config.services.values()]
-    return tuple(dict.fromkeys(name for name in (*steps, *services) if name)), NOT_DECLARED
+    return tuple(dict.fromkeys(file for _, file in config.env_files())), NOT_DECLARED
 
 
 async def _env_files(app: App, workspace: Workspace, names: Sequence[str], why: str) -> tuple[EnvFile, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from becket.app.project import FILE
-from becket.app.sections import load_config
+from becket.app.sections import config_model, load_config
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
@@ -15,10 +15,12 @@ from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
+from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, find_side
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import test_side_of
+from becket.parts.guard.section import GUARD
 
 PROOF = "the guard, the crossing proof and every gate"
 
@@ -51,8 +53,9 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
     change = await sides.change()
     config, rules = await _rules(git, sides.base)
     side = await find_side(git, sides.base, config) if sides.base else test_side_of(config)
-    refusals = examine(change, config.guard, side, await commands_run(git, sides.base, config), config.setup)
-    reading = classify(change, side, config.guard.pure)
+    limits, commands = config.section(GUARD), await commands_run(git, sides.base, config)
+    refusals = examine(change, limits, side, commands, config.section(SET_UP))
+    reading = classify(change, side, limits.pure)
     return Explained(
         old=sides.old_name,
         new=sides.new_name,
@@ -61,8 +64,8 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
         refusals=tuple(refusals),
         test_side=tuple(file.path for file in change.files if side.belongs(file.path)),
         needs=tuple(needed(reading.kind, refusals, config)),
-        promote=config.guard.promote,
-        trust=trust_words(config.guard.promote),
+        promote=limits.promote,
+        trust=trust_words(limits.promote),
         rules=rules,
     )
 
@@ -71,12 +74,12 @@ async def _rules(git: GitRepository, base: str) -> tuple[Config, str]:
     """As committed in base; the defaults where there is none, or none that can be read."""
     text = await git.read_bytes(base, FILE) if base else None
     if text is None:
-        return Config(version=1), f"the defaults: no {FILE} in {base[:12]}" if base else "the defaults"
+        return config_model()(version=1), f"the defaults: no {FILE} in {base[:12]}" if base else "the defaults"
     try:
         return load_config(text, f"{FILE} of {base[:12]}", os.environ), f"{FILE} of {base[:12]}"
     except UsageError as error:
         why = str(error).splitlines()[0]
-        return Config(version=1), f"the defaults: {FILE} of {base[:12]} cannot be read ({why})"
+        return config_model()(version=1), f"the defaults: {FILE} of {base[:12]} cannot be read ({why})"
 
 
 def needed(kind: ChangeClass, refusals: tuple[Refusal, ...] | list[Refusal], config: Config) -> Iterator[str]:
@@ -87,7 +90,7 @@ def needed(kind: ChangeClass, refusals: tuple[Refusal, ...] | list[Refusal], con
     if refusals:
         yield "a person approves exactly this change before it is proven: `becket approve`"
     yield PROOF
-    trusted = config.guard.promote
+    trusted = config.section(GUARD).promote
     if kind.rank > trusted.rank:
         yield f"a person: guard.promote is {trusted}, so it would be proposed and not promoted"
     elif kind is ChangeClass.ordinary and trusted is not ChangeClass.powerful:

@@ -8,6 +8,8 @@ PART = Part(
     name="guard",
     needs=("gates",),
     actions=("becket.parts.guard.actions.guard:ACTIONS",),
+    sections={"test_side": "becket.parts.guard.section:TEST_SIDE", "guard": "becket.parts.guard.section:GUARD"},
+    checks={"trust": "becket.parts.guard.checks:trust"},
     verbs=(
         Verb(
             "tests",

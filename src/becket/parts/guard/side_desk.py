@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from becket.app.project import FILE
-from becket.app.sections import load_config
+from becket.app.sections import config_model, load_config
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
@@ -15,6 +15,7 @@ from becket.kernel.contract.git import Git
 from becket.kernel.git.repository import discover
 from becket.parts.guard.actions.side import find_side
 from becket.parts.guard.reading.side import SideReason, TestSide, test_side_of
+from becket.parts.guard.section import TEST_SIDE
 
 FEW = 3  # files of one folder that are listed by name
 
@@ -45,7 +46,7 @@ async def look(folder: Path, at: str | None = None) -> SideSeen:
     side = await find_side(git, commit, config)
     return SideSeen(
         commit=commit,
-        declares=bool(config.test_side),
+        declares=bool(config.section(TEST_SIDE)),
         globs=test_side_of(config).globs,
         total=len(await git.listing(commit)),
         files=tuple(SideFile(path=path, reason=side.found[path]) for path in sorted(side.found)),
@@ -79,5 +80,5 @@ def _rows(paths: Sequence[str], depth: int) -> list[tuple[str, int]]:
 async def _config(git: Git, commit: str) -> Config:
     text = await git.read_bytes(commit, FILE)
     if text is None:
-        return Config(version=1)
+        return config_model()(version=1)
     return load_config(text, f"{FILE} of {commit[:12]}", os.environ)

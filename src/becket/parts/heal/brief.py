@@ -12,6 +12,7 @@ from becket.kernel.contract.project import Projects
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
 from becket.parts.gates.reports.formats import PLAIN_ID
+from becket.parts.gates.section import GATES
 from becket.parts.guard.actions.side import side_of, tests_run
 from becket.parts.guard.reading.briefing import rules_in_words
 from becket.parts.heal.actions.fix import fixer_of
@@ -53,7 +54,7 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
     about = params.commits or (params.base,) * len(params.summaries)
     digests = [digest for digest, sha in zip(params.summaries, about, strict=True) if digest and sha == params.base]
     evidence = "\n\n".join([await _text(context, digest) for digest in digests])
-    steps = [f"- {gate}: `{step.run}`" for gate, steps in config.gates.items() for step in steps]
+    steps = [f"- {gate}: `{step.run}`" for gate, steps in config.section(GATES).items() for step in steps]
     known = {
         "base": params.base[:12],
         "evidence": fenced(evidence, fence, SUMMARY_LIMIT),
@@ -128,7 +129,7 @@ async def _as_said(context: ActionContext) -> list[str]:
 
 def _gives_more(config: Config) -> bool:
     """Is there something that steps see and an agent does not?"""
-    return any(step.env or step.set or step.env_file for steps in config.gates.values() for step in steps)
+    return any(step.env or step.set or step.env_file for steps in config.section(GATES).values() for step in steps)
 
 
 async def _known_alone(context: ActionContext, params: BriefParams) -> list[str]:

@@ -11,6 +11,7 @@ from becket.kernel.contract.naming import BranchName
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Autonomy
 from becket.parts.gates.judging.reference import red_without_tests
+from becket.parts.guard.section import GUARD
 from becket.parts.heal.actions.holdout import NOTHING, PASSED
 
 WAYS = ("promote", "propose")
@@ -98,7 +99,7 @@ async def _in_favour(context: ActionContext, candidate: Candidate) -> str:
 
 async def _trusted(context: ActionContext, candidate: Candidate) -> ChangeClass:
     """As committed in base, like all that a candidate is judged by."""
-    return (await context.port(Projects).committed(candidate.parent)).guard.promote
+    return (await context.port(Projects).committed(candidate.parent)).section(GUARD).promote
 
 
 def _class_of(context: ActionContext) -> tuple[ChangeClass, str]:

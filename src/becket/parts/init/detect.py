@@ -10,9 +10,9 @@ from pathlib import Path
 
 from becket.kernel.checks import words
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import Ecosystem, Folder, Tools, Unreadable, skipped
 from becket.parts.init.ecosystems import cargo, go, jvm, make, native, node, python, ruby
 

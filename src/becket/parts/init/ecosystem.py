@@ -20,7 +20,7 @@ from pydantic import Field
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Missing
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.config import GateStep, SetupConfig
+from becket.parts.gates.section import GateStep, SetupConfig
 
 BIGGEST_FILE = 2_000_000
 MOST_ENTRIES = 5_000

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from becket.kernel.checks import words
 from becket.kernel.contract.base import Record, show_duration
-from becket.kernel.contract.config import Config, GateStep, SetupConfig
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.detect import Detected
 from becket.parts.init.yamltext import quoted, scalar
 

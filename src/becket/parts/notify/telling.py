@@ -12,11 +12,12 @@ from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Alert
 from becket.kernel.engine.door import Door, Patience
 from becket.parts.notify.command import NAME, CommandNotice
+from becket.parts.notify.section import NOTIFY
 
 
 def notice_of(app: App) -> CommandNotice | None:
     """By becket.yaml as it stands; None where it names no command."""
-    found = app.config.notify
+    found = app.config.section(NOTIFY)
     if found is None:
         return None
     return CommandNotice(found.command, app.state.root, app.redactor.text, found.timeout)
@@ -43,7 +44,7 @@ def channel(app: App) -> CommandChannel | None:
 
 async def send_test(app: App, text: str) -> tuple[str, dict[str, Json]]:
     """The command, and what came of it. Raises UsageError where there is none, EffectFailed where it fails."""
-    notice, command = notice_of(app), app.config.notify
+    notice, command = notice_of(app), app.config.section(NOTIFY)
     if notice is None or command is None:
         raise UsageError(
             "becket.yaml names no command to notify by; write for instance\n"

@@ -10,6 +10,7 @@ PART = Part(
         "becket.parts.promote.actions.promote:ACTIONS",
         "becket.parts.promote.actions.remote:ACTIONS",
     ),
+    sections={"remote": "becket.parts.promote.section:REMOTE"},
     effects="becket.parts.promote.provides:effects",
     ports="becket.parts.promote.provides:ports",
     recover="becket.parts.promote.provides:recover",

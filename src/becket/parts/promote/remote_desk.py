@@ -10,13 +10,13 @@ import asyncio
 import logging
 
 from becket.app.compose import App, read_config
-from becket.kernel.contract.config import RemoteConfig
 from becket.kernel.contract.effect import Origin
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, GitFailed, UsageError
 from becket.kernel.contract.promote import PromoteRequest, promote_call
 from becket.kernel.contract.remote import RemoteFailed, Trouble
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import AlertState
+from becket.parts.promote.section import REMOTE, RemoteConfig
 
 log = logging.getLogger("becket.remote")
 
@@ -45,11 +45,12 @@ class RemoteWatch:
     async def look(self) -> float:
         """Look once; says how many seconds to wait until the next time. Never raises for what a remote does."""
         config = self._app.config
-        if config.remote is None:
+        remote = config.section(REMOTE)
+        if remote is None:
             await self._tell("")
             return LOOK_EVERY
         try:
-            trouble = await self._followed(config.remote, config.branch)
+            trouble = await self._followed(remote, config.branch)
         except RemoteFailed as failed:
             trouble = str(failed)
             self._vain = max(self._vain, _PATIENCE if failed.trouble in _NEEDS_A_PERSON else 0)
@@ -57,7 +58,7 @@ class RemoteWatch:
             trouble = str(failed)
         self._vain = self._vain + 1 if trouble else 0
         await self._tell(trouble if self._vain >= _PATIENCE else "")
-        return min(config.remote.fetch * 2.0 ** max(self._vain - 1, 0), max(LONGEST, config.remote.fetch))
+        return min(remote.fetch * 2.0 ** max(self._vain - 1, 0), max(LONGEST, remote.fetch))
 
     async def _followed(self, remote: RemoteConfig, branch: str) -> str:
         """Empty where the local branch has everything that the remote's has; else why it has not."""

@@ -10,14 +10,15 @@ from becket.kernel.actions.candidate import REVERT, current
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.config import ServiceConfig, ServiceName
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Autonomy, Name
+from becket.parts.guard.section import GUARD
 from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, ReleaseDesk, ReleaseOrder, Smoked, Smokes
+from becket.parts.services.section import SERVICES, ServiceConfig, ServiceName
 
 RELEASED = ("release_settled", "release_rolled_back", "release_failed")
 SMOKED = ("smoke_ok", "smoke_failed", "smoke_waits")
@@ -67,7 +68,7 @@ async def release(context: ActionContext, params: ReleaseParams) -> Result:
 
 
 async def _services(context: ActionContext, sha: str, wanted: str) -> Mapping[str, ServiceConfig]:
-    services = (await context.port(Projects).committed(sha)).services
+    services = (await context.port(Projects).committed(sha)).section(SERVICES)
     if not wanted:
         return services
     if wanted not in services:
@@ -137,7 +138,7 @@ async def _waits(context: ActionContext, params: SmokeParams) -> bool:
     said_yes = any(context.conditions.has(ref) for ref in SAID_YES)
     if not params.by or said_yes or current(context).kind == REVERT or not (powerful or ordinary):
         return False
-    trusted = (await context.port(Projects).committed(params.by)).guard.promote
+    trusted = (await context.port(Projects).committed(params.by)).section(GUARD).promote
     if powerful is None:  # a person decides all the same where nobody writes hold-out checks
         return trusted is ChangeClass.plain or context.port(Projects).current().heal.hold_out is None
     found = [Finding.model_validate(one) for one in powerful.evidence.get("findings", ())]

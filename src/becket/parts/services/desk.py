@@ -16,6 +16,7 @@ from becket.kernel.contract.base import Json, new_id
 from becket.kernel.contract.errors import BecketError, NotFound
 from becket.parts.services.line import LineFailed, NobodyListens, ask
 from becket.parts.services.ports import Op, Outcome, Request
+from becket.parts.services.section import SERVICES
 from becket.parts.services.shop import service_log
 
 _LOOK_EVERY = 0.1
@@ -25,7 +26,7 @@ def services(state: State) -> tuple[ServiceNow, ...]:
     """Those on record, and those of becket.yaml that were never started."""
     known = {service.name: service for service in read_services(state)}
     supervised = holder(state.watchdog_lock) is not None
-    for name, config in read_config(state).services.items():
+    for name, config in read_config(state).section(SERVICES).items():
         known.setdefault(name, ServiceNow(name, "down", False, supervised, False, port=config.port))
     return tuple(known[name] for name in sorted(known))
 

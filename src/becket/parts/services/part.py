@@ -6,7 +6,9 @@ from becket.kernel.contract.part import HOUSE, Part, Verb
 
 PART = Part(
     name="services",
+    needs=("guard",),
     actions=("becket.parts.services.actions:ACTIONS",),
+    sections={"services": "becket.parts.services.section:SERVICES"},
     effects="becket.parts.services.provides:effects",
     ports="becket.parts.services.provides:ports",
     watched="becket.parts.services.services:Services",

@@ -10,9 +10,9 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.config import ServiceConfig
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.spec import Name
+from becket.parts.services.section import ServiceConfig
 
 RELEASE_EFFECT = "service.release"
 """A keyed effect: target is the service, payload a ReleaseOrder. Done means that the watchdog has it on disk."""

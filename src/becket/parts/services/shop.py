@@ -14,7 +14,6 @@ from becket.app.compose import read_config
 from becket.app.project import CommittedProjects
 from becket.app.state import State
 from becket.kernel.contract.base import new_id
-from becket.kernel.contract.config import ServiceConfig
 from becket.kernel.contract.errors import BecketError, UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.engine.redact import Redactor, secret_variables
@@ -22,6 +21,7 @@ from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.process import choose
 from becket.parts.services.ports import Launch, Release, Request, ServiceBook, ServiceHost, Smokes
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
+from becket.parts.services.section import SERVICES, ServiceConfig
 from becket.parts.services.supervise import Rules
 
 
@@ -56,10 +56,10 @@ class Shop:
     async def committed(self, service: str, sha: str) -> ServiceConfig:
         """The service as the commit itself says."""
         config = await CommittedProjects(self.git, lambda: read_config(self.state)).committed(sha)
-        if service not in config.services:
-            known = ", ".join(sorted(config.services)) or "none"
+        if service not in config.section(SERVICES):
+            known = ", ".join(sorted(config.section(SERVICES))) or "none"
             raise UsageError(f"becket.yaml at {sha[:12]} has no service {service!r}; it has {known}. Commit it first")
-        return config.services[service]
+        return config.section(SERVICES)[service]
 
     async def new_release(self, request: Request, sha: str) -> Release:
         now = self.clock()

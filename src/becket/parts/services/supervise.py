@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.config import HealthConfig
 from becket.parts.services.ports import Life, Sight
+from becket.parts.services.section import HealthConfig
 
 
 class Rules(Record):

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits
-from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein
 from becket.kernel.process import ContainedProcesses
 from becket.parts.agents.adapters.acp import AcpAgent
 from becket.parts.agents.adapters.inbox import put
 from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
+from becket.parts.agents.section import Price
 
 PROGRAM = Path(__file__).with_name("acp_program.py")
 Steps = Sequence[Mapping[str, Any]]

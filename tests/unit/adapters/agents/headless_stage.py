@@ -12,7 +12,7 @@ from pathlib import Path
 
 from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, Limits
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import choose
 from becket.parts.agents.adapters.claude import ClaudeAgent
@@ -21,6 +21,7 @@ from becket.parts.agents.adapters.command import CommandAgent
 from becket.parts.agents.adapters.headless import HeadlessAgent
 from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
+from becket.parts.agents.section import Price
 
 PROGRAM = """#!{python} -S
 import json, os, sys, time

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from becket.kernel.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Priced, Usage
-from becket.kernel.contract.config import AgentConfig, AgentLimits, Price
+from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.adapters import inbox, versions
 from becket.parts.agents.adapters.inbox import Inbox, Message
@@ -21,6 +21,7 @@ from becket.parts.agents.adapters.lines import LARGEST, Lines, lines_of, read_pl
 from becket.parts.agents.adapters.prices import built_in, priced, prices_with, refuse_blind_limit
 from becket.parts.agents.adapters.reports import last_usage
 from becket.parts.agents.adapters.watch import MOST_EVENTS, TEXT_LIMIT, Watch
+from becket.parts.agents.section import Price
 
 
 async def _followed(path: Path, pieces: list[bytes]) -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.guard import SYMLINK, Change, ChangedFile, ChangeStatus, Refusal
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import TestSide
+from becket.parts.guard.section import GuardConfig
 
 TEST_SIDE = (
     "tests/**",

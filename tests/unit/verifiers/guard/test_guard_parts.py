@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from guard_stage import change_of, tree
 
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.globs import matches
 from becket.kernel.contract.lines import added_lines, shown
 from becket.kernel.engine.secret_lines import secrets_in
@@ -14,6 +13,7 @@ from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.moves import absolute_origin
 from becket.parts.guard.reading.obeyed import obeys_otherwise
 from becket.parts.guard.reading.side import TestSide, would_run
+from becket.parts.guard.section import GuardConfig
 
 
 @pytest.mark.parametrize(

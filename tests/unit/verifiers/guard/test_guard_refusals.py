@@ -7,11 +7,11 @@ from guard_base import BASE, TEST_CORE
 from guard_honest import FIX_PY, GOT, JST, JT, PY, RS
 from guard_stage import Deed, Edit, append, change_of, delete, judged, replace, tree, write
 
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.guard import Change, GuardRule, Refusal
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import TestSide
+from becket.parts.guard.section import GuardConfig
 
 
 def refusals(*edits: Edit) -> tuple[Refusal, ...]:

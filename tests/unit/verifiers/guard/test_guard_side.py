@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from becket.app.sections import config_model
 from becket.kernel.contract.config import Config
 from becket.parts.guard.reading.briefing import rules_in_words
 from becket.parts.guard.reading.failing import places_of
@@ -49,7 +50,7 @@ READ = {"checks/test_a.py": b"open('cases/a.json')", "tests.py": b"import unitte
 
 
 def config(**more: object) -> Config:
-    return Config.model_validate({"version": 1, **more})
+    return config_model().model_validate({"version": 1, **more})
 
 
 @pytest.mark.parametrize("path", TESTS)

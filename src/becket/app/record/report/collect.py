@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from becket.app.compose import App
+from becket.app.parts import installed, load
 from becket.app.record.report import evidence as kept
 from becket.app.record.report import model as told
 from becket.app.record.report.ending import ending_of
@@ -17,12 +19,15 @@ from becket.kernel.contract.agent import AgentOutcome, Usage
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.part import Part
 from becket.kernel.contract.ready import ACCEPT
 from becket.kernel.contract.run import Run, Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
-from becket.kernel.contract.trust import trust_words
+from becket.kernel.contract.trust import trust_of, trust_words
 
 DECISION = "@decision"
+MOST_LINES = 200
+"""Of one part."""
 
 
 async def read_report(app: App, run_id: str) -> told.Report:
@@ -30,12 +35,25 @@ async def read_report(app: App, run_id: str) -> told.Report:
     story = await read_story(app, run_id)
     now = Now(
         spend=await app.store.spent(story.run.run_id),
-        trust=trust_words(app.config.guard.promote),
+        trust=trust_of(app.config.model_dump(mode="json", include={"guard"})),
         watched=holder(app.state.daemon_lock) is not None,
         repaired_by=await _repaired_by(app, story.run),
     )
     report = await asyncio.to_thread(report_of, story, app.artifacts, now)
+    report = report.model_copy(update={"parts": tuple(await asyncio.to_thread(told_by_parts, story, installed()))})
     return await asyncio.to_thread(without_secrets, report, app.redactor.text)
+
+
+def told_by_parts(story: Story, parts: Iterable[Part]) -> Iterator[told.PartFacts]:
+    """What fails in a part is told in its place: no report is lost by it."""
+    for part in parts:
+        if part.evidence:
+            try:
+                lines = tuple(str(line) for line in islice(load(part.evidence)(story), MOST_LINES))
+            except Exception as error:
+                lines = (f"it cannot tell its evidence: {error}",)
+            if lines:
+                yield told.PartFacts(part=part.name, lines=lines)
 
 
 def without_secrets(report: told.Report, redact: Callable[[str], str]) -> told.Report:

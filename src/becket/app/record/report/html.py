@@ -343,6 +343,12 @@ def _effects(report: told.Report) -> Iterator[str]:
         yield table(("effect", "target", "state", "why"), rows)
 
 
+def _of_parts(report: told.Report) -> Iterator[str]:
+    for one in report.parts:
+        yield f"<h3>{text(one.part)}</h3>"
+        yield listed(text(line) for line in one.lines)
+
+
 def _run(report: told.Report) -> Iterator[str]:
     run = report.run
     detail = {name: value for name, value in run.detail.items() if not isinstance(value, dict | list)}
@@ -396,6 +402,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = 
     ("calls", "Calls of agents", _calls),
     ("claims", "What the agent said", _claims),
     ("effects", "Effects", _effects),
+    ("parts", "Besides", _of_parts),
     ("run", "The run", _run),
     ("conditions", "Conditions", _conditions),
     ("receipts", "Receipts", _receipts),

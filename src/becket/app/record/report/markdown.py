@@ -54,6 +54,7 @@ def markdown_of(report: told.Report) -> str:
         *_claims(report),
         *_people(report),
         *_effects(report),
+        *_of_parts(report),
         *_phases(report),
         *_conditions(report),
         *_receipts(report),
@@ -264,6 +265,12 @@ def _claims(report: told.Report) -> Iterator[str]:
     for claim in report.claims:
         yield f"{plain(claim.agent or claim.action)}, judged by the runtime: **{plain(claim.judged)}**"
         yield fenced(claim.said) if claim.said.strip() else ""
+
+
+def _of_parts(report: told.Report) -> Iterator[str]:
+    for one in report.parts:
+        yield f"## {plain(one.part)}"
+        yield "\n".join(f"- {plain(line)}" for line in one.lines)
 
 
 def _people(report: told.Report) -> Iterator[str]:

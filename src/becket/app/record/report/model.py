@@ -303,6 +303,13 @@ class ApprovalFacts(Record):
     decided_by: str | None
 
 
+class PartFacts(Record):
+    """What a part tells of the run besides, line by line."""
+
+    part: str
+    lines: tuple[str, ...]
+
+
 class EndFacts(Record):
     """An ended run for people. `lines` show what is so, and so does the last change where `change` says it."""
 
@@ -336,4 +343,5 @@ class Report(Record):
     approvals: tuple[ApprovalFacts, ...] = ()
     spend: dict[str, float] = Field(default_factory=dict)
     trust: str = ""  # said where every class of change is promoted by the tests alone
+    parts: tuple[PartFacts, ...] = ()
     lost: tuple[str, ...] = ()  # evidence that is gone or was changed, so that nothing is told from it

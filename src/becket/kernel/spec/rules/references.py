@@ -50,7 +50,7 @@ def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:
 
 
 def _named(case: Case, path: Path, named: str, mark: Names) -> Iterator[Finding]:
-    there = getattr(case.config, mark.section)
+    there = getattr(case.config, mark.section, ())
     if named not in there and named not in mark.optional:
         message = f"becket.yaml has no `{named}` in `{mark.section}`"
         fix = suggestion(named, there, f"add it to `{mark.section}:` in becket.yaml, or name another")

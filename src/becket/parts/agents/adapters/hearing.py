@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from becket.kernel.contract.agent import AgentEvent, EventKind, Usage
-from becket.kernel.contract.config import Price
 from becket.kernel.contract.process import Rein
 from becket.parts.agents.adapters.dialect import Dialect, larger, minus, plus
 from becket.parts.agents.adapters.lines import Vital
 from becket.parts.agents.adapters.reports import over
 from becket.parts.agents.adapters.sessions import Sessions
 from becket.parts.agents.adapters.watch import Watch
+from becket.parts.agents.section import Price
 
 
 class Ledger(Protocol):

@@ -11,12 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from becket.kernel.contract.agent import AgentOutcome, AgentReport, Around, CallFiles
-from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec, Network, Processes
 from becket.kernel.contract.removal import removed
 from becket.parts.agents.adapters import private
 from becket.parts.agents.adapters.versions import INSTALL
+from becket.parts.agents.section import Price
 from becket.parts.agents.unseen import unseen_program
 
 OUTPUT_CAP = 32_000_000

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from becket.kernel.contract.agent import Priced, Usage
-from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
+from becket.parts.agents.section import Price
 
 Prices = Callable[[str], Price | None]
 _TABLE = Path(__file__).with_name("prices.yaml")

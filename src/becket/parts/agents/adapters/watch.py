@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from becket.kernel.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Usage
 from becket.kernel.contract.calls import overshot
-from becket.kernel.contract.config import Price
 from becket.parts.agents.adapters.prices import priced
+from becket.parts.agents.section import Price
 
 TEXT_LIMIT = 4_000
 """Characters of one event's text. All of it is in the raw transcript."""

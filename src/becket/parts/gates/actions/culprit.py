@@ -16,6 +16,7 @@ from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
 from becket.parts.gates.ports.setup import SetupFailed
+from becket.parts.gates.section import GATES
 
 NAMES = ("known", "unknown")
 MOST_RUNS = 24
@@ -78,7 +79,7 @@ async def _search(
         proof = await open_tree(context, sha, params.base, "bisect")
         if isinstance(proof, SetupFailed):
             return None
-        step = next(each for each in proof.config.gates[red.gate] if each.name == red.step)
+        step = next(each for each in proof.config.section(GATES)[red.gate] if each.name == red.step)
         done = await run_step(context, red.gate, step, proof, label=f"bisect-{sha[:12]}", tests=red.failing)
         if done.verdict.problem:
             return None

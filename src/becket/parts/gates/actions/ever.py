@@ -15,6 +15,7 @@ from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
 from becket.parts.gates.ports.setup import SetupFailed
+from becket.parts.gates.section import GATES
 
 NEVER = "never_green"
 OLDER = 3
@@ -60,7 +61,7 @@ async def _red(context: ActionContext, params: EverParams) -> list[StepVerdict]:
 
 
 def _command(config: Config, step: StepVerdict) -> str:
-    return next(one.run for one in config.gates[step.gate] if one.name == step.step)
+    return next(one.run for one in config.section(GATES)[step.gate] if one.name == step.step)
 
 
 async def _known(context: ActionContext, params: EverParams, step: StepVerdict, command: str) -> str | None:
@@ -68,7 +69,7 @@ async def _known(context: ActionContext, params: EverParams, step: StepVerdict, 
     proven = await since_proven(context, params.branch, params.base)
     if proven is not None:
         config = await context.port(Projects).committed(proven[0])
-        if any(one.name == step.step for one in config.gates.get(step.gate, ())):
+        if any(one.name == step.step for one in config.section(GATES).get(step.gate, ())):
             return proven[0]
     for commit in await context.port(Git).commits(None, params.base, MOST_COMMITS):
         if await context.known(green_at(step.gate, step.step, command), commit):
@@ -81,7 +82,7 @@ async def _try(context: ActionContext, params: EverParams, red: StepVerdict, com
         proof = await open_tree(context, commit, params.base, "before")
         if isinstance(proof, SetupFailed):
             continue
-        step = next(each for each in proof.config.gates[red.gate] if each.name == red.step)
+        step = next(each for each in proof.config.section(GATES)[red.gate] if each.name == red.step)
         if (await run_step(context, red.gate, step, proof, label=f"before-{commit[:12]}")).verdict.green:
             return commit
     return None

@@ -10,7 +10,7 @@ from typing import Literal
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.config import Config, GateName, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, RedClass
 from becket.kernel.contract.git import Git
@@ -24,6 +24,7 @@ from becket.parts.gates.judging.step import StepRun, has_selection, run_step
 from becket.parts.gates.judging.tree import ProofTree, clean_again, open_tree
 from becket.parts.gates.log_windows import last_lines
 from becket.parts.gates.ports.setup import SetupFailed
+from becket.parts.gates.section import GATES, SET_UP, GateName, GateStep
 from becket.parts.gates.summary import summarise
 
 KINDS = ("code_red", "environment_red", "flaky_red")
@@ -65,7 +66,7 @@ def groups(params: GateParams) -> tuple[ConditionGroup, ...]:
 
 async def run(context: ActionContext, params: GateParams) -> Result:
     config = await context.port(Projects).committed(params.by)
-    if not config.gates.get(params.gate):
+    if not config.section(GATES).get(params.gate):
         return _without_gate(params, config)
     if (earlier := await _earlier(context, params)) is not None:
         return earlier
@@ -135,7 +136,8 @@ class _OnLastProven:
     async def _same_there(self, step: GateStep, green: str) -> bool:
         projects = self.context.port(Projects)
         then, now = await projects.committed(green), await projects.committed(self.params.by)
-        return step in then.gates.get(self.params.gate, ()) and then.setup == now.setup
+        steps = then.section(GATES).get(self.params.gate, ())
+        return step in steps and then.section(SET_UP) == now.section(SET_UP)
 
     async def _run(self, step: GateStep, proof: ProofTree, label: str, tests: tuple[str, ...] = ()) -> StepRun:
         await clean_again(self.context, proof)
@@ -143,7 +145,7 @@ class _OnLastProven:
 
 
 def _without_gate(params: GateParams, config: Config) -> Result:
-    if params.gate not in OPTIONAL or not any(config.gates.values()):
+    if params.gate not in OPTIONAL or not any(config.section(GATES).values()):
         raise ActionFailed(
             f"becket.yaml of {params.by[:12]} has no steps for the gate `{params.gate}`; add them under `gates:` and "
             "commit; `becket doctor` shows how",

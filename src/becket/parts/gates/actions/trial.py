@@ -9,7 +9,7 @@ from pathlib import Path
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.config import Config, GateStep
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, RedClass, TriedStep, Trouble
 from becket.kernel.contract.process import ChildEnd
@@ -20,6 +20,7 @@ from becket.parts.gates.judging.tree import ProofTree, open_tree
 from becket.parts.gates.log_windows import last_lines
 from becket.parts.gates.ports.report import ProblemCode
 from becket.parts.gates.ports.setup import SetupFailed, Setups
+from becket.parts.gates.section import GATES, GateStep
 from becket.parts.gates.summary import summarise
 
 TRIED = "gates_tried"
@@ -72,7 +73,7 @@ def _by_color(tried: list[TriedStep]) -> dict[str, Json]:
 
 
 def wanted(config: Config, names: list[str]) -> Iterator[tuple[str, GateStep]]:
-    every = [(gate, step) for gate, steps in config.gates.items() for step in steps]
+    every = [(gate, step) for gate, steps in config.section(GATES).items() for step in steps]
     if not every:
         raise ActionFailed("becket.yaml has no gates; `becket doctor` shows what to add", kind="no_gates")
     for name in names:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from becket.kernel.contract.action import ActionContext
-from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.gate import (
     EVER_GREEN,
@@ -27,6 +26,7 @@ from becket.parts.gates.judging.step import StepRun, env_file_of, has_selection,
 from becket.parts.gates.judging.tree import ProofTree, beside, clean_again, open_tree, still_clean
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
+from becket.parts.gates.section import GATES, GateStep
 
 step_judged = CrashPoint("gate.step_judged", "a step has run and is judged; its receipt is not written")
 green_remembered = CrashPoint("gate.green_remembered", "a green is remembered; its receipt is not written")
@@ -121,7 +121,7 @@ async def run_gate(
     Without `again`, what is red is not run once more to learn whether it is flaky.
     """
     chosen = set(only)
-    steps = [step for step in proof.config.gates.get(gate, ()) if not chosen or step.name in chosen]
+    steps = [step for step in proof.config.section(GATES).get(gate, ()) if not chosen or step.name in chosen]
     listing = await context.port(Git).listing(proof.workspace.sha) if any(step.inputs for step in steps) else {}
     runner = _Runner(context, gate, proof, defined_by, ttl, listing, control, again)
     results: list[StepResult] = []
@@ -148,7 +148,7 @@ async def remembered(
     """The steps of the gate that are known to be green on this tree, without running any."""
     listing = await context.port(Git).listing(proof.workspace.sha)
     runner = _Runner(context, gate, proof, defined_by, ttl, listing, None)
-    found = [await runner.remembered(step) for step in proof.config.gates.get(gate, ())]
+    found = [await runner.remembered(step) for step in proof.config.section(GATES).get(gate, ())]
     return [verdict for verdict in found if verdict is not None]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 
 from becket.kernel.contract.action import ActionContext, Executed, RunCommand
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, StepVerdict
 from becket.kernel.contract.git import Git
@@ -26,6 +25,7 @@ from becket.parts.gates.ports.report import Color, Problem, ProblemCode, TestRep
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
 from becket.parts.gates.reports.verdict import verdict_of
+from becket.parts.gates.section import GateStep
 from becket.parts.gates.selectors import selection
 
 MOST_NAMES = 200

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from becket.kernel.contract.action import ActionContext
-from becket.kernel.contract.config import Config, SetupConfig
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed, PlaceTaken
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.loop import Places
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import SETUP, Receipt
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
+from becket.parts.gates.section import SET_UP, SetupConfig
 
 
 @dataclass(slots=True)
@@ -78,9 +79,10 @@ async def open_tree(
     else:
         workspace = await git.open_workspace(context.folder(place), sha)
     proof = ProofTree(workspace, await git.tree_of(sha), config)
-    if config.setup is None:
+    setup = config.section(SET_UP)
+    if setup is None:
         return proof
-    ready = await set_up(context, sha, config.setup, workspace)
+    ready = await set_up(context, sha, setup, workspace)
     return ready if isinstance(ready, SetupFailed) else ProofTree(workspace, proof.tree_hash, config, ready)
 
 
@@ -138,9 +140,10 @@ async def still_clean(context: ActionContext, proof: ProofTree) -> tuple[str, ..
 async def readable(context: ActionContext, base: str, workspace: Workspace) -> tuple[Path, ...]:
     """The agent may run the tests as the gate does: the set-up is provided where one is configured."""
     config = await config_of(context, base)
-    if config is None or config.setup is None:
+    setup = config.section(SET_UP) if config is not None else None
+    if setup is None:
         return (workspace.objects,)
-    ready = await set_up(context, base, config.setup, workspace)
+    ready = await set_up(context, base, setup, workspace)
     if isinstance(ready, SetupFailed):
         raise ActionFailed(f"the set-up of {base[:12]} fails: {ready.reason}", kind="environment")
     return (ready.folder, workspace.objects)

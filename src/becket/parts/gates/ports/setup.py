@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.process import ChildWatcher
+from becket.parts.gates.section import SetupConfig
 
 OpenRuns = Callable[[], Awaitable[Collection[str]]]
 """Asks for the runs that have not ended."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from becket.kernel.contract.base import show_duration
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.process import ChildEnd, ChildResult, ChildSpec, ChildWatcher, Processes
 from becket.parts.gates.ports.setup import OpenRuns, SetupFailed, SetupReady
 from becket.parts.gates.reports.folder import ReportFolder
+from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import words
 from becket.parts.gates.setups.entries import Entry, Made, State, entries, new_entry
 from becket.parts.gates.setups.keys import NoKey, key_files, key_of

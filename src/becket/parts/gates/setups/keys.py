@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from becket.kernel.contract.base import Json, digest_of
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.given import keyed
 from becket.kernel.contract.process import Holds
 from becket.parts.gates.machine import seen_beside
+from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import words
 
 _FORMAT = 1  # of what an entry holds: with another number, none of the old ones is found

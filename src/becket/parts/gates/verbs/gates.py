@@ -10,6 +10,7 @@ from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, end, group
 from becket.parts.gates import words
+from becket.parts.gates.section import GATES, SET_UP
 
 gates = group("List the gates' steps, and try them once.")
 
@@ -23,10 +24,11 @@ def list_steps(as_json: AsJson = False) -> None:
     from becket.app.state import find_state
 
     config = read_config(find_state())
-    steps = [(gate, step) for gate, listed in config.gates.items() for step in listed]
+    steps = [(gate, step) for gate, listed in config.section(GATES).items() for step in listed]
     if as_json:
-        setup = None if config.setup is None else config.setup.model_dump(mode="json")
-        emit({"setup": setup, "steps": [{"gate": gate, **step.model_dump(mode="json")} for gate, step in steps]})
+        setup = config.section(SET_UP)
+        told = None if setup is None else setup.model_dump(mode="json")
+        emit({"setup": told, "steps": [{"gate": gate, **step.model_dump(mode="json")} for gate, step in steps]})
     elif steps:
         columns(("step", "command"), [(f"{gate}/{step.name}", line(step.run, 300)) for gate, step in steps])
     else:

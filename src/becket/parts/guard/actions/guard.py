@@ -10,13 +10,13 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record, digest_of
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.config import GuardConfig
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import Change, ChangeClass, GuardRule, Reading, Refusal
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.history import since_proven
+from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, side_of, tests_run
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
@@ -25,6 +25,7 @@ from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
 from becket.parts.guard.reading.side import TestSide
 from becket.parts.guard.reading.told import against, asked, question
+from becket.parts.guard.section import GUARD, GuardConfig
 
 NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
@@ -62,20 +63,20 @@ async def check(context: ActionContext, params: GuardParams, read: Reader = clas
     change = await context.port(Candidates).change(params.base, params.candidate)
     side = await side_of(context, params.base, params.verdicts)
     commands = await commands_run(context.port(Git), params.base, config)
-    refusals = examine(change, config.guard, side, commands, config.setup)
+    refusals = examine(change, config.section(GUARD), side, commands, config.section(SET_UP))
     refusals = await _but_for_proven_setup(context, params, change, refusals)
     places = await _places(context, params, change.base_paths)
-    reading = read(change, side, config.guard.pure, {})
+    reading = read(change, side, config.section(GUARD).pure, {})
     if reading.kind is not ChangeClass.plain and params.branch:
-        reading = read(change, side, config.guard.pure, await _as_proven(context, params, change))
+        reading = read(change, side, config.section(GUARD).pure, await _as_proven(context, params, change))
     told_against = against(refusals, reading)
     name = _name(refusals)
-    if params.send_back and _goes_back(context, config.guard, name, reading):
+    if params.send_back and _goes_back(context, config.section(GUARD), name, reading):
         name = "guard_sent_back"
     told = [refusal.model_dump(mode="json") for refusal in refusals]
     digest = digest_of({"base": params.base, "candidate": await context.port(Git).tree_of(params.candidate)})
     as_read = reading.model_dump(mode="json")
-    whole = {"digest": digest, "refusals": told, "reading": as_read, "promote": config.guard.promote}
+    whole = {"digest": digest, "refusals": told, "reading": as_read, "promote": config.section(GUARD).promote}
     kept = json.dumps(whole, indent=1).encode()
     evidence: dict[str, Json] = {
         "base": params.base,

@@ -11,6 +11,7 @@ from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.project import Projects
 from becket.parts.gates.ports.report import TestReport
+from becket.parts.gates.section import GATES, SET_UP
 from becket.parts.guard.reading.found.commands import READ_FOR_TARGETS, behind
 from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran, find_test_side
 from becket.parts.guard.reading.found.names import LARGEST
@@ -42,8 +43,9 @@ async def find_side(git: Git, commit: str, config: Config, ran: Ran = NOTHING_RA
 
 def gate_commands(config: Config) -> tuple[str, ...]:
     """Everything that base's gates and set-up run: programs of the tree named here are part of the proof."""
-    steps = [step for gate in config.gates.values() for step in gate]
-    runs = [*(step.run for step in steps), *(step.rerun for step in steps), config.setup.run if config.setup else None]
+    steps = [step for gate in config.section(GATES).values() for step in gate]
+    setup = config.section(SET_UP)
+    runs = [*(step.run for step in steps), *(step.rerun for step in steps), setup.run if setup else None]
     return tuple(run for run in runs if run)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from becket.kernel.contract.config import Config
 from becket.parts.guard.reading.side import TestSide
+from becket.parts.guard.section import GUARD
 
 _LISTED = 12
 _RULES = """\
@@ -34,7 +35,7 @@ What your change newly can do decides how much it must prove:
 
 def rules_in_words(config: Config, side: TestSide) -> str:
     """At most 32 lines. `config` and `side` are base's: what they protect and limit counts."""
-    limits = config.guard
+    limits = config.section(GUARD)
     share, size = f"{limits.max_deleted_share:.0%}", f"{limits.max_file:,}"
     lines = [f"- Do not delete more than {share} of the files, or add one of more than {size} bytes."]
     if limits.protected:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from becket.kernel.contract.candidate import Bar
-from becket.kernel.contract.config import GuardConfig, SetupConfig
 from becket.kernel.contract.guard import Change, GuardRule, Refusal
+from becket.parts.gates.section import SetupConfig
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.content import judge_content
 from becket.parts.guard.reading.deletion import judge_deletion
@@ -16,6 +16,7 @@ from becket.parts.guard.reading.paths import judge_links, judge_names, judge_pro
 from becket.parts.guard.reading.settings import judge_settings, judge_setup
 from becket.parts.guard.reading.side import TestSide
 from becket.parts.guard.reading.tests import judge_tests
+from becket.parts.guard.section import GuardConfig
 
 _MOST_PER_RULE = 40
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from becket.kernel.contract.config import SetupConfig
 from becket.kernel.contract.guard import Change, ChangedFile, ChangeStatus, GuardRule, Refusal
+from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups.keys import is_key
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.gates import GatePrograms

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.globs import matches
+from becket.parts.guard.section import TEST_SIDE
 
 USUAL = (
     *("tests/**", "test/**", "**/tests/**", "**/test_*.py", "**/*_test.py", "**/conftest.py"),
@@ -124,7 +125,7 @@ class TestSide:
 
 def test_side_of(config: Config) -> TestSide:
     """The one test side of a repository, for the guard and for the crossing proof: as committed in base."""
-    return TestSide(config.test_side or USUAL)
+    return TestSide(config.section(TEST_SIDE) or USUAL)
 
 
 test_side_of.__test__ = False  # type: ignore[attr-defined]  # its name would make pytest collect it

@@ -23,6 +23,7 @@ from becket.parts.gates.judging.tree import ProofTree, open_tree
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.reports.compare import every_id_ran
+from becket.parts.gates.section import GATES
 from becket.parts.guard.actions.side import side_of
 
 NAMES = ("crossed", "not_crossed", "cross_undecided")
@@ -156,7 +157,7 @@ def _against(parent: StepVerdict, before: TestReport, after: TestReport) -> Iter
 
 async def _alone(context: ActionContext, proof: ProofTree, parent: StepVerdict, child: StepResult) -> tuple[str, ...]:
     """The failing tests once more, alone, backwards and in a fresh process: a repair that needs company is none."""
-    step = next(each for each in proof.config.gates[parent.gate] if each.name == parent.step)
+    step = next(each for each in proof.config.section(GATES)[parent.gate] if each.name == parent.step)
     tests = tuple(name for name in reversed(parent.failing) if name)
     if not tests or not has_selection(step, proof, tests):
         return ()

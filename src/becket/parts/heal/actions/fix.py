@@ -14,7 +14,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.candidate import Bar, Barred, Candidates, Made
-from becket.kernel.contract.config import AgentName, Config, GuardConfig
+from becket.kernel.contract.config import AgentName, Config
 from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.guard import Refusal
@@ -24,6 +24,7 @@ from becket.parts.agents.actions import calling, outage
 from becket.parts.agents.actions.calling import Called, Calls, Opened, Task
 from becket.parts.gates.judging.tree import config_of, readable
 from becket.parts.guard.reading.examine import bar
+from becket.parts.guard.section import GUARD, GuardConfig
 
 SUBJECT_LIMIT = 72
 _CHANGING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\b\d+(?:\.\d+)? ?m?s\b")
@@ -150,7 +151,7 @@ async def _committed(
 
 async def _bar(context: ActionContext, base: str) -> Bar:
     config = await config_of(context, base)
-    return bar((config.guard if config is not None else GuardConfig()).max_file)
+    return bar((config.section(GUARD) if config is not None else GuardConfig()).max_file)
 
 
 @dataclass

@@ -28,6 +28,7 @@ from becket.parts.gates.judging.reference import red_without_tests
 from becket.parts.guard.actions.side import side_of
 from becket.parts.guard.reading.failing import places_of
 from becket.parts.guard.reading.side import TestSide
+from becket.parts.guard.section import GUARD
 from becket.parts.heal.holdouts.languages import CheckLanguage, language_of, spoken
 from becket.parts.heal.holdouts.running import Check, Exits, Trial, forget_places, trial, write_whole
 from becket.parts.heal.holdouts.writing import NothingWritten, Wanted, Written, kept, write
@@ -119,7 +120,7 @@ async def check(context: ActionContext, params: HoldoutParams) -> Result:
 
 async def _needless(context: ActionContext, params: HoldoutParams) -> str:
     """Where the outcome could not let main move, nobody is paid for it."""
-    promote = (await context.port(Projects).committed(params.base)).guard.promote
+    promote = (await context.port(Projects).committed(params.base)).section(GUARD).promote
     if current(context).kind == REVERT:
         return "a revert needs none: it brings back what was proven"
     if promote is not ChangeClass.ordinary:

@@ -22,6 +22,7 @@ from becket.kernel.contract.removal import removed
 from becket.kernel.contract.toolchains import find
 from becket.parts.gates.judging.tree import ProofTree, open_tree
 from becket.parts.gates.ports.setup import SetupFailed
+from becket.parts.gates.section import GATES
 from becket.parts.heal.holdouts.languages import CheckLanguage, language_of, program_of
 
 CHEAP = 30.0
@@ -122,7 +123,7 @@ class Trial:
         return done
 
     def _program(self, language: CheckLanguage) -> str:
-        steps = [step for gate in self.proof.config.gates.values() for step in gate]
+        steps = [step for gate in self.proof.config.section(GATES).values() for step in gate]
         return program_of(language, [step.run for step in steps], self.root)
 
 

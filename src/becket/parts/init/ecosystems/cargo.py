@@ -8,8 +8,8 @@ from fnmatch import fnmatch
 from typing import Any
 
 from becket.kernel.checks import words
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _HOME = 'CARGO_HOME="$PWD/.cargo-home"'

@@ -6,8 +6,8 @@ import posixpath
 import re
 
 from becket.kernel.checks import words
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _CACHE = 'GOMODCACHE="$PWD/.gomodcache"'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from becket.kernel.checks import words
-from becket.kernel.contract.config import GateStep
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _BUILD = ("build.gradle", "build.gradle.kts")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from becket.kernel.checks import words
 from becket.kernel.checks.shell import cannot_fail
-from becket.kernel.contract.config import GateStep
+from becket.parts.gates.section import GateStep
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _TARGETS = ("test", "check")

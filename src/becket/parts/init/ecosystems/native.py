@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from becket.kernel.contract.config import GateStep
+from becket.parts.gates.section import GateStep
 from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 

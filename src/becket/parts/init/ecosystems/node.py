@@ -12,8 +12,8 @@ from typing import Any
 
 from becket.kernel.checks import words
 from becket.kernel.checks.shell import cannot_fail
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools, skipped
 from becket.parts.init.ecosystems.node_hooks import inner_script, online_hooks, only_lints
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Missing
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools
 from becket.parts.init.ecosystems.python_needs import Needs, arguments, flat, holding_pytest, named, needs_of
 from becket.parts.init.ecosystems.python_tests import has_own_tests, has_tests, is_test, patterns, test_side

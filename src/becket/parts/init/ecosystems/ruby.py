@@ -6,8 +6,8 @@ import re
 from fnmatch import fnmatch
 
 from becket.kernel.checks import words
-from becket.kernel.contract.config import GateStep, SetupConfig
 from becket.kernel.contract.process import Network
+from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
 
 _FILES = ("rakefile", "Rakefile", "rakefile.rb", "Rakefile.rb")  # the order in which rake looks

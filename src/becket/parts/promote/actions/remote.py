@@ -11,6 +11,7 @@ from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.naming import BranchName
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.remote import PUSH, PushRequest, WhyNotPushed, push_call
+from becket.parts.promote.section import REMOTE
 
 ENDS = ConditionGroup(names=("pushed", "push_refused", "push_moved"))
 
@@ -49,7 +50,7 @@ async def push(context: ActionContext, params: PushParams) -> Result:
 
 
 def _configured(context: ActionContext) -> str:
-    remote = context.port(Projects).current().remote
+    remote = context.port(Projects).current().section(REMOTE)
     return remote.name if remote is not None and remote.push == "after_promote" else ""
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from becket.kernel.contract.config import ServiceConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import OBJECTS
 from becket.kernel.contract.process import ChildEnd, ChildResult, ChildSpec, Network, Processes
@@ -15,6 +14,7 @@ from becket.parts.services.ports import MARKER, Smoked
 from becket.parts.services.process import probe
 from becket.parts.services.process.environment import read_env_file
 from becket.parts.services.process.shared import copy_shared
+from becket.parts.services.section import ServiceConfig
 
 _TAIL, _LOOKED_AT = 2000, 100_000
 

@@ -6,6 +6,8 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result, Say,
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall
+from becket.kernel.contract.tables import TableStore
+from becket_tide.marks import keep
 from becket_tide.outside import Gauge
 
 NAMES = ("low", "high")
@@ -18,6 +20,7 @@ class Nothing(Record):
 async def rise(context: ActionContext, params: Nothing) -> Result:
     height = context.port(Gauge).height()
     report = await context.perform(EffectCall(name="tide.mark", target="mark", payload={"height": height}))
+    await context.port(TableStore).write(keep, context.run.run_id, height)
     name = "high" if height > 5 else "low"
     said = Condition(object="tide", name=name, group=NAMES, evidence={"height": height})
     return Result(outputs={"height": height, "state": report.state}, conditions=(said,))

@@ -17,5 +17,7 @@ PART = Part(
     chores=(Chore("becket_tide.outside:write_down", 3600.0),),
     checks={"tide": "becket_tide.checks:tide"},
     verbs=(Verb("tide", "becket_tide.verbs:tide", "Say how high the tide is.", LOOPS),),
+    tables="becket_tide.marks:TABLES",
     secrets="becket_tide.section:secrets",
+    evidence="becket_tide.marks:evidence",
 )

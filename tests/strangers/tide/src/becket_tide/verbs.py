@@ -5,14 +5,16 @@ from __future__ import annotations
 from becket.app.compose import App
 from becket.cli.paper import emit, say
 from becket.cli.shape import AsJson, in_app
+from becket.kernel.contract.tables import TableStore
+from becket_tide.marks import heights
 from becket_tide.outside import Gauge
 
 
 def tide(as_json: AsJson = False) -> None:
     """Say how high the tide is."""
 
-    async def height(app: App) -> int:
-        return app.port(Gauge).height()
+    async def seen(app: App) -> tuple[int, list[int]]:
+        return app.port(Gauge).height(), await app.port(TableStore).read(heights)
 
-    found = in_app(height)
-    emit({"height": found}) if as_json else say(f"the water stands at {found}")
+    now, before = in_app(seen)
+    emit({"height": now, "before": before}) if as_json else say(f"the water stands at {now}")

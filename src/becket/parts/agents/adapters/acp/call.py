@@ -18,7 +18,7 @@ from becket.kernel.contract.agent import (
     Limits,
     Usage,
 )
-from becket.kernel.contract.config import AgentConfig, Price
+from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import ChildEnd, ChildResult, ChildSpec, Rein
 from becket.parts.agents.adapters import reports, versions
 from becket.parts.agents.adapters.acp.endings import Ending, by_failure, by_length, by_limit, by_loss, by_stop, in_vain
@@ -33,6 +33,7 @@ from becket.parts.agents.adapters.loose import Object, mapping, text
 from becket.parts.agents.adapters.outfit import Outfit, Worn
 from becket.parts.agents.adapters.sessions import Sessions, remember_before
 from becket.parts.agents.adapters.watch import Watch
+from becket.parts.agents.section import Price
 
 _LOOK = 0.1
 """Seconds between two looks at the inbox and the limits while nothing is heard."""

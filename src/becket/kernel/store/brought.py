@@ -1,0 +1,59 @@
+"""The tables that parts bring: made, or brought to the version of the part that is installed, with the journal's own.
+
+Those of a part that is gone stay as they are, with their version, until it comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import sqlalchemy as sa
+
+from becket.kernel.contract.errors import StoreUnavailable
+from becket.kernel.contract.tables import Tables
+
+_VERSIONS = sa.Table(
+    "part_versions",
+    sa.MetaData(),
+    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+)
+
+
+def are_current(conn: sa.Connection, brought: Mapping[str, Tables]) -> bool:
+    """Raises StoreUnavailable where a part is too old for its own tables."""
+    return not any(_outdated(conn, brought))
+
+
+def bring_up_to_date(conn: sa.Connection, brought: Mapping[str, Tables]) -> None:
+    """Within a transaction that shuts out every other process doing the same."""
+    if brought:
+        _VERSIONS.create(conn, checkfirst=True)
+    for part, tables, version in _outdated(conn, brought):
+        if version is None:
+            tables.metadata.create_all(conn, checkfirst=False)
+            conn.execute(sa.insert(_VERSIONS), {"part": part, "version": tables.version})
+        else:
+            for step in tables.steps[version - 1 :]:
+                step(conn)
+            conn.execute(sa.update(_VERSIONS).where(_VERSIONS.c.part == part).values(version=tables.version))
+
+
+def _outdated(conn: sa.Connection, brought: Mapping[str, Tables]) -> Iterator[tuple[str, Tables, int | None]]:
+    """Those whose version is another than in the database; None: it has none of them yet."""
+    there = _versions(conn) if brought else {}
+    for part, tables in brought.items():
+        version = there.get(part)
+        if version is not None and version > tables.version:
+            raise StoreUnavailable(
+                f"the tables of the part {part} are of version {version}, the installed one knows versions up to "
+                f"{tables.version}; upgrade that part, or remove it: its tables stay"
+            )
+        if version != tables.version:
+            yield part, tables, version
+
+
+def _versions(conn: sa.Connection) -> dict[str, int]:
+    if not sa.inspect(conn).has_table(_VERSIONS.name):
+        return {}
+    return {str(part): int(version) for part, version in conn.execute(sa.select(_VERSIONS))}

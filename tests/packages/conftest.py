@@ -1,0 +1,8 @@
+"""The Postgres of the store's contract suite serves here too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "contracts"))
