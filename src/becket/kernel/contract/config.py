@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from becket.kernel.contract.base import Duration, Json, KeyProblem, Misfit, PositiveDuration, Record, Size
+from becket.kernel.contract.caller import Role
 from becket.kernel.contract.given import Variables, expanded, place_problem
 from becket.kernel.contract.guard import ChangeClass
 from becket.kernel.contract.naming import (
@@ -44,8 +45,6 @@ def _reads_below(report: str) -> str:
 ReportFormat = Annotated[
     str, StringConstraints(pattern=r"^(plain|(junit|pytest|go|cargo|tap)(:.+)?)$"), AfterValidator(_reads_below)
 ]  # junit:FILE, or the format of the step's own output
-
-Role = Literal["owner", "approver", "member"]
 
 Section = TypeVar("Section", bound=Record)
 

@@ -91,7 +91,7 @@ class _Again:
                 network=Network(body.get("network", "none")),
                 output=self.folder / "again.log",
                 readable=(*readable, *handed.readable),
-                hidden=self.app.hidden(),
+                hidden=self.app.places.hidden(),
             )
         )
 
@@ -126,7 +126,7 @@ class _Again:
                     network=Network(step.network.value),
                     output=self.folder / "again.log",
                     readable=proof.readable,
-                    hidden=self.app.hidden(),
+                    hidden=self.app.places.hidden(),
                 )
             )
 
@@ -155,7 +155,7 @@ async def fresh_tree(app: App, folder: Path, commit: str, config: Config, user: 
 async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, user: str) -> SetupReady | None:
     if config.setup is None:
         return None
-    ready = await app.port(Setups).ensure(commit, config.setup, user, hidden=app.hidden())
+    ready = await app.port(Setups).ensure(commit, config.setup, user, hidden=app.places.hidden())
     if isinstance(ready, SetupFailed):
         raise BecketError(f"its set-up fails now: {ready.reason}")
     app.port(Setups).provide(workspace, ready)
