@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -18,7 +18,7 @@ from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
 from becket.app.secrets import secrets_of
 from becket.app.settings import LiveSettings, read_settings, tolerated
-from becket.app.state import State, identity
+from becket.app.state import State, identity, lost_journal
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.calls import CallLimits
@@ -65,7 +65,7 @@ class App:
         self.kick: Callable[[], None] = lambda: None
         self._console = console
         self.settings = LiveSettings(state)
-        self._journal: tuple[int, int] | None = None
+        self.lost_journal: Callable[[], str] = lambda: ""
 
     @classmethod
     def open(cls, state: State, console: TextIO = sys.stdout, *, tolerant: bool = False) -> App:
@@ -76,7 +76,8 @@ class App:
         settings = tolerated(state) if tolerant else read_settings(state, None)
         app = cls(state, open_store(state, settings.config), console)
         app.settings = LiveSettings(state, settings)
-        app._journal = None if settings.config.database else identity(state.database)
+        if not settings.config.database and (seen := identity(state.database)) is not None:
+            app.lost_journal = partial(lost_journal, state.database, seen)
         return app
 
     @property
@@ -151,12 +152,6 @@ class App:
         for part in installed():
             adapters += load(part.effects)(self) if part.effects else ()
         return {adapter.name: adapter for adapter in adapters}
-
-    def lost_journal(self) -> str:
-        """Why nothing may be done that the journal could not record, such as to move a branch; or empty."""
-        if self._journal is None or identity(self.state.database) == self._journal:
-            return ""
-        return f"the journal {self.state.database} was removed or replaced; see `becket store check`"
 
     @cached_property
     def registry(self) -> Registry:

@@ -27,7 +27,6 @@ from becket.kernel.contract.store import Control
 from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
-from becket.kernel.spec import schema
 
 T = TypeVar("T")
 
@@ -211,13 +210,3 @@ async def _rung(app: App, work: Awaitable[T]) -> T:
     result = await work
     ring(app.state.bell)
     return result
-
-
-def spec_schema() -> dict[str, Json]:
-    """JSON Schema of a loop's file."""
-    return schema.spec_schema()
-
-
-def config_schema() -> dict[str, Json]:
-    """JSON Schema of becket.yaml."""
-    return schema.config_schema()

@@ -120,7 +120,7 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of loops, for editors."""
-    from becket.app.desk import config_schema, spec_schema
+    from becket.kernel.spec.schema import config_schema, spec_schema
 
     emit(config_schema() if config else spec_schema())
 
