@@ -16,6 +16,8 @@ from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import ApprovalState
 from becket.kernel.contract.run import Run, Status
+from becket.parts.agents.desk import say
+from becket.parts.agents.mail import MAIL
 from becket.testing.people import person
 from becket.testing.world import World
 
@@ -110,6 +112,9 @@ def test_every_wish_is_kept_with_its_way_in(world: World) -> None:
             (Kind.cancel_asked, EVE),
         ):  # fmt: skip
             assert await told(world, run, kind) == by.told()
+        delivery = await say(world.app, ADA, (other := await asked(world)).run_id, "mind the tests")
+        (letter,) = (world.app.places.of_run(other.run_id) / MAIL).iterdir()
+        assert (delivery.agent, letter.name.partition("-")[2]) == (None, "ada@chat.txt")
         again = (await desk.retry(world.app, ADA, run.run_id)).run
         assert again is not None
         assert await told(world, again, Kind.run_created) == ADA.told()

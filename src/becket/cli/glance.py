@@ -23,7 +23,7 @@ from becket.cli.plain import (
     took,
     who,
     wrapped,
-)  # fmt: skip
+)
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.reasons import reason_words, wait_words
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import becket
-from becket.app import desk, proposals
+from becket.app import compose, desk, proposals
 from becket.app.compose import App
 
 SOURCE = Path(becket.__file__).parent
@@ -94,3 +94,12 @@ def test_every_wish_names_who_has_it_second(module: object) -> None:
     for function in ast.parse(file.read_text()).body:
         if isinstance(function, ast.AsyncFunctionDef) and "caller" in (names := [a.arg for a in function.args.args]):
             assert names[:2] == ["app", "caller"], function.name
+
+
+def test_no_object_knows_everything() -> None:
+    """`App` puts parts together; what they do is theirs."""
+    classes = [
+        node for node in ast.parse(Path(str(compose.__file__)).read_text()).body if isinstance(node, ast.ClassDef)
+    ]
+    (app,) = [node for node in classes if node.name == "App"]
+    assert len([node for node in app.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]) <= 25
