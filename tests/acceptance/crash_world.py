@@ -31,6 +31,7 @@ from becket.kernel.engine import commands
 from becket.kernel.engine.door import Door, Patience
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
+from becket.testing.people import person
 from becket.testing.receiver import Answer
 from becket.testing.world import commit_all, make_repository, run_git
 
@@ -94,7 +95,7 @@ class Stage:
         return self.folder / "outside"
 
     async def start(self, loop_id: str, n: str) -> str:
-        ask = Ask(loop_id=loop_id, inputs={"n": n}, origin_key=f"case:{loop_id}:{n}", by="owner")
+        ask = Ask(loop_id=loop_id, inputs={"n": n}, origin_key=f"case:{loop_id}:{n}", by=person("owner"))
         run = (await self.app.intake.start(ask)).run
         assert run is not None
         return run.run_id
@@ -177,7 +178,7 @@ async def asking(stage: Stage) -> None:
         await stage.start("ask", n)
     await stage.rest()
     for approval in await stage.app.store.approvals(open_only=True):
-        await stage.app.store.decide_approval(approval.approval_id, True, "owner", "owner", approval.bound_to, "yes")
+        await stage.app.store.decide_approval(approval.approval_id, True, person("owner"), approval.bound_to, "yes")
     await stage.rest()
 
 
@@ -246,11 +247,11 @@ async def cancelling(stage: Stage) -> None:
     while not serving.done():
         for run_id in at_work:
             if await _is_at_work(stage, run_id):
-                await stage.app.store.ask_cancel(run_id, "owner", "enough")
+                await stage.app.store.ask_cancel(run_id, person("owner"), "enough")
                 stage.app.kick()
         await asyncio.sleep(0.005)  # the commands are other processes
     await serving
-    await stage.app.store.ask_cancel(waiting, "owner", "enough")
+    await stage.app.store.ask_cancel(waiting, person("owner"), "enough")
     await stage.rest()
 
 

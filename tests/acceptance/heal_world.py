@@ -27,6 +27,7 @@ from becket.kernel.engine.door import Door, Patience
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
 from becket.parts.promote.provides import intents
+from becket.testing.people import person
 from becket.testing.world import commit_all, make_repository, run_git
 
 PATIENCE = Patience(grace=0.2, delays=(0.1, 0.1, 0.1), jitter=0.0, deferred_first=0.2, deferred_growth=1.0)
@@ -144,7 +145,7 @@ async def play(folder: Path, git_dies_at: str = "", again: str = "") -> Json:
     if git_dies_at:
         _kill_git_at(git_dies_at, app)
     try:
-        started = await app.intake.start(Ask(loop_id="heal", origin_key=f"case:heal:{again}", by="owner"))
+        started = await app.intake.start(Ask(loop_id="heal", origin_key=f"case:heal:{again}", by=person("owner")))
         assert started.run is not None
         await _rest(app)
         return await seen(app, started.run.run_id)

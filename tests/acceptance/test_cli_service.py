@@ -6,14 +6,18 @@ import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from cli_stage import Stage, wait_for
 
 from becket.app.state import State, holder
+from becket.kernel.contract.caller import Via
+from becket.parts.services.ports import Request
 
 CONFIG = """\
 version: 1
@@ -48,6 +52,12 @@ def watchdog_of(stage: Stage) -> int | None:
     return holder(State(root=stage.root, common=stage.root / ".git").watchdog_lock)
 
 
+def asked(stage: Stage) -> list[Request]:
+    """What the watchdog keeps of people's wishes."""
+    with closing(sqlite3.connect(State(root=stage.root, common=stage.root / ".git").services_database)) as conn:
+        return [Request.model_validate_json(body) for (body,) in conn.execute("SELECT body FROM requests")]
+
+
 def test_a_service_is_started_watched_over_and_stopped_without_a_daemon(stage: Stage) -> None:
     """L8, L26, L30: the first start says that nothing is proven; the pid is the real one; stop means stopped."""
     started = stage.json("service", "main", "start")
@@ -65,6 +75,7 @@ def test_a_service_is_started_watched_over_and_stopped_without_a_daemon(stage: S
     assert stage.json("service", "main", "restart")["ending"] == "done"
     stage.becket("service", "main", "stop")
     assert stage.json("service", "list")[0]["state"] == "down"
+    assert [one.by and one.by.via for one in asked(stage)] == [Via.command_line] * 3, "start, restart and stop"
 
 
 def test_unknown_names_and_missing_words_are_usage_errors(stage: Stage) -> None:

@@ -27,6 +27,7 @@ from store_worlds import ManualClock, World, every_world, new_run, worker
 from becket.kernel.contract.errors import Fenced
 from becket.kernel.contract.run import ENDED, Move
 from becket.kernel.contract.store import End, Store
+from becket.testing.people import person
 
 TICK = 10.0
 TTL = LEASE * TICK
@@ -113,7 +114,7 @@ class Stage:
             case "beat":
                 await self.beat(who, before)
             case "cancel":
-                await self.store.ask_cancel(self.names[run], "ann", "")
+                await self.store.ask_cancel(self.names[run], person("ann"), "")
             case "claim" | "claim_lost":
                 await self.claim(who, run, answered=name == "claim")
             case "finish":
@@ -204,7 +205,7 @@ def replay(world: World, seeds: range) -> None:
                 await stage.play(step, before)
                 assert await stage.seen(after) == expected(after), f"seed {seed}: {told}"
             for name in stage.names:  # nothing of this walk is left for the next
-                await store.ask_cancel(name, "ann", "")
+                await store.ask_cancel(name, person("ann"), "")
             for claim in [item for who in WORKERS for item in await store.at_work(f"w{who}")]:
                 await store.end(claim.run_id, claim.epoch, End(move=Move.cancel, reason="cancelled"))
 

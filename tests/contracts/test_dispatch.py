@@ -23,6 +23,7 @@ from becket.kernel.dispatch.bell import MAX_PATH, Bell, ring
 from becket.kernel.dispatch.embedded import Embedded, Staff
 from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
+from becket.testing.people import person
 
 TTL = 0.6
 
@@ -255,7 +256,7 @@ def test_a_person_s_cancel_of_a_run_that_nobody_is_at_work_on_ends_it(tmp_path: 
         async with serving(tmp_path) as (_, other, _):
             await other.start_run(new_run("run_1"))
             assert await other.claim("run_1", 1, "w1", 3600) is not None
-            await other.ask_cancel("run_1", "me", "enough")
+            await other.ask_cancel("run_1", person("me"), "enough")
             ring(tmp_path / "bell")
             while (await other.get_run("run_1")).ended_at is None:
                 await asyncio.sleep(0.01)
@@ -323,7 +324,7 @@ def test_a_person_s_cancel_reaches_the_engine_at_work(tmp_path: Path) -> None:
             await other.start_run(new_run("run_1"))
             ring(tmp_path / "bell")
             await appears(engine.seen, "run_1")
-            await other.ask_cancel("run_1", "me", "enough")
+            await other.ask_cancel("run_1", person("me"), "enough")
             ring(tmp_path / "bell")
             while not engine.interrupted:
                 await asyncio.sleep(0.01)

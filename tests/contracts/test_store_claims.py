@@ -30,6 +30,7 @@ from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.run import Move, Status
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import ArtifactRef, AtWork, Carried, Claim, End, Store
+from becket.testing.people import person
 
 
 @every_store
@@ -68,7 +69,7 @@ async def test_a_stale_late_or_repeated_start_gets_nothing_and_writes_nothing(st
     run_id = await started(store, "run_a")
     await claim_again(store, "run_a")
     ended = await started(store)
-    await store.ask_cancel(ended, "ann", "")
+    await store.ask_cancel(ended, person("ann"), "")
     waiting = await claimed(store)
     await asleep(store, waiting, wait_for("x", START + 10))
     before = await contents(store)
@@ -207,7 +208,7 @@ async def test_what_a_worker_has_by_the_rows_is_told_with_its_claims(store: Stor
     await claimed(store, "run_c", worker="w2")
     await store.give_back("run_a", 1)
     await claim_again(store, "run_a")
-    await store.ask_cancel("run_b", "ann", "")
+    await store.ask_cancel("run_b", person("ann"), "")
     assert await store.at_work("w1") == (
         AtWork(run_id="run_a", epoch=3, cancel_asked=False),
         AtWork(run_id="run_b", epoch=1, cancel_asked=True),
@@ -223,7 +224,7 @@ async def test_cancelling_a_run_that_nobody_can_be_at_work_on_ends_it_at_once(st
     dead = await claimed(store, "run_dead", group="h")
     await store.join(worker("w3"), alone=True)
     for claim in (late, dead):
-        run = await store.ask_cancel(claim.run.run_id, "ann", "enough")
+        run = await store.ask_cancel(claim.run.run_id, person("ann"), "enough")
         assert (run.status, run.reason, run.worker) == (Status.cancelled, "cancelled", None)
         with pytest.raises(Fenced):
             await store.record(run.run_id, claim.run.epoch, recorded(claim))
@@ -321,7 +322,7 @@ async def prepared_claim(store: Store) -> Claim:
         approval_id="apr_known", run_id="run_a", question="go?", bound_to="b", role="member", asked_at=0, expires_at=2e6
     )
     await store.ask_approval("run_a", 1, approval)
-    await store.decide_approval("apr_known", True, "ann", "owner", "b", "")
+    await store.decide_approval("apr_known", True, person("ann"), "b", "")
     return claim
 
 
@@ -349,7 +350,7 @@ async def ended_by_its_next_holder(store: Store, clock: ManualClock) -> None:
 
 async def cancelled_while_queued(store: Store, clock: ManualClock) -> None:
     await lease_expired(store, clock)
-    await store.ask_cancel("run_a", "ann", "enough")
+    await store.ask_cancel("run_a", person("ann"), "enough")
 
 
 async def put_to_sleep_by_itself(store: Store, clock: ManualClock) -> None:

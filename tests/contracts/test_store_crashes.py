@@ -35,6 +35,7 @@ from becket.kernel.contract.run import Move
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import ArtifactRef, Carried, Claim, Cursor, End, Store
 from becket.kernel.store import open_sqlite, points
+from becket.testing.people import person
 
 LATER = START + 1000.0
 CALL = EffectCall(name="http.post", target="https://x")
@@ -50,12 +51,12 @@ async def prepare(store: Store) -> Claim:
     await store.intend("k", Origin(run_id="run_work"), 1, CALL, "d", EffectClass.keyed, EffectState.intended, START)
     await store.ask_approval("run_work", 1, question(run_id="run_work", expires_at=LATER * 2))
     await store.ask_approval("run_work", 1, question("apr_2", run_id="run_work", bound_to="b", expires_at=LATER * 2))
-    await store.decide_approval("apr_2", True, "ann", "owner", "b", "")
+    await store.decide_approval("apr_2", True, person("ann"), "b", "")
     await store.child_started("run_work", 1, OTHER_CHILD, ["sh"])
     await store.begin_call(agent_call("call_open", "run_work"), 1, {"usd": 2.0}, ())
     await store.fire(None, Cursor(name="held:1", value="1"), [])
     await started(store, "run_over")
-    await store.ask_cancel("run_over", "ann", "")
+    await store.ask_cancel("run_over", person("ann"), "")
     return claim
 
 
@@ -75,12 +76,12 @@ def operations(store: Store, claim: Claim) -> dict[str, Callable[[], Awaitable[A
         "signal": lambda: store.signal("run_asleep", "go", {}, "s"),
         "wake_due": store.wake_due,
         "requeue_lost": store.requeue_lost,
-        "ask_cancel": lambda: store.ask_cancel("run_asleep", "ann", ""),
+        "ask_cancel": lambda: store.ask_cancel("run_asleep", person("ann"), ""),
         "intend": lambda: store.intend("k2", origin, epoch, CALL, "d", EffectClass.keyed, intended, LATER),
         "attempt": lambda: store.attempt("k", epoch, LATER),
         "settle": lambda: store.settle("k", epoch, EffectState.done, {}, ""),
         "ask_approval": lambda: store.ask_approval(run_id, epoch, question("apr_3", run_id=run_id, bound_to="c")),
-        "decide_approval": lambda: store.decide_approval("apr_1", True, "ann", "owner", None, ""),
+        "decide_approval": lambda: store.decide_approval("apr_1", True, person("ann"), None, ""),
         "use_approval": lambda: store.use_approval("apr_2", run_id, epoch, "b", "e"),
         "fire": lambda: store.fire(None, Cursor(name="c", value="1"), [new_run("run_new")]),
         "reserve": lambda: store.reserve("k", run_id, epoch, {"usd": 1.0}, ()),

@@ -9,6 +9,7 @@ from becket.kernel.contract.errors import WorkerDeclaredDead
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.run import Status
 from becket.kernel.contract.store import Store
+from becket.testing.people import person
 
 
 @every_store
@@ -21,7 +22,7 @@ async def test_what_the_living_have_at_work_is_renewed_for_them_and_the_gone_are
     await started(store, "run_behind", group="g")
     await claimed(store, "run_gone", worker="w2")
     await claimed(store, "run_unwanted", worker="w1")
-    await store.ask_cancel("run_unwanted", "ann", "")
+    await store.ask_cancel("run_unwanted", person("ann"), "")
     clock.forward(29)
     await store.attend(alive=("w1",), gone=("w2",), ttl=30)
     clock.forward(20)

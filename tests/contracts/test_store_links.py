@@ -24,6 +24,7 @@ from store_worlds import (
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.run import Move, Started, Status
 from becket.kernel.contract.store import Carried, End, RunFilter, Store
+from becket.testing.people import person
 
 DONE = End(move=Move.complete, reason="done")
 
@@ -104,7 +105,7 @@ async def test_a_cancelled_child_wakes_all_its_parents(store: Store, clock: Manu
         await asked(store, parent, "s")
         await asleep(store, claim, wait_for("child", START + 50))
     (child,) = await children(store, "run_q")
-    await store.ask_cancel(child, "ann", "")
+    await store.ask_cancel(child, person("ann"), "")
     assert {(await store.get_run(run_id)).status for run_id in ("run_p", "run_q")} == {Status.queued}
 
 
@@ -152,7 +153,7 @@ async def test_links_are_forgotten_with_either_run_and_an_open_parent_keeps_its_
     assert {run.run_id for run in await store.list_runs(RunFilter())} == {"run_q", "run_c"}
     assert await children(store, "run_p") == []
     assert await children(store, "run_q") == ["run_c"]
-    await store.ask_cancel("run_q", "ann", "")
+    await store.ask_cancel("run_q", person("ann"), "")
     await store.followed("run_q")
     await store.forget(clock() + 1, clock() + 1)
     assert [name for name, rows in (await contents(store)).items() if rows] == []

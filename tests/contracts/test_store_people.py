@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 from store_worlds import (
     START,
     ManualClock,
@@ -16,11 +17,13 @@ from store_worlds import (
     wait_for,
 )
 
+from becket.kernel.contract.caller import Role
 from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import Approval, ApprovalState
 from becket.kernel.contract.run import Move, Status
 from becket.kernel.contract.store import Carried, End, Store
+from becket.testing.people import person
 
 
 async def asked(store: Store) -> Approval:
@@ -31,7 +34,7 @@ async def asked(store: Store) -> Approval:
 
 async def approved(store: Store) -> Approval:
     await asked(store)
-    return await store.decide_approval("apr_1", True, "ann", "owner", "sha1", "fine")
+    return await store.decide_approval("apr_1", True, person("ann"), "sha1", "fine")
 
 
 @every_store
@@ -68,13 +71,14 @@ async def test_an_answer_wakes_the_run_that_waits_for_it(store: Store, clock: Ma
         await asleep(store, claim, wait_for("approval", START + 500))
         clock.forward(7)
         approve = state is ApprovalState.approved
-        answer = await store.decide_approval(approval_id, approve, "ann", "approver", "sha1", "because")
+        answer = await store.decide_approval(approval_id, approve, person("ann", "approver"), "sha1", "because")
         assert (answer.state, answer.decided_by, answer.decided_role) == (state, "ann", "approver")
         assert (answer.decided_at, answer.note) == (clock.at, "because")
         assert (await store.get_run(run_id)).status is Status.queued
         [woken] = await store.conditions(run_id)
         [signal] = woken.evidence["signals"]
-        assert signal["payload"] == {"approval_id": approval_id, "state": state.value, "by": "ann"}
+        by = {"by": "ann", "role": "approver", "via": "command_line"}
+        assert signal["payload"] == {"approval_id": approval_id, "state": state.value, **by}
         [event] = [event for event in await store.events(run_id) if event.kind is Kind.approval_decided]
         assert (event.data["state"], event.data["bound_to"]) == (state.value, "sha1")
 
@@ -90,24 +94,25 @@ async def test_wrong_answers_change_nothing(store: Store, clock: ManualClock) ->
     """L41: not by anybody, not about another text, not from an old comment, not twice."""
     await asked(store)
     before = await contents(store)
-    wrong = [
+    with pytest.raises(ValidationError, match="role"):
+        person("ann", "king")  # type: ignore[arg-type]
+    wrong: list[tuple[tuple[str, Role, str], str]] = [
         (("ann", "member", "sha1"), "needs the role approver"),
-        (("ann", "king", "sha1"), "not a role"),
         (("ann", "owner", "sha2"), "is about sha1, not about sha2"),
     ]
     for (by, role, bound_to), words in wrong:
         with pytest.raises(UsageError, match=words):
-            await store.decide_approval("apr_1", True, by, role, bound_to, "")
+            await store.decide_approval("apr_1", True, person(by, role), bound_to, "")
     with pytest.raises(NotFound, match="becket approvals"):
-        await store.decide_approval("apr_x", True, "ann", "owner", None, "")
+        await store.decide_approval("apr_x", True, person("ann"), None, "")
     clock.forward(100)
     with pytest.raises(UsageError, match="expired"):
-        await store.decide_approval("apr_1", True, "ann", "owner", "sha1", "")
+        await store.decide_approval("apr_1", True, person("ann"), "sha1", "")
     assert await contents(store) == before
     clock.at = START
-    await store.decide_approval("apr_1", False, "ann", "owner", None, "")
+    await store.decide_approval("apr_1", False, person("ann"), None, "")
     with pytest.raises(UsageError, match="is denied already"):
-        await store.decide_approval("apr_1", True, "bob", "owner", "sha1", "")
+        await store.decide_approval("apr_1", True, person("bob"), "sha1", "")
 
 
 @every_store
@@ -124,7 +129,7 @@ async def test_an_approval_is_used_once(store: Store, clock: ManualClock) -> Non
     with pytest.raises(ActionFailed, match="is about sha1"):
         await store.use_approval("apr_1", "run_a", 1, "sha2", "effect-1")
     with pytest.raises(UsageError, match="is used"):
-        await store.revoke_approval("apr_1", "ann", "")
+        await store.revoke_approval("apr_1", person("ann"), "")
     assert await contents(store) == before
     [event] = [event for event in await store.events("run_a") if event.kind is Kind.approval_used]
     assert told(event) == {"approval_id": "apr_1", "bound_to": "sha1", "used_by": "effect-1"}
@@ -143,14 +148,14 @@ async def test_what_is_not_approved_cannot_be_used(store: Store, clock: ManualCl
 
     await refused("is asked, not approved")
     await refused("no approval apr_x", approval_id="apr_x")
-    await store.decide_approval("apr_1", True, "ann", "owner", "sha1", "")
+    await store.decide_approval("apr_1", True, person("ann"), "sha1", "")
     await refused("is about sha1, not about sha2", bound_to="sha2")
     await claimed(store, "run_b")
     await refused("no approval apr_1", run_id="run_b")
     clock.forward(100)
     await refused("has expired")
     clock.at = START + 99
-    await store.revoke_approval("apr_1", "ann", "no")
+    await store.revoke_approval("apr_1", person("ann"), "no")
     await refused("is revoked, not approved")
 
 
@@ -160,12 +165,12 @@ async def test_an_approval_can_be_taken_back(store: Store, clock: ManualClock) -
     claim = await store.get_run("run_a")
     await store.wait("run_a", claim.epoch, [wait_for("approval", START + 500)], {}, Carried())
     await asleep(store, await claim_again(store, "run_a"), wait_for("approval", START + 500))
-    revoked = await store.revoke_approval("apr_1", "bob", "changed my mind")
+    revoked = await store.revoke_approval("apr_1", person("bob"), "changed my mind")
     assert (revoked.state, revoked.note, revoked.decided_by) == (ApprovalState.revoked, "changed my mind", "ann")
     assert (await store.get_run("run_a")).status is Status.queued
     for wrong in (
-        store.revoke_approval("apr_1", "bob", ""),
-        store.decide_approval("apr_1", True, "a", "owner", None, ""),
+        store.revoke_approval("apr_1", person("bob"), ""),
+        store.decide_approval("apr_1", True, person("a"), None, ""),
     ):
         with pytest.raises(UsageError, match="is revoked"):
             await wrong
@@ -174,7 +179,7 @@ async def test_an_approval_can_be_taken_back(store: Store, clock: ManualClock) -
 @every_store
 async def test_a_question_can_be_withdrawn_before_the_answer(store: Store, clock: ManualClock) -> None:
     await asked(store)
-    assert (await store.revoke_approval("apr_1", "ann", "")).state is ApprovalState.revoked
+    assert (await store.revoke_approval("apr_1", person("ann"), "")).state is ApprovalState.revoked
 
 
 @every_store
@@ -210,7 +215,7 @@ async def test_open_questions_end_with_their_run(store: Store, clock: ManualCloc
     closed = await store.get_approval("apr_1")
     assert (closed.state, closed.note) == (ApprovalState.expired, "the run ended")
     with pytest.raises(UsageError, match="expired already"):
-        await store.decide_approval("apr_1", True, "ann", "owner", None, "")
+        await store.decide_approval("apr_1", True, person("ann"), None, "")
 
 
 @every_store
@@ -220,4 +225,4 @@ async def test_an_approval_is_found_by_a_prefix(store: Store, clock: ManualClock
     assert (await store.get_approval("apr_2")).approval_id == "apr_22"
     with pytest.raises(NotFound, match="several approvals"):
         await store.get_approval("apr_")
-    assert (await store.decide_approval("apr_2", True, "ann", "owner", "sha2", "")).approval_id == "apr_22"
+    assert (await store.decide_approval("apr_2", True, person("ann"), "sha2", "")).approval_id == "apr_22"

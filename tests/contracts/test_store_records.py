@@ -26,6 +26,7 @@ from becket.kernel.contract.receipt import Receipt, StoredReceipt
 from becket.kernel.contract.run import Move, StepState
 from becket.kernel.contract.spec import EffectClass, Phase
 from becket.kernel.contract.store import ArtifactRef, Claim, End, Recorded, Store
+from becket.testing.people import person
 
 
 def receipt(claim: Claim, log: str | None = None, exit_code: int = 0) -> StoredReceipt:
@@ -97,7 +98,7 @@ async def test_events_form_a_chain_over_every_kind_of_write(store: Store, clock:
         await store.record("run_a", 1, recorded(claim, f"step{number}"))
         await store.append("run_a", 1, [note("a"), note("b")])
         await store.append("run_a", None, [NewEvent(kind=Kind.note, data={"odd": {2: "x", 10: "y"}, "t": (1, 0.1)})])
-    await store.ask_cancel("run_a", "ann", "é")
+    await store.ask_cancel("run_a", person("ann"), "é")
     await store.end("run_a", 1, End(move=Move.cancel, reason="cancelled"))
     await store.append("run_a", None, [note("after the end")])
     events = await store.events("run_a")
@@ -254,7 +255,7 @@ async def test_retention_never_touches_what_is_not_finished(store: Store, clock:
     await store.record("run_a", 1, Recorded(steps=(step(open_claim, artifacts=("a" * 64,)),)))
     for handoff in handoffs:
         await ended_with_evidence(store, handoff.run_id, move=Move.hand_off, handoff=handoff)
-    await store.change_handoff("hnd_run_c", HandoffState.taken, "ann", "")
+    await store.change_handoff("hnd_run_c", HandoffState.taken, person("ann"), "")
     effects = {"run_d": EffectState.intended, "run_e": EffectState.retrying}
     for run_id, state in effects.items():
         claim = await claimed(store, run_id)
@@ -265,7 +266,7 @@ async def test_retention_never_touches_what_is_not_finished(store: Store, clock:
         await store.end(run_id, 1, End(move=Move.fail, reason="x"))
         await store.followed(run_id)
     await started(store, "run_f")
-    await store.ask_cancel("run_f", "ann", "")
+    await store.ask_cancel("run_f", person("ann"), "")
     child = await claimed(store, "run_child", parent="run_a")
     await store.end("run_child", child.run.epoch, End(move=Move.complete, reason="x"))
     await store.followed("run_child")
@@ -273,7 +274,7 @@ async def test_retention_never_touches_what_is_not_finished(store: Store, clock:
     assert await store.forget(START + 1e9, START + 1e9) == ()
     assert await contents(store) == before
     for handoff in handoffs:
-        await store.change_handoff(handoff.handoff_id, HandoffState.done, "ann", "")
+        await store.change_handoff(handoff.handoff_id, HandoffState.done, person("ann"), "")
     for run_id in effects:
         await store.settle(run_id, None, EffectState.done, {}, "")
     await store.followed("run_f")

@@ -17,14 +17,16 @@ import pytest
 import sqlalchemy as sa
 from store_worlds import World, agent_call, claimed, make_world, postgres_of, question, recorded, started, worker
 
+from becket.kernel.contract.caller import Via
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import StoreUnavailable, UsageError
 from becket.kernel.contract.run import Status
 from becket.kernel.contract.spec import EffectClass
-from becket.kernel.contract.store import Carried, RunFilter, Store
+from becket.kernel.contract.store import Carried, Control, RunFilter, Store
 from becket.kernel.store import open_postgres, open_sqlite
 from becket.kernel.store.schema import MIGRATIONS, REVISIONS, migrate, version_of
 from becket.kernel.store.tables import VERSION, metadata
+from becket.testing.people import person
 
 
 def sqlite_shape(conn: sa.Connection) -> dict[str, Any]:
@@ -210,6 +212,25 @@ def test_a_journal_of_the_first_revision_is_migrated_with_all_it_holds(
         assert await store.spent(run_id="run_a") == {"usd": 2.0}
 
     world.play(go_on)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_brake_from_before_it_said_who_may_set_it_stands(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    world, _ = journal_of_0001(kind, tmp_path, request.config)
+    engine = engine_of(world)
+    with engine.begin() as conn:
+        conn.execute(sa.text("INSERT INTO controls (scope, set_by, note, at) VALUES ('all', 'ann', 'lunch', 7.0)"))
+    engine.dispose()
+
+    async def story(store: Store, _: object) -> None:
+        old = Control(scope="all", by="ann", note="lunch", at=7.0)
+        assert await store.controls() == (old,)
+        (_, new) = await store.set_control("loop:heal", True, person("bob", "member", Via.chat), "")
+        assert (new.by, new.role, new.via) == ("bob", "member", Via.chat)
+
+    world.play(story)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

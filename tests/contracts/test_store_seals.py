@@ -28,6 +28,7 @@ from becket.kernel.contract.receipt import Receipt, StoredReceipt
 from becket.kernel.contract.run import Move, started_as
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import ArtifactRef, Carried, End, Recorded, Store
+from becket.testing.people import person
 
 AWKWARD: dict[str, Any] = {
     "numbered": {10: 1, 9: 2},
@@ -154,10 +155,10 @@ async def test_what_people_decide_is_sealed_at_every_change(store: Store, clock:
     await claimed(store, "run_a")
     for number in range(5):
         await store.ask_approval("run_a", 1, question(f"apr_{number}", bound_to=f"sha{number}", question="May \0 it?"))
-    await store.decide_approval("apr_0", True, "ann", "owner", None, "fine \0")
+    await store.decide_approval("apr_0", True, person("ann"), None, "fine \0")
     await store.use_approval("apr_0", "run_a", 1, "sha0", "effect")
-    await store.decide_approval("apr_1", False, "ann", "owner", None, "")
-    await store.revoke_approval("apr_2", "ann", "no")
+    await store.decide_approval("apr_1", False, person("ann"), None, "")
+    await store.revoke_approval("apr_2", person("ann"), "no")
     await check(store, "run_a", "approval")
     handoff = Handoff(
         handoff_id="hnd_1", run_id="run_a", loop_id="heal", subject="s \0", owner="o", reason="r", evidence=AWKWARD,
@@ -167,7 +168,7 @@ async def test_what_people_decide_is_sealed_at_every_change(store: Store, clock:
     await check(store, "run_a", "approval", "handoff")
     expired = [event.data for event in await store.events("run_a") if event.data.get("note") == "the run ended"]
     assert [data["approval_id"] for data in expired] == ["apr_3", "apr_4"], "each question that nobody answered"
-    await store.change_handoff("hnd_1", HandoffState.taken, "bob", "mine \0")
+    await store.change_handoff("hnd_1", HandoffState.taken, person("bob"), "mine \0")
     await check(store, "run_a", "approval", "handoff")
 
 
@@ -190,11 +191,12 @@ async def test_what_expires_is_sealed_too(store: Store, clock: ManualClock) -> N
 
 @every_store
 async def test_the_first_event_holds_what_the_run_was_told(store: Store, clock: ManualClock) -> None:
-    awkward = {"subject": "half \ud800 \0", "inputs": AWKWARD, "group": "g", "by": "me \0", "trigger": "t"}
+    awkward = {"subject": "half \ud800 \0", "inputs": AWKWARD, "group": "g", "by": person("me \0"), "trigger": "t"}
     run_id = await started(store, "run_a", **awkward, autonomy="propose", dry_run=True)
     (created,) = await store.events(run_id)
+    who = {"role": "owner", "via": "command_line"}
     told_at_start = {**started_as(await store.get_run(run_id)), "spec_digest": "spec-1", COVERS: ["call", "spending"]}
-    assert created.data == told_at_start
+    assert created.data == {**told_at_start, **who}
 
 
 @every_store

@@ -21,13 +21,14 @@ from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.run import Autonomy, Move, Status
 from becket.kernel.contract.store import End, RunFilter, Store
+from becket.testing.people import person
 
 
 @every_store
 async def test_a_new_run_is_queued_with_its_spec_and_its_first_event(store: Store, clock: ManualClock) -> None:
     done = await store.start_run(
         new_run(
-            "run_a", subject="main@1", inputs={"n": 1}, trigger="commit", group="repo:main", chain=2, by="ann",
+            "run_a", subject="main@1", inputs={"n": 1}, trigger="commit", group="repo:main", chain=2, by=person("ann"),
             parent="run_p", retry_of="run_r", autonomy=Autonomy.observe, dry_run=True,
         )
     )  # fmt: skip
@@ -94,7 +95,7 @@ async def test_with_unique_subject_a_completed_run_answers_but_no_other_end(stor
         assert again.created is not answers
         assert again.run is not None
         if again.created:
-            await store.ask_cancel(again.run.run_id, "ann", "")
+            await store.ask_cancel(again.run.run_id, person("ann"), "")
         else:
             assert again.run.run_id == claim.run.run_id
 
@@ -111,7 +112,7 @@ async def test_drop_starts_nothing_while_the_group_has_an_open_run(store: Store,
     await asleep(store, claim, wait_for("x", START + 10))
     assert "waiting" in (await store.start_run(new_run(group="g", on_busy="drop"))).dropped
     assert (await store.start_run(new_run(group="other", on_busy="drop"))).created
-    await store.ask_cancel("run_a", "ann", "")
+    await store.ask_cancel("run_a", person("ann"), "")
     assert (await store.start_run(new_run(group="g", on_busy="drop"))).created
 
 
@@ -158,11 +159,11 @@ async def test_a_blocked_group_does_not_hide_what_could_start(store: Store, cloc
 async def test_a_held_run_is_not_started_and_lets_the_next_one_pass(store: Store, clock: ManualClock) -> None:
     await started(store, "run_a", group="g")
     await started(store, "run_b", group="g")
-    assert (await store.hold("run_a", "ann", True)).held
-    assert (await store.hold("run_a", "ann", True)).held
+    assert (await store.hold("run_a", person("ann"), True)).held
+    assert (await store.hold("run_a", person("ann"), True)).held
     assert await store.startable() == (("run_b", 1),)
     assert await store.claim("run_a", 1, "w", 30) is None
-    assert (await store.hold("run_a", "bob", False)).held is False
+    assert (await store.hold("run_a", person("bob"), False)).held is False
     assert await store.startable() == (("run_a", 1),)
     held = [(event.kind, event.data["by"]) for event in (await store.events("run_a"))[1:]]
     assert held == [(Kind.run_held, "ann"), (Kind.run_unheld, "bob")]
@@ -171,43 +172,44 @@ async def test_a_held_run_is_not_started_and_lets_the_next_one_pass(store: Store
 @every_store
 async def test_an_ended_run_cannot_be_held(store: Store, clock: ManualClock) -> None:
     run_id = await started(store)
-    await store.ask_cancel(run_id, "ann", "")
+    await store.ask_cancel(run_id, person("ann"), "")
     with pytest.raises(UsageError, match="only an open run"):
-        await store.hold(run_id, "ann", True)
+        await store.hold(run_id, person("ann"), True)
 
 
 @every_store
 async def test_controls_pause_everything_or_one_loop(store: Store, clock: ManualClock) -> None:
     await started(store, "run_heal", group="g")
     await started(store, "run_task", loop_id="task", group="g")
-    [control] = await store.set_control("loop:heal", True, "ann", "night")
+    [control] = await store.set_control("loop:heal", True, person("ann"), "night")
     assert (control.scope, control.by, control.note, control.at) == ("loop:heal", "ann", "night", START)
     assert await store.claim("run_heal", 1, "w", 30) is None
     assert await store.startable() == (("run_task", 1),), "a paused run does not block its group"
-    await store.set_control("all", True, "ann", "")
+    await store.set_control("all", True, person("ann"), "")
     assert await store.startable() == ()
     assert await store.claim("run_task", 1, "w", 30) is None
-    await store.set_control("all", False, "ann", "")
-    assert [control.scope for control in await store.set_control("loop:heal", True, "bob", "twice")] == ["loop:heal"]
-    assert await store.set_control("loop:heal", False, "ann", "") == await store.controls() == ()
+    await store.set_control("all", False, person("ann"), "")
+    twice = await store.set_control("loop:heal", True, person("bob"), "twice")
+    assert [control.scope for control in twice] == ["loop:heal"]
+    assert await store.set_control("loop:heal", False, person("ann"), "") == await store.controls() == ()
     assert await store.claim("run_heal", 1, "w", 30) is not None
     with pytest.raises(UsageError, match="scope"):
-        await store.set_control("heal", True, "ann", "")
+        await store.set_control("heal", True, person("ann"), "")
 
 
 @every_store
 async def test_only_a_waiting_run_moves_to_a_new_spec(store: Store, clock: ManualClock) -> None:
     claim = await claimed(store, "run_a")
     with pytest.raises(UsageError, match="only a waiting run"):
-        await store.migrate("run_a", "spec-2", "new", "ann")
+        await store.migrate("run_a", "spec-2", "new", person("ann"))
     await asleep(store, claim, wait_for("go", START + 10))
-    assert (await store.migrate("run_a", "spec-2", "new", "ann")).spec_digest == "spec-2"
+    assert (await store.migrate("run_a", "spec-2", "new", person("ann"))).spec_digest == "spec-2"
     await store.signal("run_a", "go", {}, "s")
     assert (await claim_again(store, "run_a")).spec_text == "new"
     moved = next(event for event in await store.events("run_a") if event.kind is Kind.run_migrated)
-    assert moved.data == {"from": "spec-1", "to": "spec-2", "by": "ann"}
+    assert moved.data == {"from": "spec-1", "to": "spec-2", **person("ann").told()}
     with pytest.raises(UsageError, match="only a waiting run"):
-        await store.migrate("run_a", "spec-1", "x", "ann")
+        await store.migrate("run_a", "spec-1", "x", person("ann"))
 
 
 @every_store
@@ -221,7 +223,8 @@ async def test_a_run_is_found_by_an_unambiguous_prefix(store: Store, clock: Manu
     for unknown in ("run_%", "nothing", "", "run_x"):
         with pytest.raises(NotFound, match="becket runs list"):
             await store.get_run(unknown)
-    for write in (store.hold("no", "a", True), store.ask_cancel("no", "a", ""), store.signal("no", "a", {}, "s")):
+    ann = person("ann")
+    for write in (store.hold("no", ann, True), store.ask_cancel("no", ann, ""), store.signal("no", "a", {}, "s")):
         with pytest.raises(NotFound):
             await write
 

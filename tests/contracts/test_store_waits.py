@@ -25,6 +25,7 @@ from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.run import IllegalMove, Move, Status
 from becket.kernel.contract.store import Carried, Claim, End, SignalEnd, Store
+from becket.testing.people import person
 
 
 async def woken_by(store: Store, run_id: str) -> dict[str, object]:
@@ -149,7 +150,7 @@ async def test_due_runs_are_woken_in_order_and_in_portions(store: Store, clock: 
 async def test_a_held_run_may_wake_but_not_start(store: Store, clock: ManualClock) -> None:
     claim = await claimed(store, "run_a")
     await asleep(store, claim, wait_for("x", START + 10))
-    await store.hold("run_a", "ann", True)
+    await store.hold("run_a", person("ann"), True)
     assert await store.signal("run_a", "x", {}, "s") is SignalEnd.woke
     assert await store.startable() == ()
 
@@ -169,7 +170,7 @@ async def test_the_end_is_the_last_write_of_a_run(store: Store, clock: ManualClo
     claim = await claimed(store, "run_a", group="g")
     for run_id in ("run_b", "run_c", "run_d"):
         await started(store, run_id, group="g")
-    await store.hold("run_c", "ann", True)
+    await store.hold("run_c", person("ann"), True)
     clock.forward(5)
     end = End(
         move=Move.hand_off, reason="undecided", detail={"why": "flaky"}, handoff=handoff("run_a"), events=(note("bye"),)
@@ -208,7 +209,7 @@ async def test_every_end_signals_the_parent(store: Store, clock: ManualClock) ->
     [sent] = (await woken_by(store, "run_p"))["signals"]  # type: ignore[misc]
     assert sent["payload"] == {"run_id": "run_c", "loop_id": "heal", "status": "failed", "reason": "broken"}
     await store.start_run(new_run(group="g", on_busy="newest_waits"))
-    await store.ask_cancel("run_e", "ann", "")
+    await store.ask_cancel("run_e", person("ann"), "")
     again = await claim_again(store, "run_p")
     assert await store.wait("run_p", again.run.epoch, [wait_for("child", START + 50)], {}, Carried()) is False
     told = [item["payload"]["run_id"] for item in (await woken_by(store, "run_p"))["signals"]]  # type: ignore[attr-defined]
@@ -221,7 +222,7 @@ async def test_an_end_without_a_living_parent_is_an_end(store: Store, clock: Man
     assert await store.end(orphan.run.run_id, 1, End(move=Move.complete, reason="x")) == ()
     parent = await started(store)
     child = await claimed(store, parent=parent)
-    await store.ask_cancel(parent, "ann", "")
+    await store.ask_cancel(parent, person("ann"), "")
     assert await store.end(child.run.run_id, 1, End(move=Move.complete, reason="x")) == ()
 
 
@@ -231,11 +232,11 @@ async def test_a_queued_or_waiting_run_is_cancelled_at_once(store: Store, clock:
     claim = await claimed(store)
     await asleep(store, claim, wait_for("x", START + 10))
     for run_id in (queued, claim.run.run_id):
-        run = await store.ask_cancel(run_id, "ann", "enough")
+        run = await store.ask_cancel(run_id, person("ann"), "enough")
         assert (run.status, run.reason, run.detail) == (Status.cancelled, "cancelled", {"by": "ann", "note": "enough"})
         assert [event.kind for event in await store.events(run_id)][-2:] == [Kind.cancel_asked, Kind.run_ended]
         before = await contents(store)
-        assert await store.ask_cancel(run_id, "bob", "again") == run
+        assert await store.ask_cancel(run_id, person("bob"), "again") == run
         assert await contents(store) == before
     assert await store.next_due() is None
 
@@ -244,7 +245,7 @@ async def asked_to_cancel(store: Store) -> Claim:
     claim = await claimed(store, "run_a")
     await claimed(store, "run_b", worker="w2")
     for _ in range(2):
-        run = await store.ask_cancel("run_a", "ann", "enough")
+        run = await store.ask_cancel("run_a", person("ann"), "enough")
         assert (run.status, run.cancel_asked, run.detail) == (Status.running, True, {"by": "ann", "note": "enough"})
     return claim
 
@@ -274,7 +275,7 @@ async def test_ended_runs_are_followed_once(store: Store, clock: ManualClock) ->
     await started(store)
     for run_id in (second, first):
         clock.forward(1)
-        await store.ask_cancel(run_id, "ann", "")
+        await store.ask_cancel(run_id, person("ann"), "")
     assert [run.run_id for run in await store.unfollowed()] == [second, first]
     assert [run.run_id for run in await store.unfollowed(1)] == [second]
     await store.followed(second)
@@ -288,9 +289,9 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
         claim = await claimed(store, run_id)
         await store.end(run_id, claim.run.epoch, End(move=Move.hand_off, reason="x", handoff=handoff(run_id)))
     assert await store.next_due() == START + 100
-    taken = await store.change_handoff("hnd_run_a", HandoffState.taken, "bob", "mine")
+    taken = await store.change_handoff("hnd_run_a", HandoffState.taken, person("bob"), "mine")
     assert (taken.state, taken.taken_by, taken.note, taken.updated_at) == (HandoffState.taken, "bob", "mine", START)
-    done = await store.change_handoff("hnd_run_b", HandoffState.done, "cem", "ok")
+    done = await store.change_handoff("hnd_run_b", HandoffState.done, person("cem"), "ok")
     assert (done.state, done.taken_by) == (HandoffState.done, "cem")
     wrong = (
         ("hnd_run_a", HandoffState.taken, "is taken already, by bob"),
@@ -300,7 +301,7 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
     before = await contents(store)
     for handoff_id, state, why in wrong:
         with pytest.raises(UsageError, match=why):
-            await store.change_handoff(handoff_id, state, "x", "")
+            await store.change_handoff(handoff_id, state, person("x"), "")
     assert await contents(store) == before
     clock.forward(100)
     assert await store.wake_due() == ()
@@ -308,8 +309,8 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
     assert (await store.get_handoff("hnd_run_a")).state is HandoffState.taken, "somebody is at it"
     assert told((await store.events("run_c"))[-1]) == {"handoff_id": "hnd_run_c", "state": "expired"}
     with pytest.raises(UsageError):
-        await store.change_handoff("hnd_run_c", HandoffState.done, "x", "")
-    await store.change_handoff("hnd_run_a", HandoffState.done, "dan", "fixed")
+        await store.change_handoff("hnd_run_c", HandoffState.done, person("x"), "")
+    await store.change_handoff("hnd_run_a", HandoffState.done, person("dan"), "fixed")
     assert (await store.get_handoff("hnd_run_a")).taken_by == "bob"
     changes = [event.data for event in await store.events("run_a") if event.kind is Kind.handoff_changed]
     assert [change["by"] for change in changes] == ["bob", "dan"]

@@ -27,6 +27,7 @@ from becket.kernel.contract.run import Run, Status
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.intake import Ask
 from becket.kernel.store import open_sqlite
+from becket.testing.people import person
 from becket_lab.simulated.ground import RealGround
 from becket_lab.simulated.project import CONFIG as PROJECT
 from becket_lab.simulated.project import ModelAgent, ModelProcesses, Odds, begin, module, source
@@ -94,7 +95,7 @@ class AppHouse:
     async def _live(self, asked: str) -> Run:
         app = self._open()
         try:
-            started = await app.intake.start(Ask(loop_id="heal", origin_key=asked, by="owner"))
+            started = await app.intake.start(Ask(loop_id="heal", origin_key=asked, by=person("owner")))
             assert started.run is not None
             until = self.loop.time() + PATIENCE
 

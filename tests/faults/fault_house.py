@@ -36,6 +36,7 @@ from becket.kernel.store import open_memory
 from becket.kernel.store.database import Database
 from becket.kernel.store.journal import Journal
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket_lab.simulated.ground import ModelGround
 from becket_lab.simulated.house import BRANCH, House, Kept, MemoryArtifacts, MemoryVerdicts, Outside, build
 from becket_lab.simulated.project import ModelAgent, ModelProcesses, ModelWatchdog, Odds, begin, module, source
@@ -361,14 +362,14 @@ class Person:
         assert self.house.house is not None
         if not self.asked:
             origin, inputs = f"person:parcel:{self.parcel}", {"n": str(self.parcel)}
-            ask = Ask(loop_id="parcel", origin_key=origin, inputs=inputs, by="owner")
+            ask = Ask(loop_id="parcel", origin_key=origin, inputs=inputs, by=person("owner"))
             started = await self.house.house.intake.start(ask)
             assert started.run is not None, started.dropped
             self.asked = started.run.run_id
             self._ring()
         store = self.house.kept.store
         for approval in await self.house.truth.approvals(open_only=True):
-            await store.decide_approval(approval.approval_id, True, "owner", "owner", approval.bound_to, "yes")
+            await store.decide_approval(approval.approval_id, True, person("owner"), approval.bound_to, "yes")
             self._ring()
 
     def _ring(self) -> None:

@@ -21,6 +21,7 @@ from becket.kernel.engine.steps import GRACE
 from becket.kernel.store import FileArtifacts
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket.testing.world import World
 
 LOOP = """
@@ -163,7 +164,7 @@ def test_a_second_look_at_a_cancelled_run_does_not_cancel_its_notice(world: Worl
         settling = asyncio.create_task(world.settle())
         while not await world.store.live_children():
             await asyncio.sleep(0.01)
-        await world.store.ask_cancel(run.run_id, "me", "enough")
+        await world.store.ask_cancel(run.run_id, person("me"), "enough")
         world.app.engine.interrupt(run.run_id)
         await settling
         steps = {step.id: step.state for step in await world.store.steps(run.run_id)}
@@ -177,7 +178,7 @@ def test_an_ended_run_leaves_no_folder_behind(world: World) -> None:
     world.loop(loop(act('{id: write, run: "echo x > file", in: scratch}')))
     run = asyncio.run(world.run("story"))
     assert run.status is Status.completed
-    assert not world.app.of_run(run.run_id).exists()
+    assert not world.app.places.of_run(run.run_id).exists()
 
 
 def test_a_half_made_copy_of_a_killed_process_does_not_stay_for_ever(tmp_path: Path) -> None:

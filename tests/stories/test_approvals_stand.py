@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from becket.kernel.contract.caller import Role
 from becket.kernel.contract.handoff import Approval, ApprovalState
 from becket.kernel.contract.run import Run, Status
+from becket.testing.people import person
 from becket.testing.world import World
 
 LOOP = """
@@ -49,8 +51,10 @@ class Asking:
     async def asked(self, state: ApprovalState = ApprovalState.asked) -> list[Approval]:
         return [one for one in await self.world.store.approvals() if one.state is state]
 
-    async def answer(self, approval: Approval, role: str, *, approve: bool = True) -> Run:
-        await self.world.store.decide_approval(approval.approval_id, approve, "ada", role, approval.bound_to, "")
+    async def answer(self, approval: Approval, role: Role, *, approve: bool = True) -> Run:
+        await self.world.store.decide_approval(
+            approval.approval_id, approve, person("ada", role), approval.bound_to, ""
+        )
         await self.world.settle()
         return await self.world.store.get_run(approval.run_id)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from becket.app.compose import App
+from becket.app.keyboard import at_keyboard
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.effect import EffectCall
@@ -87,26 +88,26 @@ def test_a_broken_becket_yaml_is_told_once_and_withdrawn_when_it_is_mended(world
     spec = world.app.loops.get("story").spec
 
     async def story() -> None:
-        await world.app.watch_config()
+        await world.app.settings.watch(world.store)
         assert await world.store.alerts() == ()
         for _ in range(2):
             world.write("becket.yaml", TYPO)
-            assert world.app.autonomy(spec) is Autonomy.observe
+            assert world.app.policy.autonomy(spec) is Autonomy.observe
             for _ in range(3):
-                await world.app.watch_config()
+                await world.app.settings.watch(world.store)
             (alert,) = await config_alerts(world)
             assert (alert.state, alert.count) == (AlertState.open, 1)
             assert "becket.yaml:2:1: unknown-key" in alert.text
             await world.store.alert_told("config", delivered=True)
             world.write("becket.yaml", GOOD)
-            assert world.app.autonomy(spec) is Autonomy.propose
-            await world.app.watch_config()
+            assert world.app.policy.autonomy(spec) is Autonomy.propose
+            await world.app.settings.watch(world.store)
             assert await config_alerts(world) == []
         world.write("becket.yaml", TYPO)
-        await world.app.watch_config()
+        await world.app.settings.watch(world.store)
         world.write("becket.yaml", GOOD)
         await world.restart()
-        await world.app.watch_config()
+        await world.app.settings.watch(world.store)
         assert await config_alerts(world) == [], "the next process withdraws what an earlier one said"
 
     asyncio.run(story())
@@ -117,15 +118,15 @@ def test_a_becket_yaml_that_goes_away_does_not_raise_anybodys_rights(world: Worl
     world.write("becket.yaml", "version: 1\nautonomy: observe\npeople: {ann: {os_user: nobody-here}}\n")
     world.loop(loop())
     spec = world.app.loops.get("story").spec
-    assert world.app.person()[1].role == "member"
+    assert at_keyboard(world.app.config).role == "member"
     (world.root / "becket.yaml").unlink()
-    assert world.app.person()[1].role == "member"
-    assert world.app.autonomy(spec) is Autonomy.observe
-    asyncio.run(world.app.watch_config())
+    assert at_keyboard(world.app.config).role == "member"
+    assert world.app.policy.autonomy(spec) is Autonomy.observe
+    asyncio.run(world.app.settings.watch(world.store))
     (alert,) = asyncio.run(config_alerts(world))
     assert "is gone" in alert.text
     world.write("becket.yaml", GOOD)
-    assert world.app.autonomy(spec) is Autonomy.propose
+    assert world.app.policy.autonomy(spec) is Autonomy.propose
 
 
 def test_opening_with_a_broken_becket_yaml_is_a_usage_error(world: World) -> None:

@@ -11,6 +11,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.run import NewRun, Run, Status, Step, Subject
 from becket.kernel.contract.store import RunFilter
+from becket.testing.people import person
 from becket.testing.world import World
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "loops"
@@ -108,7 +109,7 @@ def test_a_second_parent_that_finds_the_child_at_work_wakes_with_the_first(
         (leaf,) = await world.store.list_runs(RunFilter(loop_id="leaf"))
         assert leaf.parent == parents[0].run_id
         (asked,) = await world.store.approvals(leaf.run_id)
-        await world.store.decide_approval(asked.approval_id, approve, "owner", "owner", asked.bound_to, "")
+        await world.store.decide_approval(asked.approval_id, approve, person("owner"), asked.bound_to, "")
         await world.settle()
         for run in parents:
             now = await world.store.get_run(run.run_id)
@@ -152,7 +153,7 @@ def test_more_than_a_thousand_children_are_all_counted(tmp_path: Path) -> None:
             )  # fmt: skip
             await world.store.start_run(new)
         for number in range(1002):
-            await world.store.ask_cancel(f"run_{number:05}", "me", "")
+            await world.store.ask_cancel(f"run_{number:05}", person("me"), "")
         return Result()
 
     world.action(ActionDef(name="test.many", summary="Start many.", run=many))
@@ -160,7 +161,7 @@ def test_more_than_a_thousand_children_are_all_counted(tmp_path: Path) -> None:
     world.loop(parent("crowd", "{id: child, uses: test.many}"))
 
     async def story() -> None:
-        await world.store.set_control("loop:leaf", True, "me", "")
+        await world.store.set_control("loop:leaf", True, person("me"), "")
         run = await world.run("crowd")
         (stand,) = [step for step in await world.store.steps(run.run_id, 1) if step.id == "stand"]
         assert (stand.outputs["ended"], stand.outputs["open"]) == (1002, 3)

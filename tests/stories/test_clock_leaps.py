@@ -15,6 +15,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.run import Run, Status
 from becket.kernel.contract.store import RunFilter
+from becket.testing.people import person
 from becket.testing.world import World
 from becket_lab.simulated.judge import judge
 from becket_lab.simulated.play import Play
@@ -119,7 +120,7 @@ def asking(tmp_path: Path, jump: float, slept: float, meanwhile: bool) -> World:
 
 async def end_well(world: World, run: Run) -> Run:
     (asked,) = await world.store.approvals(run.run_id)
-    await world.store.decide_approval(asked.approval_id, True, "owner", "owner", asked.bound_to, "")
+    await world.store.decide_approval(asked.approval_id, True, person("owner"), asked.bound_to, "")
     await world.settle()
     assert (await verified(world.app, run.run_id, rerun=False)).ok
     return await world.store.get_run(run.run_id)
@@ -198,7 +199,7 @@ def test_what_an_ended_run_left_is_swept_however_the_clock_was_set(tmp_path: Pat
 
     async def story() -> None:
         run = await end_well(world, await world.run("asks"))
-        left = world.app.of_run(run.run_id)
+        left = world.app.places.of_run(run.run_id)
         left.mkdir(parents=True)
         world.clock.jump(jump)
         await world.settle()

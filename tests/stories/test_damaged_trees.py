@@ -117,4 +117,4 @@ def test_the_folder_of_an_ended_run_is_gone_whatever_it_did_there(tmp_path: Path
     place.world.loop(LOOP)
     run = asyncio.run(place.world.run("wreck", inputs={"seed": list(DAMAGES.DEEDS).index(name)}))
     assert run.status is Status.completed, (run.reason, run.detail)
-    assert not place.world.app.of_run(run.run_id).exists()
+    assert not place.world.app.places.of_run(run.run_id).exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from becket.kernel.contract.run import Run, Status
+from becket.testing.people import person
 from becket.testing.world import World
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "loops"
@@ -46,7 +47,7 @@ def test_release_note_waits_for_an_approval_over_a_restart_and_publishes_once(wo
         (asked,) = await world.store.approvals(run.run_id, open_only=True)
         await world.restart()
         assert (await world.store.get_run(run.run_id)).status is Status.waiting
-        await world.store.decide_approval(asked.approval_id, True, "owner", "owner", asked.bound_to, "")
+        await world.store.decide_approval(asked.approval_id, True, person("owner"), asked.bound_to, "")
         await world.settle()
         run = await world.store.get_run(run.run_id)
         assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
@@ -60,7 +61,7 @@ def test_release_note_that_is_denied_ends_at_a_person_and_nothing_is_published(w
     async def story() -> None:
         run = await world.run("release-note")
         (asked,) = await world.store.approvals(run.run_id, open_only=True)
-        await world.store.decide_approval(asked.approval_id, False, "owner", "owner", asked.bound_to, "no")
+        await world.store.decide_approval(asked.approval_id, False, person("owner"), asked.bound_to, "no")
         await world.settle()
         run = await world.store.get_run(run.run_id)
         assert (run.status, run.reason) == (Status.ready_for_handoff, "approval.denied")

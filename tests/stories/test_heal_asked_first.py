@@ -10,6 +10,7 @@ from heal_stage import CONFIG, GOOD, HealStage
 
 from becket.kernel.contract.run import Status
 from becket.testing.agent import Act, ScriptedAgent, writes
+from becket.testing.people import person
 
 
 def repairs_and_changes_the_set_up(tree: Path) -> None:
@@ -37,7 +38,7 @@ def test_no_set_up_is_built_from_an_agents_files_before_a_persons_yes(tmp_path: 
         (approval,) = await stage.world.store.approvals(run.run_id)
         assert approval.question.startswith("May the set-up be built from the files that this repair changes?")
         assert seen.read_text() == "of main\n"
-        await stage.world.store.decide_approval(approval.approval_id, yes, "ada", "owner", approval.bound_to, "")
+        await stage.world.store.decide_approval(approval.approval_id, yes, person("ada"), approval.bound_to, "")
         await stage.world.settle()
         run = await stage.world.store.get_run(run.run_id)
         if yes:

@@ -14,6 +14,7 @@ from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.handoff import Approval, ApprovalState
 from becket.kernel.contract.run import Run, Status
 from becket.testing.agent import Act, Deed, ScriptedAgent, writes
+from becket.testing.people import person
 
 TOLERANT = TESTS.replace("assert add(2, 3) == 5", "assert add(2, 3) in (5, 6)")
 
@@ -39,7 +40,7 @@ async def asked(stage: HealStage) -> tuple[Run, Approval]:
 
 async def answer(stage: HealStage, approval: Approval, approve: bool) -> Run:
     store = stage.world.store
-    await store.decide_approval(approval.approval_id, approve, "ada", "owner", approval.bound_to, "")
+    await store.decide_approval(approval.approval_id, approve, person("ada"), approval.bound_to, "")
     await stage.world.settle()
     return await store.get_run(approval.run_id)
 
@@ -157,7 +158,7 @@ def test_a_no_ends_at_a_person_and_stays_a_no(tmp_path: Path) -> None:
         assert (run.status, run.reason) == (Status.ready_for_handoff, "change.denied"), run.detail
         assert stage.main() == bad
         with pytest.raises(UsageError):
-            await stage.world.store.decide_approval(approval.approval_id, True, "eve", "owner", None, "")
+            await stage.world.store.decide_approval(approval.approval_id, True, person("eve"), None, "")
 
     asyncio.run(story())
 
@@ -169,8 +170,8 @@ def test_a_yes_that_was_taken_back_counts_for_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         _, approval = await asked(stage)
         store = stage.world.store
-        await store.decide_approval(approval.approval_id, True, "ada", "owner", None, "")
-        await store.revoke_approval(approval.approval_id, "ada", "on second thoughts")
+        await store.decide_approval(approval.approval_id, True, person("ada"), None, "")
+        await store.revoke_approval(approval.approval_id, person("ada"), "on second thoughts")
         await stage.world.settle()
         run = await store.get_run(approval.run_id)
         assert (run.status, run.reason) == (Status.ready_for_handoff, "change.revoked"), run.detail

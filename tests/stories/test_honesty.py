@@ -18,6 +18,7 @@ from becket.kernel.contract.run import Run, Status
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket.testing.world import World, run_git
 
 INPUT = "inputs: {tok: {type: string}}\nsubject: 'about {tok}'"
@@ -232,13 +233,13 @@ def test_an_approval_serves_once_and_the_next_iteration_must_ask_again(world: Wo
     async def story() -> None:
         run = await world.run("story")
         (first,) = await world.store.approvals(run.run_id, open_only=True)
-        await world.store.decide_approval(first.approval_id, True, "o", "owner", first.bound_to, "")
+        await world.store.decide_approval(first.approval_id, True, person("o"), first.bound_to, "")
         await world.settle()
         run = await world.store.get_run(run.run_id)
         assert run.status is Status.waiting
         (second,) = await world.store.approvals(run.run_id, open_only=True)
         assert second.approval_id != first.approval_id
-        went = world.app.of_run(run.run_id) / "scratch" / "went"
+        went = world.app.places.of_run(run.run_id) / "scratch" / "went"
         assert went.read_text() == "x\n"
 
     asyncio.run(story())
@@ -264,7 +265,7 @@ def test_a_second_wait_on_the_same_condition_has_its_own_time(world: World) -> N
 
     async def story() -> None:
         run = await world.start("story")
-        busy = world.app.of_run(run.run_id) / "scratch" / "busy"
+        busy = world.app.places.of_run(run.run_id) / "scratch" / "busy"
         busy.parent.mkdir(parents=True)
         busy.touch()
         await world.settle()
@@ -321,7 +322,7 @@ def test_what_a_run_leaves_behind_is_saved_before_its_checkout_goes(world: World
     )
     run, _ = tell(world, loop(phases))
     assert run.status is Status.ready_for_handoff
-    assert not world.app.of_run(run.run_id).exists()
+    assert not world.app.places.of_run(run.run_id).exists()
     ref = f"refs/becket/rescue/{run.run_id}"
     assert run_git(world.root, ["show", f"{ref}:new.txt"]) == "new"
     assert run_git(world.root, ["rev-parse", f"{ref}^"]) == run_git(world.root, ["rev-parse", "main"])
@@ -332,9 +333,9 @@ def test_a_run_cancelled_while_it_waits_leaves_no_folder_for_ever(world: World) 
 
     async def story() -> None:
         run = await world.start("story")
-        folder = world.app.of_run(run.run_id)
+        folder = world.app.places.of_run(run.run_id)
         folder.mkdir(parents=True)
-        await world.store.ask_cancel(run.run_id, "me", "no")
+        await world.store.ask_cancel(run.run_id, person("me"), "no")
         await world.restart()
         assert not folder.exists()
 
@@ -379,7 +380,7 @@ def test_a_shutdown_is_not_mistaken_for_a_persons_cancel(world: World) -> None:
         task = asyncio.create_task(world.settle())
         while not await world.store.live_children():
             await asyncio.sleep(0.01)
-        await world.store.ask_cancel(run.run_id, "me", "enough")
+        await world.store.ask_cancel(run.run_id, person("me"), "enough")
         world.app.engine.interrupt(run.run_id)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

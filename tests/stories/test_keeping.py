@@ -15,6 +15,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.run import Run, Status
+from becket.testing.people import person
 from becket.testing.world import World, run_git
 
 DAY = 86_400.0
@@ -48,7 +49,7 @@ def handed_over(world: World) -> Run:
 def resolve(world: World, run: Run) -> None:
     async def change() -> None:
         for handoff in await world.store.handoffs(run_id=run.run_id):
-            await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "me", "done")
+            await world.store.change_handoff(handoff.handoff_id, HandoffState.done, person("me"), "done")
 
     asyncio.run(change())
 
@@ -57,7 +58,7 @@ def test_nothing_is_saved_of_a_run_that_completed(world: World) -> None:
     """Its proof is where it belongs; what lies around is what its tests left."""
     run, _ = tell(world, loop(act(LITTER)))
     assert run.status is Status.completed
-    assert not world.app.of_run(run.run_id).exists()
+    assert not world.app.places.of_run(run.run_id).exists()
     assert kept(world) == []
 
 

@@ -11,9 +11,11 @@ from heal_stage import BAD, CONFIG, GOOD, HealStage
 
 from becket.app.account import _end
 from becket.app.desk import Wish, change_handoff, retry, start
+from becket.app.keyboard import at_keyboard
 from becket.app.proposals import accept, all_open, decline, find
 from becket.app.record.report.collect import read_report
 from becket.app.record.settling import branch_moved, settle
+from becket.kernel.contract.caller import Via
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import RefMoved
@@ -22,7 +24,10 @@ from becket.kernel.contract.promote import PROMOTE
 from becket.kernel.contract.run import Run, Status
 from becket.kernel.engine.triggers import declined_about
 from becket.testing.agent import Act, ScriptedAgent, writes
+from becket.testing.people import person
 
+ADA = person("ada", "approver", Via.chat)
+"""Not whoever owns the process: she asks from elsewhere."""
 ORDINARY = GOOD + "\n\nHOST = 'elsewhere.example'\n"
 POWERFUL = "import os\n" + GOOD.replace("left + right", "left + right + len(os.environ.get('X', ''))")
 NOT_ME = "people: {ada: {role: owner, os_user: nobody-here}}\n"
@@ -40,7 +45,7 @@ def proposed(folder: Path, repair: str = GOOD, config: str = CONFIG) -> tuple[He
 
 
 async def taken(stage: HealStage, name: str | None = None) -> Run:
-    _, started = await accept(stage.world.app, name, "")
+    _, started = await accept(stage.world.app, ADA, name, "")
     assert started.run is not None
     await stage.world.settle()
     return await stage.world.store.get_run(started.run.run_id)
@@ -73,7 +78,7 @@ def test_an_accepted_repair_is_promoted_as_it_was_proven(tmp_path: Path) -> None
         assert len(await store.calls()) == calls
         assert await store.recorded_by("proven", f"main@{stage.main()}") == end.run_id
         (by,) = {step.outputs["by"] for step in await store.steps(end.run_id) if step.id == "word"}
-        assert by == stage.world.app.person()[0]
+        assert by == ADA.name
 
     asyncio.run(story())
 
@@ -117,22 +122,24 @@ def test_only_a_yes_on_record_counts_and_a_no_ends_it(tmp_path: Path) -> None:
         end = await stage.world.run("heal", inputs={"accept": run.run_id})
         assert "nobody accepted" in str(end.detail), end.reason
         stage.world.write("becket.yaml", stage.git("show", "main:becket.yaml") + "\n" + NOT_ME)
-        for wish in (accept(app, None, ""), decline(app, None, "")):
+        for wish in (accept(app, at_keyboard(app.config), None, ""), decline(app, at_keyboard(app.config), None, "")):
             with pytest.raises(UsageError, match="decided by approver or owner"):
                 await wish
         (handoff,) = await stage.world.store.handoffs((), run.run_id)
         with pytest.raises(UsageError, match="decided by approver or owner"):
-            await change_handoff(app, handoff.handoff_id, HandoffState.done, "by the other door")
+            await change_handoff(
+                app, at_keyboard(app.config), handoff.handoff_id, HandoffState.done, "by the other door"
+            )
         stage.git("checkout", "--", "becket.yaml")
-        _, first = await accept(app, None, "")
-        _, second = await accept(app, None, "")
+        _, first = await accept(app, at_keyboard(app.config), None, "")
+        _, second = await accept(app, at_keyboard(app.config), None, "")
         assert first.run is not None
         assert second.run is not None
         assert first.run.run_id == second.run.run_id
         with pytest.raises(UsageError, match="runs cancel"):
-            await decline(app, None, "")
-        await stage.world.store.ask_cancel(first.run.run_id, "ada", "")
-        await decline(app, None, "we rewrite it anyway")
+            await decline(app, at_keyboard(app.config), None, "")
+        await stage.world.store.ask_cancel(first.run.run_id, person("ada"), "")
+        await decline(app, at_keyboard(app.config), None, "we rewrite it anyway")
         assert await state_of(stage, run) == (HandoffState.declined, "declined: we rewrite it anyway")
         assert not await all_open(app)
         with pytest.raises(UsageError, match="no ready repair"):
@@ -165,8 +172,7 @@ def test_an_accepted_repair_is_told_as_accepted_and_by_the_name_of_whoever_made_
         left, took = [await read_report(stage.world.app, one) for one in (run.run_id, end.run_id)]
         assert left.end is not None
         assert took.end is not None
-        who = stage.world.app.person()[0]
-        assert left.end.headline.endswith(f"; the proven repair by fixer was accepted by {who}")
+        assert left.end.headline.endswith(f"; the proven repair by fixer was accepted by {ADA.name}")
         assert stage.main()[:12] in left.end.lines[0]
         assert left.end.next == "becket status"
         assert took.end.headline == f"main is green at {stage.main()[:7]}, repaired by fixer"
@@ -199,7 +205,7 @@ def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tm
         stage.break_it()
         first = await stage.heal()
         assert first.status is Status.ready_for_handoff
-        again = (await retry(stage.world.app, first.run_id)).run
+        again = (await retry(stage.world.app, ADA, first.run_id)).run
         assert again is not None
         assert await state_of(stage, first) == (HandoffState.done, f"settled: retried as {again.run_id}")
         await stage.world.settle()
@@ -238,9 +244,9 @@ def test_a_no_is_an_answer_until_somebody_asks_anew(tmp_path: Path) -> None:
     app, store = stage.world.app, stage.world.store
 
     async def story() -> None:
-        await decline(app, None, "")
+        await decline(app, at_keyboard(app.config), None, "")
         calls = len(await store.calls())
-        started = await start(app, Wish(loop_id="heal"))
+        started = await start(app, at_keyboard(app.config), Wish(loop_id="heal"))
         assert started.run is None
         assert f"becket runs retry {run.run_id}" in started.dropped
         said = await declined_about(store, "heal", run.subject.name)
@@ -249,7 +255,7 @@ def test_a_no_is_an_answer_until_somebody_asks_anew(tmp_path: Path) -> None:
         await app.triggers.sweep()
         await stage.world.settle()
         assert len(await store.calls()) == calls
-        again = await retry(app, run.run_id)
+        again = await retry(app, at_keyboard(app.config), run.run_id)
         assert again.run is not None
         await stage.world.settle()
         end = await store.get_run(again.run.run_id)
@@ -281,9 +287,9 @@ def test_a_second_yes_at_the_same_moment_hears_that_it_is_accepted_already(tmp_p
 
     async def story() -> None:
         (handoff,) = await stage.world.store.handoffs((), run.run_id)
-        await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, "ada", "")
+        await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, person("ada"), "")
         with pytest.raises(UsageError, match="is accepted already, by ada"):
-            await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, "bob", "")
+            await stage.world.store.change_handoff(handoff.handoff_id, HandoffState.accepted, person("bob"), "")
 
     asyncio.run(story())
 
@@ -296,7 +302,7 @@ def test_a_commit_that_the_branch_has_left_repaired_behind_needs_no_agent(tmp_pa
 
     async def story() -> None:
         calls, head = len(await stage.world.store.calls()), stage.main()
-        started = await start(stage.world.app, Wish(loop_id="heal", sha=bad))
+        started = await start(stage.world.app, ADA, Wish(loop_id="heal", sha=bad))
         assert started.run is not None
         await stage.world.settle()
         run = await stage.world.store.get_run(started.run.run_id)

@@ -20,6 +20,7 @@ from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket.testing.world import World
 
 HEAD = """
@@ -200,7 +201,7 @@ def test_a_run_waits_as_a_row_and_wakes_by_its_signal(world: World) -> None:
     async def story() -> Run:
         run = await world.run("story")
         assert (run.status, run.waiting_on) == (Status.waiting, ("outside.busy",))
-        (world.app.of_run(run.run_id) / "scratch" / "done").touch()
+        (world.app.places.of_run(run.run_id) / "scratch" / "done").touch()
         assert await world.store.signal(run.run_id, "bell", {}, "s1") == "woke"
         await world.settle()
         return await world.store.get_run(run.run_id)
@@ -303,7 +304,7 @@ def test_a_cancelled_run_stops_its_action_and_still_notifies(world: World) -> No
         task = asyncio.create_task(world.settle())
         while not await world.store.live_children():
             await asyncio.sleep(0.01)
-        await world.store.ask_cancel(run.run_id, "me", "enough")
+        await world.store.ask_cancel(run.run_id, person("me"), "enough")
         world.app.engine.interrupt(run.run_id)
         await task
         assert await world.store.live_children() == ()
@@ -397,14 +398,14 @@ def test_a_held_run_does_not_start_and_a_paused_loop_neither(world: World) -> No
 
     async def story() -> None:
         held = await world.start("story")
-        await world.store.hold(held.run_id, "me", on=True)
+        await world.store.hold(held.run_id, person("me"), on=True)
         await world.settle()
         assert (await world.store.get_run(held.run_id)).status is Status.queued
-        await world.store.set_control("loop:story", on=True, by="me", note="wait")
-        await world.store.hold(held.run_id, "me", on=False)
+        await world.store.set_control("loop:story", on=True, by=person("me"), note="wait")
+        await world.store.hold(held.run_id, person("me"), on=False)
         await world.settle()
         assert (await world.store.get_run(held.run_id)).status is Status.queued
-        await world.store.set_control("loop:story", on=False, by="me", note="")
+        await world.store.set_control("loop:story", on=False, by=person("me"), note="")
         await world.settle()
         assert (await world.store.get_run(held.run_id)).status is Status.completed
 
@@ -419,7 +420,7 @@ def test_an_edited_spec_never_changes_a_running_loop_unless_it_is_migrated_at_a_
         world.loop(loop(WAITING.replace("test -e done", "true"), stop="outside.ready", more=WAITS))
         if migrate:
             new = world.app.loops.get("story")
-            await world.store.migrate(run.run_id, new.digest, new.text, "me")
+            await world.store.migrate(run.run_id, new.digest, new.text, person("me"))
         await world.store.signal(run.run_id, "bell", {}, f"s{migrate}")
         await world.settle()
         world.loop(loop(WAITING, stop="outside.ready", more=WAITS))
@@ -431,7 +432,7 @@ def test_an_edited_spec_never_changes_a_running_loop_unless_it_is_migrated_at_a_
 
 def test_autonomy_comes_from_the_current_configuration(world: World) -> None:
     world.loop(loop(act("{id: post, uses: http.post, with: {url: https://example.invalid/}}")))
-    world.outside(RecordedEffect("http.post", needs=world.app.autonomy(world.app.loops.get("story").spec)))
+    world.outside(RecordedEffect("http.post", needs=world.app.policy.autonomy(world.app.loops.get("story").spec)))
     world.write("becket.yaml", "version: 1\nautonomy: observe\n")
     run = asyncio.run(world.run("story"))
     assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_refused")
@@ -482,8 +483,8 @@ def test_a_handoff_names_owner_reason_evidence_and_next_step(world: World) -> No
         assert handoff.state is HandoffState.open
         assert run.run_id in handoff.next_step
         assert "because" in handoff.evidence["errors"][0]
-        await world.store.change_handoff(handoff.handoff_id, HandoffState.taken, "me", "")
-        done = await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "me", "mended")
+        await world.store.change_handoff(handoff.handoff_id, HandoffState.taken, person("me"), "")
+        done = await world.store.change_handoff(handoff.handoff_id, HandoffState.done, person("me"), "mended")
         assert done.state is HandoffState.done
 
     asyncio.run(story())
@@ -509,11 +510,11 @@ def test_an_approval_is_for_one_text_only(world: World) -> None:
         run = await world.run("story", inputs={"file": "note.txt"})
         (first,) = await world.store.approvals(run.run_id)
         with pytest.raises(UsageError):
-            await world.store.decide_approval(first.approval_id, True, "o", "owner", "another hash", "")
+            await world.store.decide_approval(first.approval_id, True, person("o"), "another hash", "")
         with pytest.raises(UsageError):
-            await world.store.decide_approval(first.approval_id, True, "m", "member", None, "")
-        (world.app.of_run(run.run_id) / "tree" / "note.txt").write_text("two")
-        await world.store.decide_approval(first.approval_id, True, "o", "owner", first.bound_to, "")
+            await world.store.decide_approval(first.approval_id, True, person("m", "member"), None, "")
+        (world.app.places.of_run(run.run_id) / "tree" / "note.txt").write_text("two")
+        await world.store.decide_approval(first.approval_id, True, person("o"), first.bound_to, "")
         await world.settle()
         run = await world.store.get_run(run.run_id)
         assert run.status is Status.waiting

@@ -21,6 +21,7 @@ from becket.kernel.contract.store import Store
 from becket.kernel.store import open_sqlite
 from becket.parts.agents.desk import Delivery, say
 from becket.testing.agent import Act, ScriptedAgent, writes
+from becket.testing.people import person
 from becket.testing.world import World
 
 CONFIG = "version: 1\nsandbox: none\nagents: {fixer: {driver: command, run: 'true'}}\n"
@@ -74,7 +75,7 @@ class Teller:
         try:
             (run,) = [item.name for item in self.world.state.runs.iterdir()]
             app = App(self.world.state, cast("Store", Halting(store, self.looked, self.go)))
-            self.delivery = await say(app, run, TOLD)
+            self.delivery = await say(app, person("ada"), run, TOLD)
         except UsageError as error:
             self.refused = error
         finally:

@@ -17,6 +17,7 @@ from becket.app.record.verify import Checked, verify_run
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.events import COVERS, Kind, NewEvent
 from becket.kernel.contract.store import RunFilter
+from becket.testing.people import person
 from becket.testing.world import World
 
 
@@ -167,6 +168,21 @@ def test_a_worker_of_an_older_release_moves_a_new_run_and_is_no_forger(copy: Cop
     ]
 
 
+def test_a_journal_from_before_it_said_how_people_came_in_holds(copy: Copy) -> None:
+    """Neither the chain nor a seal needs to know it."""
+    left_out: set[Kind] = set()
+
+    def as_then(kind: Kind, data: dict[str, Any]) -> dict[str, Any]:
+        if "via" not in data:
+            return data
+        left_out.add(kind)
+        return {key: value for key, value in data.items() if key not in ("role", "via")}
+
+    rewrite(copy, as_then)
+    assert left_out >= {Kind.run_created, Kind.approval_decided, Kind.handoff_changed}
+    assert bad(copy.verify()) == []
+
+
 ODD = [
     (Kind.call_booked, {"booked": None}), (Kind.call_booked, {"limits": None}), (Kind.call_booked, {"limits": [1]}),
     (Kind.call_booked, {"call": 7}), (Kind.call_settled, {"used": None}), (Kind.call_settled, {"used": {"usd": "x"}}),
@@ -279,8 +295,8 @@ class Restless:
         found = await self._world.store.receipts(run_id)
         if self._times > 0:
             self._times -= 1
-            await self._world.store.hold(run_id, "me", on=self._times % 2 == 0)
-            await self._world.store.hold(run_id, "me", on=self._times % 2 == 1)
+            await self._world.store.hold(run_id, person("me"), on=self._times % 2 == 0)
+            await self._world.store.hold(run_id, person("me"), on=self._times % 2 == 1)
         return found
 
 

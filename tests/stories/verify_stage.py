@@ -20,6 +20,7 @@ from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.run import Status
 from becket.kernel.store import open_sqlite
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket.testing.world import World
 
 RICH = """
@@ -96,12 +97,12 @@ async def rich_story(world: World) -> str:
     world.loop(RICH)
     run = await world.run("rich", inputs={"who": "main"})
     (asked,) = await world.store.approvals(run.run_id)
-    await world.store.decide_approval(asked.approval_id, True, "ann", "owner", asked.bound_to, "go on")
+    await world.store.decide_approval(asked.approval_id, True, person("ann"), asked.bound_to, "go on")
     await world.settle()
     run = await world.store.get_run(run.run_id)
     assert (run.status, run.counted, run.iteration) == (Status.ready_for_handoff, 2, 3)
     (handoff,) = await world.store.handoffs(run_id=run.run_id)
-    await world.store.change_handoff(handoff.handoff_id, HandoffState.taken, "bob", "mine")
+    await world.store.change_handoff(handoff.handoff_id, HandoffState.taken, person("bob"), "mine")
     return run.run_id
 
 

@@ -14,6 +14,7 @@ from becket.kernel.contract.run import Status
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
+from becket.testing.people import person
 from becket.testing.world import World
 
 SIMPLE = """
@@ -68,7 +69,7 @@ async def failed(world: World) -> None:
 async def handed_over(world: World) -> None:
     await rich_story(world)
     (handoff,) = await world.store.handoffs()
-    await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "bob", "mended \0")
+    await world.store.change_handoff(handoff.handoff_id, HandoffState.done, person("bob"), "mended \0")
 
 
 async def expired_handoff(world: World) -> None:
@@ -88,7 +89,7 @@ async def woken_by_the_clock_and_by_a_signal(world: World) -> None:
     world.loop(simple(WAITING, "outside.ready", WAITS))
     run = await world.run("story")
     await world.pass_time(31)
-    (world.app.of_run(run.run_id) / "scratch" / "done").touch()
+    (world.app.places.of_run(run.run_id) / "scratch" / "done").touch()
     await world.store.signal(run.run_id, "bell", {"n": 1}, "s1")
     await world.settle()
     assert (await world.store.get_run(run.run_id)).status is Status.completed
@@ -109,7 +110,7 @@ async def migrated(world: World) -> None:
     run = await world.run("story")
     world.loop(simple(WAITING.replace("test -e done", "true"), "outside.ready", WAITS))
     new = world.app.loops.get("story")
-    await world.store.migrate(run.run_id, new.digest, new.text, "me")
+    await world.store.migrate(run.run_id, new.digest, new.text, person("me"))
     await world.store.signal(run.run_id, "bell", {}, "s1")
     await world.settle()
     assert (await world.store.get_run(run.run_id)).status is Status.completed
@@ -118,7 +119,7 @@ async def migrated(world: World) -> None:
 async def cancelled_while_waiting(world: World) -> None:
     await waiting(world)
     (run,) = await world.store.list_runs(RunFilter())
-    await world.store.ask_cancel(run.run_id, "me", "enough \0")
+    await world.store.ask_cancel(run.run_id, person("me"), "enough \0")
 
 
 async def cancelled_at_work(world: World) -> None:
@@ -127,7 +128,7 @@ async def cancelled_at_work(world: World) -> None:
     task = asyncio.create_task(world.settle())
     while not await world.store.live_children():
         await asyncio.sleep(0.01)
-    await world.store.ask_cancel(run.run_id, "me", "enough")
+    await world.store.ask_cancel(run.run_id, person("me"), "enough")
     world.app.engine.interrupt(run.run_id)
     await task
     assert (await world.store.get_run(run.run_id)).status is Status.cancelled
@@ -137,14 +138,14 @@ async def held_and_let_go(world: World) -> None:
     world.loop(simple('{id: say, run: "true", in: scratch}'))
     for on in (True, False):
         run = await world.start("story")
-        await world.store.hold(run.run_id, "me", on=on)
+        await world.store.hold(run.run_id, person("me"), on=on)
         if not on:
             await world.settle()
 
 
 async def held(world: World) -> None:
     world.loop(simple('{id: say, run: "true", in: scratch}'))
-    await world.store.hold((await world.start("story")).run_id, "me", on=True)
+    await world.store.hold((await world.start("story")).run_id, person("me"), on=True)
 
 
 async def dry_run(world: World) -> None:
@@ -177,7 +178,7 @@ async def an_approval_revoked(world: World) -> None:
     world.loop(simple(ASKING, "approval.approved", ASKED))
     run = await world.run("story")
     (asked,) = await world.store.approvals(run.run_id)
-    await world.store.revoke_approval(asked.approval_id, "ann", "no")
+    await world.store.revoke_approval(asked.approval_id, person("ann"), "no")
     await world.settle()
 
 
@@ -192,7 +193,7 @@ async def a_question_nobody_answered(world: World) -> None:
     """It expires with the run."""
     world.loop(simple(ASKING, "approval.approved", ASKED))
     run = await world.run("story")
-    await world.store.ask_cancel(run.run_id, "me", "")
+    await world.store.ask_cancel(run.run_id, person("me"), "")
     (asked,) = await world.store.approvals(run.run_id)
     assert asked.state == "expired"
 

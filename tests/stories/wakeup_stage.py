@@ -31,6 +31,7 @@ from becket.kernel.spec.book import LoopBook
 from becket.kernel.store import open_memory, open_postgres, open_sqlite
 from becket.testing.clock import ManualClock
 from becket.testing.crashes import Crashed
+from becket.testing.people import person
 from becket.testing.world import make_repository
 
 T = TypeVar("T")
@@ -316,7 +317,7 @@ class Stage:
 
     async def hold(self, run_id: str, on: bool) -> None:
         if (await self.store.get_run(run_id)).status not in ENDED:
-            await self.store.hold(run_id, "me", on)
+            await self.store.hold(run_id, person("me"), on)
 
     def let_go(self) -> None:
         for run in self.now(self.runs()):
@@ -334,13 +335,13 @@ class Stage:
         self.now(self.check())
 
     async def cancel(self, run_id: str) -> None:
-        run = await self.store.ask_cancel(run_id, "me", "")
+        run = await self.store.ask_cancel(run_id, person("me"), "")
         if run.status is Status.cancelled or run.cancel_asked:
             self.sent[run_id].cancelled = True
 
     async def answer(self, run_id: str, approve: bool) -> None:
         for approval in await self.store.approvals(run_id, open_only=True):
-            await self.store.decide_approval(approval.approval_id, approve, "me", "owner", approval.bound_to, "")
+            await self.store.decide_approval(approval.approval_id, approve, person("me"), approval.bound_to, "")
 
     async def advance(self, number: int) -> None:
         """One of the runs that can start now; as often as a dispatcher may, also for nothing."""

@@ -53,7 +53,7 @@ def autonomy_here(app: App) -> AutonomyNow:
     with suppress(UsageError, ActionFailed):  # whoever needs it hears why it is not to be had
         app.sandboxes.get(app.config.sandbox.use)
     try:
-        because = app.uncontained()
+        because = app.policy.uncontained()
     except UsageError as error:
         because = str(error)
     allowed = Autonomy.lowest(configured, Autonomy.propose) if because else configured

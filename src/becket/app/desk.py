@@ -1,4 +1,4 @@
-"""What a person may ask of the runtime: the same for the command line, the dashboard and the chat."""
+"""What a person may ask of the runtime: the same for the command line, a page and a chat, which say who asks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from becket.app.compose import App
 from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
-from becket.app.proposals import decider, declined_for, ready_for
+from becket.app.proposals import declined_for, must_decide, ready_for
 from becket.app.record.settling import retried
-from becket.app.sections import config_model
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, Record, new_id
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
 from becket.kernel.contract.naming import Line
@@ -27,7 +27,6 @@ from becket.kernel.contract.store import Control
 from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
-from becket.kernel.spec import schema
 
 T = TypeVar("T")
 
@@ -37,7 +36,6 @@ SHORT_HASH = 8
 _EVENT_NAME = TypeAdapter[str](EventName)
 _LINE = TypeAdapter[str | None](Line | None)
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads a byte of the command line that is none
-ROLES = ("member", "approver", "owner")
 
 
 class Wish(Record):
@@ -51,12 +49,12 @@ class Wish(Record):
     autonomy: Autonomy | None = None
 
 
-async def start(app: App, wish: Wish) -> Started:
+async def start(app: App, caller: Caller, wish: Wish) -> Started:
     """Start it, or find the run that answers: also one that left a ready repair, so that nobody pays for a second."""
     _check_told(app, {"--subject": wish.subject}, wish.inputs)
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
-        fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=app.person()[0],
+        fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=caller,
     )  # fmt: skip
     if ready := await ready_for(app, ask):
         return Started(run=ready, created=False)
@@ -83,18 +81,18 @@ async def _commit(app: App, loop_id: str, text: str) -> str:
     return sha
 
 
-async def retry(app: App, run_id: str) -> Started:
+async def retry(app: App, caller: Caller, run_id: str) -> Started:
     run = await app.store.get_run(run_id)
     if run.status not in ENDED:
         raise UsageError(f"{run.run_id} is {run.status.value}; only a run that has ended can be tried again")
-    started = await _rung(app, app.intake.retry(run, app.person()[0]))
+    started = await _rung(app, app.intake.retry(run, caller))
     if started.run is not None:
         await retried(app, run.run_id, started.run.run_id)
     return started
 
 
 async def post_event(
-    app: App, name: str, data: Mapping[str, Json], event_id: str | None = None
+    app: App, caller: Caller, name: str, data: Mapping[str, Json], event_id: str | None = None
 ) -> tuple[str, tuple[Started, ...]]:
     """The event's id and what it started. The same id again starts only what is still missing."""
     try:
@@ -106,7 +104,7 @@ async def post_event(
         ) from None
     _check_told(app, {"--id": event_id}, data)
     event_id = event_id or new_id("evt")
-    return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id))
+    return event_id, await _rung(app, app.triggers.post(name, dict(data), event_id, by=caller))
 
 
 def _check_told(app: App, lines: Mapping[str, str | None], inputs: Mapping[str, Json]) -> None:
@@ -128,43 +126,43 @@ def _check_told(app: App, lines: Mapping[str, str | None], inputs: Mapping[str, 
             )
 
 
-async def cancel(app: App, run_id: str, reason: str = "") -> Run:
+async def cancel(app: App, caller: Caller, run_id: str, reason: str = "") -> Run:
     """Cancel at once what waits; a run at work is told so and ends by itself."""
     run = await app.store.get_run(run_id)
     if run.status in ENDED:
         raise UsageError(f"{run.run_id} has already ended: {run.status.value}; there is nothing to cancel")
     await bury_gone(app)  # nobody would hear it whose process is gone
-    return await _rung(app, app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason)))
+    return await _rung(app, app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason)))
 
 
-async def cancel_to_the_end(app: App, run_id: str, reason: str = "") -> Run:
+async def cancel_to_the_end(app: App, caller: Caller, run_id: str, reason: str = "") -> Run:
     """Cancel it and come back when it has ended: at the latest when the lease of whoever does not listen runs out."""
-    run = await cancel(app, run_id, reason)
+    run = await cancel(app, caller, run_id, reason)
     while run.status not in ENDED:
         await asyncio.sleep(LOOK_EVERY)  # the other end is another process
         run = await app.store.get_run(run.run_id)
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
-            run = await app.store.ask_cancel(run.run_id, app.person()[0], app.redactor.text(reason))
+            run = await app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason))
         await bury_gone(app)
     await sweep_children(app, await bury_gone(app))  # those of a worker that did not listen
     return run
 
 
-async def drop(app: App, run_id: str) -> Run:
+async def drop(app: App, caller: Caller, run_id: str) -> Run:
     """Cancel a run that is not at work."""
     run = await app.store.get_run(run_id)
     if run.status is Status.running:
         raise UsageError(f"{run.run_id} is at work; stop it with `becket runs cancel {run.run_id}`")
-    return await cancel(app, run.run_id, "dropped")
+    return await cancel(app, caller, run.run_id, "dropped")
 
 
-async def hold(app: App, run_id: str, on: bool) -> Run:
+async def hold(app: App, caller: Caller, run_id: str, on: bool) -> Run:
     run = await app.store.get_run(run_id)
-    return await _rung(app, app.store.hold(run.run_id, app.person()[0], on))
+    return await _rung(app, app.store.hold(run.run_id, caller, on))
 
 
-async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
+async def pause(app: App, caller: Caller, loop_id: str | None, on: bool, note: str) -> tuple[Control, ...]:
     """Keep a loop, or everything, from being started; what is at work goes on to its end."""
     scope = ALL if loop_id is None else f"loop:{loop_id}"
     if (
@@ -173,40 +171,35 @@ async def pause(app: App, loop_id: str | None, on: bool, note: str) -> tuple[Con
         and scope not in {control.scope for control in await app.store.controls()}
     ):
         app.loops.get(loop_id)  # the pause of a loop that is gone can still be taken back
-    return await _rung(app, app.store.set_control(scope, on, app.person()[0], app.redactor.text(note)))
+    return await _rung(app, app.store.set_control(scope, on, caller, app.redactor.text(note)))
 
 
-async def migrate(app: App, run_id: str) -> Run:
+async def migrate(app: App, caller: Caller, run_id: str) -> Run:
     """Move a waiting run to its loop's current spec."""
     run = await app.store.get_run(run_id)
     loop = app.loops.get(run.loop_id)
     if loop.digest == run.spec_digest:
         raise UsageError(f"{run.run_id} follows the current spec of {run.loop_id} already")
-    return await app.store.migrate(run.run_id, loop.digest, loop.text, app.person()[0])
+    return await app.store.migrate(run.run_id, loop.digest, loop.text, caller)
 
 
-async def decide(app: App, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
-    (name, person), note = app.person(), app.redactor.text(note)
+async def decide(app: App, caller: Caller, approval_id: str, approve: bool, about: str | None, note: str) -> Approval:
     if about is not None and len(about) >= SHORT_HASH:  # lists show the beginning; it is enough to mean this one
         bound_to = (await app.store.get_approval(approval_id)).bound_to
         about = bound_to if bound_to.startswith(about) else about
-    return await _rung(app, app.store.decide_approval(approval_id, approve, name, person.role, about, note))
+    return await _rung(app, app.store.decide_approval(approval_id, approve, caller, about, app.redactor.text(note)))
 
 
-async def revoke(app: App, approval_id: str, note: str) -> Approval:
-    """Whoever could have decided may take it back."""
-    name, person = app.person()
-    approval = await app.store.get_approval(approval_id)
-    if approval.role in ROLES and ROLES.index(person.role) < ROLES.index(approval.role):
-        raise UsageError(f"{name} is {person.role}; {approval.approval_id} can be revoked by {approval.role} or higher")
-    return await _rung(app, app.store.revoke_approval(approval.approval_id, name, app.redactor.text(note)))
+async def revoke(app: App, caller: Caller, approval_id: str, note: str) -> Approval:
+    return await _rung(app, app.store.revoke_approval(approval_id, caller, app.redactor.text(note)))
 
 
-async def change_handoff(app: App, handoff_id: str, state: HandoffState, note: str) -> Handoff:
+async def change_handoff(app: App, caller: Caller, handoff_id: str, state: HandoffState, note: str) -> Handoff:
     """A ready repair that is settled is gone: that needs whoever may decline it."""
     item = await app.store.get_handoff(handoff_id)
-    by = decider(app) if item.reason in REASONS else app.person()[0]
-    return await app.store.change_handoff(item.handoff_id, state, by, app.redactor.text(note))
+    if item.reason in REASONS:
+        must_decide(caller)
+    return await app.store.change_handoff(item.handoff_id, state, caller, app.redactor.text(note))
 
 
 def daemon_is_up(state: State) -> bool:
@@ -217,13 +210,3 @@ async def _rung(app: App, work: Awaitable[T]) -> T:
     result = await work
     ring(app.state.bell)
     return result
-
-
-def spec_schema() -> dict[str, Json]:
-    """JSON Schema of a loop's file."""
-    return schema.spec_schema()
-
-
-def config_schema() -> dict[str, Json]:
-    """JSON Schema of becket.yaml."""
-    return schema.config_schema(config_model())

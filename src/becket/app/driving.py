@@ -14,6 +14,7 @@ from becket.app.serve import serve_own
 from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_hand
 from becket.app.state import holder
 from becket.kernel.contract.base import new_id
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.run import ENDED, Run, Status
 from becket.kernel.contract.spec import WORKTREE_CHANGED
 from becket.kernel.contract.store import Control, RunFilter
@@ -26,7 +27,7 @@ GIVEN_UP = 5.0
 """An older run of the group that nobody takes up for so long, and no engine is there, is left to a person."""
 
 
-async def see_through(app: App, run_ids: Sequence[str]) -> None:
+async def see_through(app: App, caller: Caller, run_ids: Sequence[str]) -> None:
     """Come back when each run has ended, waits for somebody, or is kept from moving. Where there is an engine it moves
     them; else this process does.
     """
@@ -34,7 +35,7 @@ async def see_through(app: App, run_ids: Sequence[str]) -> None:
     turn = Turn(app, own)
     await app.store.wake_due(among=await own.ids())  # what slept past its time, because nobody was there to wake it
     for run_id in own.asked:
-        await _look_at_once(app, run_id)
+        await _look_at_once(app, caller, run_id)
     while not await turn.at_rest():
         if not await serve_own(app, own, turn.at_rest, turn.tell):
             ring(app.state.bell)
@@ -43,7 +44,7 @@ async def see_through(app: App, run_ids: Sequence[str]) -> None:
             await turn.tell()
 
 
-async def _look_at_once(app: App, run_id: str) -> None:
+async def _look_at_once(app: App, caller: Caller, run_id: str) -> None:
     """Whoever asks is not kept waiting for the next look. Where somebody told when it is worth one, that time holds."""
     run = await app.store.get_run(run_id)
     if run.status is not Status.waiting or run.held:
@@ -51,7 +52,7 @@ async def _look_at_once(app: App, run_id: str) -> None:
     waits = app.loops.parse(await app.store.spec_text(run.spec_digest)).wait_conditions
     polled = [waits[name].wake for name in run.waiting_on if name in waits and waits[name].poll]
     for wake in {CLOCK, WORKTREE_CHANGED}.intersection(polled):
-        await app.store.signal(run_id, wake, {"by": app.person()[0]}, new_id("look"))
+        await app.store.signal(run_id, wake, caller.told(), new_id("look"))
 
 
 async def _poll(turn: Turn) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from becket.app.compose import App
 from becket.app.record.settling import close_if_merged
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.ready import ACCEPT, REASONS, SAID_NO
@@ -106,18 +107,18 @@ async def patch(app: App, one: Proposal) -> bytes:
     return await app.git.candidates().patch(one.base, one.sha)
 
 
-async def accept(app: App, name: str | None, note: str) -> tuple[Proposal, Started]:
+async def accept(app: App, caller: Caller, name: str | None, note: str) -> tuple[Proposal, Started]:
     """Record the yes, and start the run that takes it to the branch; one that is under way is found again."""
     one = await find(app, name)
-    by = decider(app)
+    must_decide(caller)
     if not app.config.autonomy.allows(Autonomy.propose):
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
     if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
         raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
     if one.handoff.state is not HandoffState.accepted:
         said = app.redactor.text(note) or f"accepted {one.sha[:12]}"
-        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, by, said)
-    started = await _taken_by(app, one) or await _start(app, one, by)
+        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, caller, said)
+    started = await _taken_by(app, one) or await _start(app, caller, one)
     if started.run is None or started.run.inputs.get(ACCEPT) != one.run.run_id:
         busy = started.run.run_id if started.run else started.dropped
         raise UsageError(
@@ -135,30 +136,29 @@ async def _taken_by(app: App, one: Proposal) -> Started | None:
     return Started(run=runs[0], created=False) if runs else None
 
 
-async def _start(app: App, one: Proposal, by: str) -> Started:
+async def _start(app: App, caller: Caller, one: Proposal) -> Started:
     fields: dict[str, Json] = {"branch": one.target, "sha": one.head}
-    return await app.intake.start(Ask(loop_id=one.run.loop_id, fields=fields, inputs={ACCEPT: one.run.run_id}, by=by))
+    inputs: dict[str, Json] = {ACCEPT: one.run.run_id}
+    return await app.intake.start(Ask(loop_id=one.run.loop_id, fields=fields, inputs=inputs, by=caller))
 
 
-async def decline(app: App, name: str | None, why: str) -> Proposal:
+async def decline(app: App, caller: Caller, name: str | None, why: str) -> Proposal:
     """Record the no. The commit stays below refs/becket/ for as long as `retention` says."""
     one = await find(app, name)
-    by = decider(app)
+    must_decide(caller)
     if (taking := await _taken_by(app, one)) is not None and taking.run is not None:
         raise UsageError(
             f"it was accepted and {taking.run.run_id} takes it; `becket runs cancel {taking.run.run_id}` first"
         )
     said = f"{SAID_NO}{': ' if why else ''}{app.redactor.text(why)}"
-    await app.store.change_handoff(one.handoff.handoff_id, HandoffState.declined, by, said)
+    await app.store.change_handoff(one.handoff.handoff_id, HandoffState.declined, caller, said)
     return one
 
 
-def decider(app: App) -> str:
-    """Who asks, if they may decide about ready repairs. Raises UsageError."""
-    name, person = app.person()
-    if person.role not in MAY:
-        raise UsageError(f"{name} is {person.role}; a ready repair is decided by {' or '.join(MAY)}")
-    return name
+def must_decide(caller: Caller) -> None:
+    """Raises UsageError for whoever may not decide about ready repairs."""
+    if caller.role not in MAY:
+        raise UsageError(f"{caller.name} is {caller.role}; a ready repair is decided by {' or '.join(MAY)}")
 
 
 def by_hand(one: Proposal) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from becket.app.parts import installed, load
 from becket.kernel.contract.config import Config
 from becket.kernel.engine.redact import secret_variables
 
@@ -21,6 +23,14 @@ _PLAIN_VALUE = re.compile(
     rf"|(?:~|\.{{1,2}})?(?:{_STEP})+/?(?::(?:~|\.{{1,2}})?(?:{_STEP})+/?)*"  # places, of words
 )
 _LOGIN_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://([^/@:\s]+)@")
+
+
+def secrets_of(config: Config, root: Path) -> dict[str, str]:
+    """Those that this becket.yaml leads to, and those that the parts know of."""
+    given = given_secrets(config, root, os.environ)
+    for part in installed():
+        given |= load(part.secrets)(config, os.environ, Path.home()) if part.secrets else {}
+    return given
 
 
 def given_secrets(config: Config, root: Path, environ: Mapping[str, str]) -> dict[str, str]:

@@ -117,7 +117,7 @@ async def _begin(app: App, part: Part, lock: Lock, ready: Ready) -> None:
 async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
     chores: list[Chore] = [
         partial(follow_clock, app.store),
-        app.watch_config,
+        partial(app.settings.watch, app.store),
         Neighbours(app).look,
         Reports(app, part.concerns).look,
         Settlements(app).look,

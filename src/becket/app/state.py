@@ -272,6 +272,11 @@ def identity(path: Path) -> tuple[int, int] | None:
     return seen.st_dev, seen.st_ino
 
 
+def lost_journal(path: Path, seen: tuple[int, int]) -> str:
+    """Why nothing may be done that the journal could not record, such as to move a branch; or empty."""
+    return "" if identity(path) == seen else f"the journal {path} was removed or replaced; see `becket store check`"
+
+
 def is_ours(path: Path) -> bool:
     return path in _HELD
 

@@ -10,8 +10,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.app.compose import App, read_config
+from becket.app.compose import App
 from becket.app.record.verify import Checked, all_events, check_chain
+from becket.app.settings import read_config
 from becket.app.signs import drivers
 from becket.app.state import Lock, State, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded

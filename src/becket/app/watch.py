@@ -74,7 +74,7 @@ async def _loop(app: App, spec: LoopSpec, branches: tuple[str, ...], paused: set
     return LoopWatched(
         loop_id=spec.loop_id,
         branches=branches,
-        autonomy=app.autonomy(spec).value,
+        autonomy=app.policy.autonomy(spec).value,
         paused=bool(paused & {"all", f"loop:{spec.loop_id}"}),
         last_run=last.run_id if last else "",
         last_subject=last.subject.name if last else "",

@@ -11,7 +11,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
-from becket.cli.shape import AsJson, Note, NoWait, group, in_app
+from becket.cli.shape import AsJson, Note, NoWait, group, in_app, me
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -88,7 +88,7 @@ def approve(
     """Say yes to what a run asks."""
     from becket.app.desk import decide
 
-    _decide(lambda app: decide(app, approval_id, True, about, note), no_wait, as_json)
+    _decide(lambda app: decide(app, me(app), approval_id, True, about, note), no_wait, as_json)
 
 
 def deny(
@@ -97,14 +97,14 @@ def deny(
     """Say no to what a run asks."""
     from becket.app.desk import decide
 
-    _decide(lambda app: decide(app, approval_id, False, about, note), no_wait, as_json)
+    _decide(lambda app: decide(app, me(app), approval_id, False, about, note), no_wait, as_json)
 
 
 def revoke(approval_id: ApprovalId, note: Note = "", no_wait: NoWait = False, as_json: AsJson = False) -> None:
     """Take an approval back before it is used."""
     from becket.app.desk import revoke
 
-    _decide(lambda app: revoke(app, approval_id, note), no_wait, as_json)
+    _decide(lambda app: revoke(app, me(app), approval_id, note), no_wait, as_json)
 
 
 def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_json: bool) -> None:
@@ -136,4 +136,4 @@ async def carry_on(app: App, run_id: str) -> None:
     from becket.app.driving import see_through
 
     if not daemon_is_up(app.state):
-        await see_through(app, (run_id,))
+        await see_through(app, me(app), (run_id,))

@@ -10,7 +10,7 @@ import typer
 from becket.cli import words
 from becket.cli.approvals import carry_on
 from becket.cli.paper import emit, say
-from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app
+from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app, me
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -31,7 +31,7 @@ def pause(
     async def change(app: App) -> tuple[Control, ...]:
         from becket.app.desk import pause
 
-        return await pause(app, loop, not off, note)
+        return await pause(app, me(app), loop, not off, note)
 
     controls = in_app(change, tolerant=True)
     if as_json:
@@ -48,7 +48,7 @@ def hold(run_id: RunId, off: Off = False, no_wait: NoWait = False, as_json: AsJs
     async def change(app: App) -> Run:
         from becket.app.desk import hold
 
-        run = await hold(app, run_id, not off)
+        run = await hold(app, me(app), run_id, not off)
         if off and not no_wait:
             await carry_on(app, run.run_id)
         return await app.store.get_run(run.run_id)
@@ -63,7 +63,7 @@ def drop(run_id: RunId, as_json: AsJson = False) -> None:
     async def change(app: App) -> Run:
         from becket.app.desk import drop
 
-        return await drop(app, run_id)
+        return await drop(app, me(app), run_id)
 
     _told(in_app(change, tolerant=True), words.DROPPED_RUN, as_json)
 

@@ -10,7 +10,7 @@ import typer
 from becket.cli import words
 from becket.cli.approvals import carry_on
 from becket.cli.paper import emit, note, say
-from becket.cli.shape import AsJson, NoWait, With, in_app, pairs
+from becket.cli.shape import AsJson, NoWait, With, in_app, me, pairs
 
 if TYPE_CHECKING:
     from becket.app.compose import App
@@ -30,7 +30,7 @@ def event(
     async def post(app: App) -> tuple[str, tuple[Started, ...], tuple[Run, ...]]:
         from becket.app.desk import post_event
 
-        known, started = await post_event(app, name, data, event_id)
+        known, started = await post_event(app, me(app), name, data, event_id)
         runs = [item.run.run_id for item in started if item.run is not None]
         for run_id in () if no_wait else runs:
             await carry_on(app, run_id)

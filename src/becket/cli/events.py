@@ -7,7 +7,7 @@ from typing import Any
 
 from becket.cli import words
 from becket.cli.agent_lines import used_words
-from becket.cli.plain import clock, digests_shortened, evidence, line, short, took
+from becket.cli.plain import clock, digests_shortened, evidence, line, short, took, who
 from becket.kernel.contract.agent import Usage
 from becket.kernel.contract.events import Event, Kind
 from becket.kernel.contract.reasons import reason_words, wait_words
@@ -48,7 +48,11 @@ def _created(data: Data) -> str:
     told = {"its subject": data["subject"], **data.get("fields", {}), **data.get("inputs", {})}
     hidden = [name for name, value in told.items() if "[redacted:" in str(value)]
     without = f"; a secret was taken out of {', '.join(hidden)}" if hidden else ""
-    return f"{data['loop_id']} on {data['subject']} asked for by {data['by']} ({data['trigger']}{dry}){without}"
+    return f"{data['loop_id']} on {data['subject']} asked for by {_by(data)} ({data['trigger']}{dry}){without}"
+
+
+def _by(data: Data) -> str:
+    return who(data["by"], data.get("via"))
 
 
 def _step(data: Data, how: str) -> str:
@@ -94,7 +98,7 @@ def _ended(data: Data) -> str:
 
 
 def _approval(data: Data) -> str:
-    by = f" by {data['by']}" if data.get("by") else ""
+    by = f" by {_by(data)}" if data.get("by") else ""
     return f"{data['approval_id']} is {data['state']}{by}{': ' + data['note'] if data.get('note') else ''}"
 
 
@@ -107,7 +111,7 @@ def _handoff(data: Data) -> str:
 
 
 def _handoff_changed(data: Data) -> str:
-    return f"{data['handoff_id']} is {data['state']}{' by ' + data['by'] if data.get('by') else ''}"
+    return f"{data['handoff_id']} is {data['state']}{' by ' + _by(data) if data.get('by') else ''}"
 
 
 def _call_booked(data: Data) -> str:
@@ -136,10 +140,10 @@ _SAYS: dict[Kind, Callable[[Data], str]] = {
     Kind.run_waiting: _waiting,
     Kind.run_woken: _woken,
     Kind.run_ended: _ended,
-    Kind.run_held: lambda data: f"held by {data['by']}",
-    Kind.run_unheld: lambda data: f"let go by {data['by']}",
-    Kind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {data['by']}",
-    Kind.cancel_asked: lambda data: f"{data['by']} asked to cancel it{': ' + data['note'] if data.get('note') else ''}",
+    Kind.run_held: lambda data: f"held by {_by(data)}",
+    Kind.run_unheld: lambda data: f"let go by {_by(data)}",
+    Kind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {_by(data)}",
+    Kind.cancel_asked: lambda data: f"{_by(data)} asked to cancel it{': ' + data['note'] if data.get('note') else ''}",
     Kind.iteration_started: lambda data: f"iteration {data['iteration']} begins",
     Kind.phase_entered: lambda data: f"{data['phase']}",
     Kind.step_done: lambda data: _step(data, "done"),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, Self, TextIO, cast
 
 from becket.cli import words
-from becket.cli.shape import Interrupted
+from becket.cli.shape import Interrupted, me
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.run import ENDED, Run, Status
 
@@ -50,7 +50,7 @@ async def follow(app: App, run_id: str, view: View) -> Story:
 
     watchers = asyncio.gather(watch_story(app, run_id, view.tell), watch_output(app, run_id, view.hear))
     try:
-        await see_through(app, (run_id,))
+        await see_through(app, me(app), (run_id,))
     except asyncio.CancelledError:
         raise Interrupted(words.LEFT.format(run_id=run_id)) from None
     finally:

@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words
 from becket.cli.paper import emit, say
-from becket.cli.plain import UNTOLD, Paint, clock, digests_shortened, line, money, safe, short, tokens, took, wrapped
+from becket.cli.plain import (
+    UNTOLD,
+    Paint,
+    clock,
+    digests_shortened,
+    line,
+    money,
+    safe,
+    short,
+    tokens,
+    took,
+    who,
+    wrapped,
+)
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.reasons import reason_words, wait_words
 
@@ -236,7 +249,7 @@ def _paused(now: Snapshot, paint: Paint) -> Iterator[str]:
     for item in now.paused:
         note = f" ({line(item.note, 80)})" if item.note else ""
         what = paint.yellow(words.scope(item.scope))
-        yield f"  {what} by {line(item.by, 40)}{note}: {words.pause_command(item.scope)}"
+        yield f"  {what} by {who(item.by, item.via)}{note}: {words.pause_command(item.scope)}"
 
 
 def _fires(now: Snapshot, paint: Paint) -> Iterator[str]:

@@ -10,7 +10,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, line, safe
-from becket.cli.shape import AsJson, Note, group, in_app
+from becket.cli.shape import AsJson, Note, group, in_app, me
 from becket.kernel.contract.reasons import reason_words
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _change(handoff_id: str, state: HandoffState, note: str, as_json: bool) -> H
     async def change(app: App) -> Handoff:
         from becket.app.desk import change_handoff
 
-        return await change_handoff(app, handoff_id, state, note)
+        return await change_handoff(app, me(app), handoff_id, state, note)
 
     item = in_app(change, tolerant=True)
     if as_json:

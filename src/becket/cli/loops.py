@@ -120,9 +120,10 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of loops, for editors."""
-    from becket.app.desk import config_schema, spec_schema
+    from becket.app.sections import config_model
+    from becket.kernel.spec.schema import config_schema, spec_schema
 
-    emit(config_schema() if config else spec_schema())
+    emit(config_schema(config_model()) if config else spec_schema())
 
 
 def counted(number: int, noun: str) -> str:

@@ -45,6 +45,12 @@ def line(text: object, most: int = 160) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def who(name: object, via: object) -> str:
+    """Whoever decided, and by which way in where it is not the usual one."""
+    shown = line(name, 40)
+    return shown if via in (None, "command_line", "becket") else f"{shown} via {line(via, 20)}"
+
+
 def fitted(text: str, cells: int) -> str:
     """At most so many cells of a terminal: many characters take two of them, some none."""
     room = cells

@@ -9,7 +9,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.paper import emit, note
-from becket.cli.shape import AsJson, With, end, in_app, pairs
+from becket.cli.shape import AsJson, With, end, in_app, me, pairs
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.reasons import wait_words
 
@@ -63,7 +63,7 @@ def run(
     )  # fmt: skip
 
     async def begin(app: App) -> Started:
-        started = await start(app, wish)
+        started = await start(app, me(app), wish)
         if started.run is not None:
             _say_which_branch(started.run, (await app.git.refs()).get("HEAD", ""))
         return started
@@ -159,6 +159,7 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
     """
     from becket.app.desk import daemon_is_up
     from becket.app.driving import first_of_group, others_queued, paused_by
+    from becket.cli.plain import who
     from becket.kernel.contract.run import Status
 
     run, brake = await app.store.get_run(run_id), None
@@ -170,7 +171,7 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
     elif brake is not None:
         notes.append(
             words.PAUSED.format(
-                run_id=run.run_id, scope=words.scope(brake.scope), by=brake.by,
+                run_id=run.run_id, scope=words.scope(brake.scope), by=who(brake.by, brake.via),
                 note=f" ({brake.note})" if brake.note else "", command=words.pause_command(brake.scope),
             )
         )  # fmt: skip

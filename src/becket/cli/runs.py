@@ -12,7 +12,7 @@ from becket.cli import words
 from becket.cli.paper import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, safe, short, took, visible
 from becket.cli.run import Everything, Follow, see, see_run
-from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app
+from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app, me
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.reasons import reason_words, wait_words
 
@@ -256,7 +256,7 @@ def cancel(
         from becket.app.desk import cancel, cancel_to_the_end
 
         # Whoever sees it through becomes the engine where there is none, and an engine needs its settings.
-        return await (cancel if no_wait or app.trouble else cancel_to_the_end)(app, run_id, reason)
+        return await (cancel if no_wait or app.trouble else cancel_to_the_end)(app, me(app), run_id, reason)
 
     told(in_app(stop, sys.stderr if as_json else None, tolerant=True), as_json)
 
@@ -279,7 +279,7 @@ def retry(run_id: RunId, follow: Follow = None, everything: Everything = False, 
     async def again(app: App) -> Started:
         from becket.app.desk import retry
 
-        return await retry(app, run_id)
+        return await retry(app, me(app), run_id)
 
     see(in_app(again), follow, as_json, everything)
 
@@ -291,7 +291,7 @@ def migrate(run_id: RunId, as_json: AsJson = False) -> None:
     async def move(app: App) -> Run:
         from becket.app.desk import migrate
 
-        return await migrate(app, run_id)
+        return await migrate(app, me(app), run_id)
 
     run = in_app(move)
     if as_json:

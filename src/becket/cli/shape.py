@@ -15,6 +15,7 @@ from becket.kernel.contract.errors import BecketError, UsageError
 
 if TYPE_CHECKING:
     from becket.app.compose import App
+    from becket.kernel.contract.caller import Caller
 
 T = TypeVar("T")
 
@@ -89,6 +90,13 @@ def in_app(
         return asyncio.run(whole())
     except KeyboardInterrupt:
         raise Interrupted(words.LEFT_ALL) from None
+
+
+def me(app: App) -> Caller:
+    """Whoever typed the command."""
+    from becket.app.keyboard import at_keyboard
+
+    return at_keyboard(app.config)
 
 
 def pairs(given: Sequence[str] | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from becket.app.record.report.plain import because
 from becket.cli import words
 from becket.cli.agent_lines import used_words
 from becket.cli.glance import quota_back, waits_words
-from becket.cli.plain import clock, digests_shortened, line, safe, short, took
+from becket.cli.plain import clock, digests_shortened, line, safe, short, took, who
 from becket.cli.proof import proof_sections
 from becket.cli.timeline import Mark, Passage, Row, passages
 from becket.kernel.contract.agent import AgentOutcome
@@ -111,7 +111,7 @@ def status_words(story: Story) -> str:
 def _about(story: Story) -> Iterator[str]:
     run = story.run
     yield run.run_id
-    yield f"{run.trigger} by {line(run.by, 40)}"
+    yield f"{run.trigger} by {who(run.by, _via(story))}"
     yield clock(run.created_at, story.now)
     if run.dry_run:
         yield "dry run"
@@ -121,6 +121,11 @@ def _about(story: Story) -> Iterator[str]:
         yield f"retry of {run.retry_of}"
     if run.parent:
         yield f"child of {run.parent}"
+
+
+def _via(story: Story) -> object:
+    """The way in by which the run was asked for: its first event says so."""
+    return story.events[0].data.get("via") if story.events else None
 
 
 def _passage(passage: Passage, marks: Marks, *, numbered: bool) -> RenderableType:

@@ -16,6 +16,7 @@ from becket.parts.agents.adapters.inbox import Inbox, put
 from becket.parts.agents.mail import MAIL
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
+from becket.testing.people import person
 from becket.testing.world import World, run_git
 
 CONFIG = """
@@ -280,7 +281,7 @@ def test_a_message_waits_until_somebody_can_work(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await world.run("mend")
-        put(world.app.of_run(run.run_id) / MAIL, "And hurry.")
+        put(world.app.places.of_run(run.run_id) / MAIL, "And hurry.")
         assert "Look at the parser." in second.briefs[0]
         await world.pass_time(301)
         assert (await world.store.get_run(run.run_id)).status is Status.completed
@@ -414,7 +415,7 @@ def test_a_run_that_ends_with_a_call_nobody_saw_end_does_not_eat_the_budget_of_t
         run = await world.start("mend")
         with crashing("fix.agent_ended"), pytest.raises(Crashed):
             await world.settle()
-        await world.store.ask_cancel(run.run_id, "ada", "enough")
+        await world.store.ask_cancel(run.run_id, person("ada"), "enough")
         await world.restart()
         await world.settle()
         assert (await world.store.get_run(run.run_id)).status is Status.cancelled
@@ -422,7 +423,7 @@ def test_a_run_that_ends_with_a_call_nobody_saw_end_does_not_eat_the_budget_of_t
         assert call.end is not None
         assert (call.end.outcome, call.end.usage) == ("cancelled", used)
         assert (await world.store.spent(since=1.0))["usd"] == pytest.approx(0.1)
-        assert not world.app.of_run(run.run_id).exists()
+        assert not world.app.places.of_run(run.run_id).exists()
 
     asyncio.run(story())
 
@@ -435,7 +436,7 @@ def test_leave_that_a_cancelled_run_never_used_is_given_back(tmp_path: Path) -> 
         run = await world.start("mend")
         with crashing("money.call_booked"), pytest.raises(Crashed):
             await world.settle()
-        await world.store.ask_cancel(run.run_id, "ada", "enough")
+        await world.store.ask_cancel(run.run_id, person("ada"), "enough")
         await world.restart()
         await world.settle()
         assert (await world.store.spent(run_id=run.run_id)).get("usd", 0.0) == 0.0
@@ -463,7 +464,7 @@ def test_whoever_does_the_work_again_hears_what_was_said(tmp_path: Path, point: 
     async def story() -> None:
         run = await world.start("mend")
         if way == "letter":
-            put(world.app.of_run(run.run_id) / MAIL, "Mind the fixture.")
+            put(world.app.places.of_run(run.run_id) / MAIL, "Mind the fixture.")
         with crashing(point), pytest.raises(Crashed):
             await world.settle()
         await world.restart()

@@ -92,7 +92,7 @@ def test_the_line_is_read_from_the_journal_and_both_readers_agree(tmp_path: Path
         await world.settle()
         now = await stand()
         assert now.state in (RED, OPEN_QUESTION)
-        assert now.owner == world.app.owner()
+        assert now.owner == world.app.policy.owner()
 
     asyncio.run(story())
 

@@ -32,6 +32,7 @@ from becket.kernel.store import open_sqlite
 from becket.kernel.store.tables import metadata
 from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.clock import ManualClock
+from becket.testing.people import person
 from becket.testing.world import World
 
 PLAIN = Paint(io.StringIO())
@@ -114,7 +115,7 @@ def test_trials_are_no_work_and_what_is_settled_is_nobodys(tmp_path: Path) -> No
         run = await world.run("heal")
         assert await counts() == {"ready_for_handoff": 1}
         (handoff,) = await world.store.handoffs((), run.run_id)
-        await world.store.change_handoff(handoff.handoff_id, HandoffState.done, "ada", "")
+        await world.store.change_handoff(handoff.handoff_id, HandoffState.done, person("ada"), "")
         assert await counts() == {"settled": 1}
 
     asyncio.run(story())
@@ -126,7 +127,11 @@ def test_a_run_that_nobody_is_at_work_on_does_not_look_like_one_at_work(tmp_path
     sha = world.commit()
 
     async def play() -> tuple[Snapshot, Snapshot]:
-        run = (await start(world.app, Wish(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha}))).run
+        run = (
+            await start(
+                world.app, person("ann"), Wish(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha})
+            )
+        ).run
         assert run is not None
         assert await world.store.claim(run.run_id, 1, "lost", 30.0) is not None
         with Lock(driver_lock(world.state, "lost")) as lock:
@@ -237,8 +242,8 @@ def test_the_quick_snapshot_is_the_one_that_the_store_gives(tmp_path: Path) -> N
     async def play() -> Snapshot:
         waits = await world.run("ask")
         await world.run("give_up")
-        await world.store.set_control("loop:ask", True, "ann", "lunch")
-        await world.store.hold(waits.run_id, "ann", True)
+        await world.store.set_control("loop:ask", True, person("ann"), "lunch")
+        await world.store.hold(waits.run_id, person("ann"), True)
         await world.store.raise_alert("start:x", "x was not started", {})
         return await overview(world.app)
 

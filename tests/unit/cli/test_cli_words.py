@@ -81,6 +81,16 @@ def test_events_say_what_happened_in_one_line() -> None:
     assert asked == "asks the owner: May I? (becket approve apr_1)"
 
 
+def test_events_say_by_which_way_in_where_it_is_not_the_command_line() -> None:
+    decided = {"approval_id": "apr_1", "state": "approved", "by": "ada", "role": "owner"}
+    assert said(Kind.approval_decided, **decided) == "apr_1 is approved by ada", "as it was told before"
+    assert said(Kind.approval_decided, **decided, via="command_line") == "apr_1 is approved by ada"
+    assert said(Kind.approval_decided, **decided, via="chat") == "apr_1 is approved by ada via chat"
+    assert said(Kind.run_held, by="ada", via="page") == "held by ada via page"
+    assert said(Kind.cancel_asked, by="ada", via="forge", note="no") == "ada via forge asked to cancel it: no"
+    assert said(Kind.handoff_changed, handoff_id="hnd_1", state="done", by="becket", via="becket").endswith("by becket")
+
+
 SOURCE = Path(words.__file__).parents[1]
 FILES_OF_WORDS = sorted([SOURCE / "cli" / "words.py", *SOURCE.glob("parts/*/words.py")])
 

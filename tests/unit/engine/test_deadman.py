@@ -17,6 +17,7 @@ from becket.kernel.engine.deadman import LAST_RETRY, STRIKES, Alarm, Case, DeadM
 from becket.kernel.engine.intake import Ask
 from becket.kernel.engine.schedule import PREFIX, Scheduler
 from becket.kernel.store import open_memory
+from becket.testing.people import person
 
 
 class Switch:
@@ -164,7 +165,7 @@ def test_a_paused_loop_is_not_silent() -> None:
         await stage.join()
         stage.loops.put("nightly", {"schedule": {"cron": "0 * * * *"}})
         scheduler = Scheduler(stage.store, stage.loops, stage.intake)
-        await stage.store.set_control("loop:nightly", True, "me", "")
+        await stage.store.set_control("loop:nightly", True, person("me"), "")
         await switch.watch(3 * 3600, daemon=True, scheduler=scheduler, step=60)
         assert switch.said == []
         assert await stage.runs() == []
@@ -245,7 +246,7 @@ def test_a_loop_that_only_fails_is_told_until_it_does_not() -> None:
         await one_run(stage, Move.fail, dry_run=True)
         cancelled = await stage.intake.start(Ask(loop_id="heal"))
         assert cancelled.run is not None
-        await stage.store.ask_cancel(cancelled.run.run_id, "me", "")
+        await stage.store.ask_cancel(cancelled.run.run_id, person("me"), "")
         await switch.watch(60, daemon=True)
         assert switch.said == []
         last = await one_run(stage, Move.fail)

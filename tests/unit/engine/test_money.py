@@ -35,7 +35,7 @@ from becket.kernel.contract.spec import Budget, Phase
 from becket.kernel.contract.store import SpendLimit, Store
 from becket.kernel.engine.money import (
     RACES,
-    Caller,
+    CallingStep,
     allow,
     begin,
     day_of,
@@ -210,8 +210,8 @@ class House:
         assert claim is not None
         return claim.run
 
-    def caller(self, number: int) -> Caller:
-        return Caller(self.runs[number], Phase.act, "fix", 1, 10 * HOUR, self.budget, self.budgets)
+    def caller(self, number: int) -> CallingStep:
+        return CallingStep(self.runs[number], Phase.act, "fix", 1, 10 * HOUR, self.budget, self.budgets)
 
     async def begin(self, number: int, share: float, limits: dict[str, Any]) -> None:
         self.labels += 1

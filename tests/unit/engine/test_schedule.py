@@ -18,6 +18,7 @@ from becket.kernel.engine.intake import Intake
 from becket.kernel.engine.schedule import PREFIX, BadSchedule, Scheduler, chosen, fires, newest_fires, next_fire
 from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
+from becket.testing.people import person
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 
@@ -327,11 +328,11 @@ def test_a_paused_loop_piles_nothing_up(scope: str) -> None:
     async def story(stage: Stage) -> None:
         scheduler = hourly(stage, missed="all")
         await scheduler.tick()
-        await stage.store.set_control(scope, True, "me", "")
+        await stage.store.set_control(scope, True, person("me"), "")
         stage.clock.advance(5 * 3600)
         assert await scheduler.tick() == ()
         assert (await stage.store.next_due() or 0) > stage.clock()
-        await stage.store.set_control(scope, False, "me", "")
+        await stage.store.set_control(scope, False, person("me"), "")
         assert await scheduler.tick() == ()
         stage.clock.advance(3600)
         assert len(await scheduler.tick()) == 1

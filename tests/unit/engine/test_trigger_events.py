@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from trigger_stage import OPEN, Killed, Scene, Stage, killed_at, play
 
+from becket.kernel.contract.caller import Via
 from becket.kernel.contract.run import Move
+from becket.kernel.contract.store import Cursor
 from becket.kernel.engine.held import HELD, KEEP_HELD
 from becket.kernel.engine.intake import Ask, Intake
 from becket.kernel.store import open_sqlite
+from becket.testing.people import person
 
 
 def on_event(stage: Stage, loop_id: str, match: dict[str, str] | None = None, **more: Any) -> None:
@@ -125,6 +129,26 @@ def test_an_event_is_kept_for_a_loop_that_cannot_start_now() -> None:
         assert await scene.triggers.tick() == ()
         again = await scene.triggers.post("ci.failed", DATA, "e1")
         assert [item.created for item in again] == [False, False]
+
+    play(story)
+
+
+def test_a_start_that_an_earlier_becket_holds_is_made_and_let_go() -> None:
+    async def story(stage: Stage) -> None:
+        scene = Scene(stage)
+        on_event(stage, "needy", inputs={"who": {"type": "string"}})
+        await scene.triggers.post("ci.failed", DATA, "e1", by=person("ada", via=Via.chat))
+        (held,) = await stage.store.cursors(HELD)
+        then = json.loads(held.value)
+        assert then["start"]["ask"]["by"]["name"] == "ada"
+        then["start"]["ask"]["by"] = "becket"
+        assert await stage.store.fire(held, Cursor(name=held.name, value=json.dumps(then)), ()) == ()
+        on_event(stage, "needy", inputs={"who": {"type": "string", "default": "me"}})
+        stage.clock.advance(60)
+        (late,) = await scene.triggers.tick()
+        assert late.run is not None
+        assert late.run.by == "becket"
+        assert await stage.store.cursors(HELD) == ()
 
     play(story)
 

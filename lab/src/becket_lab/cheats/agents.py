@@ -38,4 +38,4 @@ class Wired:
 
     def outfit(self, environ: Mapping[str, str]) -> Outfit:
         app = self.world.app
-        return Outfit(app.processes, app.hidden(), {}, prices_with({}), environ, Path.home())
+        return Outfit(app.processes, app.places.hidden(), {}, prices_with({}), environ, Path.home())

@@ -74,7 +74,7 @@ class Listener:
 
     async def look(self) -> None:
         """Tell what is new."""
-        places = self._app.of_run(self._run_id) / CALLS
+        places = self._app.places.of_run(self._run_id) / CALLS
         if fresh := [name for name in _names(places) if name not in self._tails and name not in self._passed]:
             known = {folder_of(call.run_id, call.call_id): call for call in await self._app.store.calls(self._run_id)}
             for name in fresh:

@@ -30,7 +30,7 @@ class Printed:
 async def watch_output(app: App, run_id: str, hear: Callable[[Printed | None], None]) -> None:
     """Tell the last line now and then, also where there is none, until cancelled."""
     while True:
-        found = await asyncio.to_thread(last_output, app.of_run(run_id), app.state.folder / "setups")
+        found = await asyncio.to_thread(last_output, app.places.of_run(run_id), app.state.folder / "setups")
         hear(Printed(found.at, app.redactor.text(found.text)) if found is not None else None)
         await asyncio.sleep(LOOK_EVERY)
 

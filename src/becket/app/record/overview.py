@@ -80,7 +80,7 @@ async def overview(app: App) -> Snapshot:
             for item in sorted(approvals, key=lambda item: item.asked_at)[:MOST]
         ),
         paused=tuple(
-            PauseNow(item.scope, item.by, item.note, item.at)
+            PauseNow(item.scope, item.by, item.via, item.note, item.at)
             for item in sorted(await store.controls(), key=lambda item: item.scope)
         ),
         fires=tuple(FireNow(name.split(":")[1], at) for at, name in cursors[:MOST]),

@@ -7,6 +7,7 @@ import logging
 
 from becket.app.compose import App
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.caller import itself
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import BY_ITSELF, SETTLED, UNSETTLED, Handoff, HandoffState
@@ -18,7 +19,7 @@ log = logging.getLogger("becket.settling")
 
 async def close(app: App, handoff: Handoff, why: str) -> None:
     with contextlib.suppress(UsageError):  # somebody was faster
-        await app.store.change_handoff(handoff.handoff_id, HandoffState.done, BY_ITSELF, f"{SETTLED}{why}")
+        await app.store.change_handoff(handoff.handoff_id, HandoffState.done, itself(BY_ITSELF), f"{SETTLED}{why}")
         log.info("%s about %s is closed: %s", handoff.handoff_id, handoff.subject, why)
 
 

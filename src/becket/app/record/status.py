@@ -44,7 +44,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "created_at", "evidence",
     ),
     "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
-    "controls": ("scope", "set_by", "note", "at"),
+    "controls": ("scope", "set_by", "role", "via", "note", "at"),
     "cursors": ("name", "due_at"),
     "alerts": ("key", "text", "state", "count", "first_at"),
     "workers": ("pid", "beat_at", "dead"),
@@ -117,6 +117,7 @@ class ApprovalNow:
 class PauseNow:
     scope: str
     by: str
+    via: str | None
     note: str
     at: float
 
@@ -314,8 +315,10 @@ def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
         handoffs=_handoffs(conn),
         approvals=_approvals(conn, base.now),
         paused=tuple(
-            PauseNow(row["scope"], row["set_by"], row["note"], row["at"])
-            for row in conn.execute("SELECT scope, set_by, note, at FROM controls ORDER BY scope")
+            PauseNow(row["scope"], row["set_by"], dict(row).get("via"), row["note"], row["at"])
+            for row in conn.execute(
+                "SELECT * FROM controls ORDER BY scope"
+            )  # an older journal says not by which way in
         ),
         fires=tuple(
             FireNow(row["name"].split(":")[1], row["due_at"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import PositiveDuration, Record, digest_of
+from becket.kernel.contract.caller import Role
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
-from becket.kernel.contract.config import Role
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import EXPIRED, Approval, ApprovalState
 from becket.kernel.contract.spec import Name, Said

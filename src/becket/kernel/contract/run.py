@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.caller import BECKET, Caller
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.spec import Autonomy, Phase
 
@@ -115,7 +116,7 @@ class NewRun(Record):
     chain: int = 0  # starts that led to this one since a person or a schedule began
     limits: StartLimits | None = None  # of a start by a machine
     deadline: float  # seconds from the start
-    by: str = "becket"
+    by: Caller = BECKET
 
 
 class Run(Record):

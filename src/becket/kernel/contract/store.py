@@ -14,6 +14,7 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.caller import Caller, Via
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.effect import Effect, EffectCall, EffectState, Origin
@@ -119,6 +120,8 @@ class Control(Record):
 
     scope: str
     by: str
+    role: str | None = None  # unknown of one that was set before it was recorded
+    via: Via | None = None
     note: str
     at: float
 
@@ -265,7 +268,7 @@ class RunStore(Protocol):
         """The holder cannot go on now: queued again, segment + 1, claim and lease gone. Nothing else changes."""
         ...
 
-    async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
+    async def ask_cancel(self, run_id: str, by: Caller, reason: str) -> Run:
         """A queued or waiting run is cancelled at once, and so is a running one whose lease expired or whose worker is
         dead: nobody would hear it. Any other running one is told so (`cancel_asked`). Ended: no change.
         """
@@ -277,11 +280,11 @@ class RunStore(Protocol):
         """
         ...
 
-    async def hold(self, run_id: str, by: str, on: bool) -> Run:
+    async def hold(self, run_id: str, by: Caller, on: bool) -> Run:
         """Keep an open run from being claimed, or let it go again. A running one stops at its next segment."""
         ...
 
-    async def migrate(self, run_id: str, spec_digest: str, spec_text: str, by: str) -> Run:
+    async def migrate(self, run_id: str, spec_digest: str, spec_text: str, by: Caller) -> Run:
         """Move a waiting run to a new spec; UsageError in any other status."""
         ...
 
@@ -418,7 +421,7 @@ class PeopleStore(Protocol):
         ...
 
     async def decide_approval(
-        self, approval_id: str, approve: bool, by: str, role: str, bound_to: str | None, note: str
+        self, approval_id: str, approve: bool, by: Caller, bound_to: str | None, note: str
     ) -> Approval:
         """A person's answer; signals `approval` to the run in the same transaction.
 
@@ -426,8 +429,8 @@ class PeopleStore(Protocol):
         """
         ...
 
-    async def revoke_approval(self, approval_id: str, by: str, note: str) -> Approval:
-        """Take an approval back; UsageError once it was used. Signals `approval`."""
+    async def revoke_approval(self, approval_id: str, by: Caller, note: str) -> Approval:
+        """Take an approval back; UsageError once it was used, or if the role is too low. Signals `approval`."""
         ...
 
     async def use_approval(self, approval_id: str, run_id: str, epoch: int, bound_to: str, used_by: str) -> Approval:
@@ -442,11 +445,11 @@ class PeopleStore(Protocol):
 
     async def get_handoff(self, handoff_id: str) -> Handoff: ...
 
-    async def change_handoff(self, handoff_id: str, state: HandoffState, by: str, note: str) -> Handoff:
+    async def change_handoff(self, handoff_id: str, state: HandoffState, by: Caller, note: str) -> Handoff:
         """taken (from open), accepted (from open or taken) or done (from any of these); UsageError otherwise."""
         ...
 
-    async def set_control(self, scope: str, on: bool, by: str, note: str) -> tuple[Control, ...]: ...
+    async def set_control(self, scope: str, on: bool, by: Caller, note: str) -> tuple[Control, ...]: ...
 
     async def controls(self) -> tuple[Control, ...]: ...
 

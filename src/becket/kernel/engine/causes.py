@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record, canonical
+from becket.kernel.contract.caller import BECKET, Caller
 from becket.kernel.contract.loop import Loop
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import AfterTrigger, CommitTrigger, EventTrigger
@@ -34,6 +35,7 @@ class Posted(Record):
     data: dict[str, Json] = Field(default_factory=dict)
     chain: int = 0
     cause: str | None = None  # the run that posted it
+    by: Caller = BECKET
 
     @property
     def key(self) -> str:
@@ -55,6 +57,7 @@ class Posted(Record):
                     origin_key=f"event:{loop_id}:{self.event_id}",
                     chain=self.chain,
                     cause=self.cause,
+                    by=self.by,
                 )
                 yield Start(ask=ask, unless=trigger.unless, max_chain=trigger.max_chain)
 
@@ -95,8 +98,11 @@ class Ended(Record):
 Cause = Posted | Ended
 
 
-def posted(name: str, data: Mapping[str, Json], event_id: str, chain: int, cause: str | None) -> Posted:
-    return Posted(name=name, event_id=event_id, data=dict(_flattened(data)), chain=chain, cause=cause)
+def posted(
+    name: str, data: Mapping[str, Json], event_id: str, chain: int, cause: str | None, by: Caller = BECKET
+) -> Posted:
+    flat = dict(_flattened(data))
+    return Posted(name=name, event_id=event_id, data=flat, chain=chain, cause=cause, by=by)
 
 
 def ended(run: Run) -> Ended:

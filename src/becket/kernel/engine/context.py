@@ -13,6 +13,7 @@ from typing import TypeVar
 from becket.kernel.contract.action import KEPT, CommandEnd, EffectReport, Executed, Registry, RunCommand
 from becket.kernel.contract.artifacts import Artifacts
 from becket.kernel.contract.base import Json, digest_of
+from becket.kernel.contract.caller import itself
 from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
 from becket.kernel.contract.condition import Conditions
 from becket.kernel.contract.crash import CrashPoint
@@ -331,7 +332,7 @@ class StepContext:
             autonomy=self.run.autonomy,
             parent=self.run.run_id,
             chain=self.run.chain + 1,
-            by=f"run {self.run.run_id}",
+            by=itself(f"run {self.run.run_id}"),
         )
         try:
             started = await self.house.intake.start(ask)
@@ -398,21 +399,21 @@ class StepContext:
         if why := self.house.policy.unheld(self.run, wish):
             raise ActionFailed(why, kind=UNHELD)
         self.labels.add(wish.label)
-        return await money.begin(self.house.store, self._caller(), wish)
+        return await money.begin(self.house.store, self._calling(), wish)
 
     async def end_call(self, grant: CallGrant, end: CallEnd) -> None:
         clean = end.model_copy(update={"reason": self.house.redact(end.reason)})
         await money.end(self.house.store, grant, clean)
 
     async def open_calls(self) -> tuple[AgentCall, ...]:
-        return await money.left_open(self.house.store, self._caller())
+        return await money.left_open(self.house.store, self._calling())
 
-    def _caller(self) -> money.Caller:
+    def _calling(self) -> money.CallingStep:
         left = self.seconds_left
         if self.ends_at is not None:
             left = min(left, self.ends_at - asyncio.get_running_loop().time())
         policy = self.house.policy
-        return money.Caller(
+        return money.CallingStep(
             self.run, self.phase, self.step_id, self.attempt, left, policy.budget(self.run, self.spec.budget),
             policy.budgets(),
         )  # fmt: skip

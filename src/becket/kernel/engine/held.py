@@ -71,8 +71,9 @@ class Held:
             await self._store.drop_cursors([cursor.name])
 
     async def _cursor(self, held: HeldStart) -> Cursor | None:
-        value = held.model_dump_json()
-        return next((cursor for cursor in await self._store.cursors(HELD) if cursor.value == value), None)
+        """By what it says and not by its letters: an earlier Becket may have written it."""
+        cursors = await self._store.cursors(HELD)
+        return next((one for one in cursors if HeldStart.model_validate_json(one.value) == held), None)
 
     async def _tell(self, start: Start, error: Exception) -> None:
         ask = start.ask

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from becket.kernel.contract.base import Json, Record, new_id
+from becket.kernel.contract.caller import BECKET, Caller, itself
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import Loop, Loops
@@ -22,6 +24,11 @@ _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 BEGINNINGS = frozenset({"manual", "schedule"})
 """Starts that begin a chain anew: a person and the clock are never held back."""
+
+
+def _kept_before(by: object) -> object:
+    """A start that was held by an earlier Becket names nobody but itself."""
+    return itself(by) if isinstance(by, str) else by
 
 
 class Ask(Record):
@@ -40,7 +47,7 @@ class Ask(Record):
     retry_of: str | None = None
     chain: int = 0
     cause: str | None = None  # the run that led to it
-    by: str = "becket"
+    by: Annotated[Caller, BeforeValidator(_kept_before)] = BECKET
 
 
 class Intake:
@@ -69,7 +76,7 @@ class Intake:
         self._kick()
         return started
 
-    async def retry(self, run: Run, by: str) -> Started:
+    async def retry(self, run: Run, by: Caller) -> Started:
         """A new run on the same subject with the same inputs and the loop's current spec."""
         return await self.start(
             Ask(

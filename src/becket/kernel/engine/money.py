@@ -63,7 +63,7 @@ call_settled = CrashPoint("money.call_settled", "what a call used is settled; it
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class CallingStep:
     """One attempt of one step, and the budgets that bind it."""
 
     run: Run
@@ -118,17 +118,17 @@ def _each(
             yield SpendLimit(name=name, kind=kind, most=most, run_id=run_id, loop_id=loop_id, since=since)
 
 
-async def begin(store: Store, caller: Caller, wish: CallWish) -> CallGrant:
+async def begin(store: Store, step: CallingStep, wish: CallWish) -> CallGrant:
     for _ in range(RACES):
         now = await store.now()
-        limits = caller.limits(now)
-        granted, cut_by = allow(wish, await _left(store, limits), caller.seconds_left)
+        limits = step.limits(now)
+        granted, cut_by = allow(wish, await _left(store, limits), step.seconds_left)
         call = AgentCall(
-            call_id=caller.call_id(wish.label), run_id=caller.run.run_id, loop_id=caller.run.loop_id,
-            iteration=caller.run.iteration, phase=caller.phase, step_id=caller.step_id, agent=wish.agent,
+            call_id=step.call_id(wish.label), run_id=step.run.run_id, loop_id=step.run.loop_id,
+            iteration=step.run.iteration, phase=step.phase, step_id=step.step_id, agent=wish.agent,
             driver=wish.driver, model=wish.model, limits=granted, began_at=now,
         )  # fmt: skip
-        taken = await store.begin_call(call, caller.run.epoch, booking(granted), limits)
+        taken = await store.begin_call(call, step.run.epoch, booking(granted), limits)
         if taken is None:
             call_booked()
             return CallGrant(call_id=call.call_id, limits=granted, cut_by=cut_by)
@@ -164,14 +164,14 @@ async def _settle(store: Store, call_id: str, ended: CallEnd, amounts: dict[str,
             delay = min(delay * 2, 5.0)
 
 
-async def left_open(store: Store, caller: Caller) -> tuple[AgentCall, ...]:
+async def left_open(store: Store, step: CallingStep) -> tuple[AgentCall, ...]:
     """Calls of this step that began in an earlier life or attempt of it and whose end nobody saw, oldest first."""
-    step = (caller.run.iteration, caller.phase, caller.step_id)
-    own = caller.call_id("")
+    place = (step.run.iteration, step.phase, step.step_id)
+    own = step.call_id("")
     return tuple(
         call
-        for call in reversed(await store.calls(caller.run.run_id))
-        if call.end is None and (call.iteration, call.phase, call.step_id) == step and not call.call_id.startswith(own)
+        for call in reversed(await store.calls(step.run.run_id))
+        if call.end is None and (call.iteration, call.phase, call.step_id) == place and not call.call_id.startswith(own)
     )
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.caller import BECKET, Caller
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import BecketError, NotFound, StartRefused, StoreUnavailable
@@ -89,12 +90,13 @@ class Triggers:
                 await self._debounce.push(key, moved.new, trigger.debounce, trigger.edge)
 
     async def post(
-        self, name: str, data: dict[str, Json], event_id: str, chain: int = 0, cause: str | None = None
-    ) -> tuple[Started, ...]:
+        self, name: str, data: dict[str, Json], event_id: str, chain: int = 0, cause: str | None = None,
+        by: Caller = BECKET,
+    ) -> tuple[Started, ...]:  # fmt: skip
         """An event happened. Posting the same event_id again starts only what is still missing."""
         loops, broken = self._unread.look()
         told = self._intake.redact(data)  # a start that fails is kept with what it was told
-        return await self._happened(posted(name, told, event_id, chain, cause), loops, broken)
+        return await self._happened(posted(name, told, event_id, chain, cause, by), loops, broken)
 
     async def follow(self, concerns: Callable[[str], bool] = lambda _: True) -> tuple[Started, ...]:
         """Start what follows the runs that ended. Dry runs are followed by nothing."""

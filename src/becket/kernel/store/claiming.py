@@ -7,6 +7,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.events import COVERS, Kind
 from becket.kernel.contract.run import Move, Run, Status
 from becket.kernel.contract.store import AtWork, Claim
@@ -190,17 +191,17 @@ def at_work(tx: Tx, worker: str) -> tuple[AtWork, ...]:
     return tuple(AtWork.model_validate(dict(row._mapping)) for row in tx.all(_AT_WORK, worker=worker))
 
 
-def ask_cancel(tx: Tx, run_id: str, by: str, reason: str) -> Run:
+def ask_cancel(tx: Tx, run_id: str, by: Caller, reason: str) -> Run:
     run = lock(tx, run_id)
-    detail: dict[str, Json] = {"by": by, "note": reason}
+    detail: dict[str, Json] = {"by": by.name, "note": reason}
     if run.status is Status.running and (why := _lost(run, tx.ids(_DEAD_WORKERS))) is not None:
         requeue(run, why)
     if run.status in (Status.queued, Status.waiting):
-        run.add(Kind.cancel_asked, detail)
+        run.add(Kind.cancel_asked, {**detail, **by.told()})
         finish(run, Move.cancel, "cancelled", detail)
     elif run.status is Status.running and not run["cancel_asked"]:
         run.set(cancel_asked=True, detail=dumps(detail))
-        run.add(Kind.cancel_asked, detail)
+        run.add(Kind.cancel_asked, {**detail, **by.told()})
         run.save()
     return run.record()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.effect import Effect, EffectCall, EffectState, Origin
@@ -108,16 +109,16 @@ class Journal:
     async def give_back(self, run_id: str, epoch: int) -> None:
         await self._db.write(claiming.give_back, run_id, epoch)
 
-    async def ask_cancel(self, run_id: str, by: str, reason: str) -> Run:
+    async def ask_cancel(self, run_id: str, by: Caller, reason: str) -> Run:
         return await self._db.write(claiming.ask_cancel, run_id, by, reason)
 
     async def at_work(self, worker: str) -> tuple[AtWork, ...]:
         return await self._db.read(claiming.at_work, worker)
 
-    async def hold(self, run_id: str, by: str, on: bool) -> Run:
+    async def hold(self, run_id: str, by: Caller, on: bool) -> Run:
         return await self._db.write(runs.hold, run_id, by, on)
 
-    async def migrate(self, run_id: str, spec_digest: str, spec_text: str, by: str) -> Run:
+    async def migrate(self, run_id: str, spec_digest: str, spec_text: str, by: Caller) -> Run:
         return await self._db.write(runs.migrate, run_id, spec_digest, spec_text, by)
 
     async def get_run(self, run_id: str) -> Run:
@@ -219,11 +220,11 @@ class Journal:
         return await self._db.write(people.ask_approval, run_id, epoch, approval)
 
     async def decide_approval(
-        self, approval_id: str, approve: bool, by: str, role: str, bound_to: str | None, note: str
+        self, approval_id: str, approve: bool, by: Caller, bound_to: str | None, note: str
     ) -> Approval:
-        return await self._db.write(people.decide_approval, approval_id, approve, by, role, bound_to, note)
+        return await self._db.write(people.decide_approval, approval_id, approve, by, bound_to, note)
 
-    async def revoke_approval(self, approval_id: str, by: str, note: str) -> Approval:
+    async def revoke_approval(self, approval_id: str, by: Caller, note: str) -> Approval:
         return await self._db.write(people.revoke_approval, approval_id, by, note)
 
     async def use_approval(self, approval_id: str, run_id: str, epoch: int, bound_to: str, used_by: str) -> Approval:
@@ -241,10 +242,10 @@ class Journal:
     async def get_handoff(self, handoff_id: str) -> Handoff:
         return await self._db.read(people.get_handoff, handoff_id)
 
-    async def change_handoff(self, handoff_id: str, state: HandoffState, by: str, note: str) -> Handoff:
+    async def change_handoff(self, handoff_id: str, state: HandoffState, by: Caller, note: str) -> Handoff:
         return await self._db.write(people.change_handoff, handoff_id, state, by, note)
 
-    async def set_control(self, scope: str, on: bool, by: str, note: str) -> tuple[Control, ...]:
+    async def set_control(self, scope: str, on: bool, by: Caller, note: str) -> tuple[Control, ...]:
         return await self._db.write(people.set_control, scope, on, by, note)
 
     async def controls(self) -> tuple[Control, ...]:

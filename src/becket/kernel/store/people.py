@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json, digest_of
+from becket.kernel.contract.caller import ROLES, Caller
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import EXPIRED, UNSETTLED, Approval, ApprovalState, Handoff, HandoffState
@@ -20,8 +21,6 @@ from becket.kernel.store.tables import approvals, controls, handoffs
 from becket.kernel.store.tx import Row, Tx
 from becket.kernel.store.waking import deliver
 
-ROLES = ("member", "approver", "owner")
-"""Lowest first."""
 USUAL_ROLE = "approver"
 
 _ADD_APPROVAL = sa.insert(approvals)
@@ -73,36 +72,35 @@ def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approva
     return _approval(tx, approval.approval_id)
 
 
-def decide_approval(
-    tx: Tx, approval_id: str, approve: bool, by: str, role: str, bound_to: str | None, note: str
-) -> Approval:
+def decide_approval(tx: Tx, approval_id: str, approve: bool, by: Caller, bound_to: str | None, note: str) -> Approval:
     row, run = _lock_approval(tx, approval_id)
     if row.state != ApprovalState.asked:
         raise UsageError(f"approval {row.approval_id} is {row.state} already; nothing was changed")
     if row.expires_at <= tx.now:
         raise UsageError(f"approval {row.approval_id} has expired; the run must ask again")
-    if _rank(role) < _rank(row.role):
-        raise UsageError(f"approval {row.approval_id} needs the role {row.role}; {by} has the role {role}")
+    _allowed(row, by)
     if bound_to is not None and bound_to != row.bound_to:
         raise UsageError(f"approval {row.approval_id} is about {row.bound_to}, not about {bound_to}; look at it again")
     state = ApprovalState.approved if approve else ApprovalState.denied
-    decided = {"decided_by": by, "decided_role": role, "decided_at": tx.now, "note": plain(note)}
+    decided = {"decided_by": by.name, "decided_role": by.role, "decided_at": tx.now, "note": plain(note)}
     return _answer(tx, run, row, state, by, decided)
 
 
-def revoke_approval(tx: Tx, approval_id: str, by: str, note: str) -> Approval:
+def revoke_approval(tx: Tx, approval_id: str, by: Caller, note: str) -> Approval:
+    """Whoever could have decided may take it back."""
     row, run = _lock_approval(tx, approval_id)
+    _allowed(row, by)
     if row.state not in (ApprovalState.asked, ApprovalState.approved):
         raise UsageError(f"approval {row.approval_id} is {row.state}; there is nothing to take back")
     return _answer(tx, run, row, ApprovalState.revoked, by, {"note": plain(note)})
 
 
 def _answer(
-    tx: Tx, run: LockedRun | None, row: Row, state: ApprovalState, by: str, columns: dict[str, Any]
+    tx: Tx, run: LockedRun | None, row: Row, state: ApprovalState, by: Caller, columns: dict[str, Any]
 ) -> Approval:
     tx.run(_CHANGE_APPROVAL, {"this": row.approval_id, "state": state.value, **columns})
     if run is not None:
-        said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, "by": by}
+        said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, **by.told()}
         more = {"bound_to": row.bound_to, "note": columns["note"], **row_seal(tx, "approval", row.approval_id)}
         run.add(Kind.approval_decided, {**said, **more})
         deliver(run, "approval", said, f"approval:{row.approval_id}:{state.value}")
@@ -130,6 +128,11 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
     run.add(Kind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
     run.save()
     return _approval(tx, approval_id)
+
+
+def _allowed(row: Row, by: Caller) -> None:
+    if _rank(by.role) < _rank(row.role):
+        raise UsageError(f"approval {row.approval_id} needs the role {row.role}; {by.name} has the role {by.role}")
 
 
 def _rank(role: str) -> int:
@@ -184,34 +187,38 @@ def get_handoff(tx: Tx, handoff_id: str) -> Handoff:
     return handoff_of(_find_handoff(tx, handoff_id))
 
 
-def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: str, note: str) -> Handoff:
+def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: Caller, note: str) -> Handoff:
     seen = _find_handoff(tx, handoff_id)
     run = find_and_lock(tx, seen.run_id)
     row = tx.one(_LOCK_HANDOFF, handoff_id=seen.handoff_id) or seen
     if row.state == state.value:
-        raise UsageError(f"handoff {row.handoff_id} is {row.state} already, by {row.taken_by or by}")
+        raise UsageError(f"handoff {row.handoff_id} is {row.state} already, by {row.taken_by or by.name}")
     if row.state not in _FROM.get(state, ()):
         raise UsageError(f"handoff {row.handoff_id} is {row.state}; it cannot become {state}")
-    columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by}
+    columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by.name}
     if state is HandoffState.accepted:
-        columns["taken_by"] = by
+        columns["taken_by"] = by.name
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
-        said = {"handoff_id": row.handoff_id, "state": state.value, "by": by, "note": note}
+        said = {"handoff_id": row.handoff_id, "state": state.value, **by.told(), "note": note}
         run.add(Kind.handoff_changed, {**said, **row_seal(tx, "handoff", row.handoff_id)})
         run.save()
     return get_handoff(tx, row.handoff_id)
 
 
-def set_control(tx: Tx, scope: str, on: bool, by: str, note: str) -> tuple[Control, ...]:
+def set_control(tx: Tx, scope: str, on: bool, by: Caller, note: str) -> tuple[Control, ...]:
     if scope != "all" and not (scope.startswith("loop:") and scope != "loop:"):
         raise UsageError(f"{scope!r} is not a scope; it is `all` or `loop:NAME`")
     if on:
-        tx.add_new(controls, {"scope": scope, "set_by": by, "note": plain(note), "at": tx.now})
+        who = {"set_by": by.name, "role": by.role, "via": by.via.value}
+        tx.add_new(controls, {"scope": scope, **who, "note": plain(note), "at": tx.now})
     else:
         tx.run(_DROP_CONTROL, {"this": scope})
     return list_controls(tx)
 
 
 def list_controls(tx: Tx) -> tuple[Control, ...]:
-    return tuple(Control(scope=row.scope, by=row.set_by, note=row.note, at=row.at) for row in tx.all(_CONTROLS))
+    return tuple(
+        Control(scope=row.scope, by=row.set_by, role=row.role, via=row.via, note=row.note, at=row.at)
+        for row in tx.all(_CONTROLS)
+    )

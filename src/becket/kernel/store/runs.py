@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.events import COVERS, Kind
 from becket.kernel.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status, started_as
@@ -136,7 +137,7 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         "wall_used": 0.0,
         "worker": None,
         "lease_until": None,
-        "started_by": plain(new.by),
+        "started_by": plain(new.by.name),
         "created_at": tx.now,
         "updated_at": tx.now,
         "deadline_at": tx.now + new.deadline,
@@ -151,7 +152,7 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
     covers = {COVERS: list(SEALED_LATER)}
-    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **started_as(run.record()), **covers})
+    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **new.by.told(), **started_as(run.record()), **covers})
     run.save()
     return run.record()
 
@@ -168,23 +169,23 @@ def add_spec(tx: Tx, digest: str, text: str) -> None:
     tx.add_new(specs, {"digest": digest, "text": plain(text), "at": tx.now})
 
 
-def hold(tx: Tx, run_id: str, by: str, on: bool) -> Run:
+def hold(tx: Tx, run_id: str, by: Caller, on: bool) -> Run:
     run = lock(tx, run_id)
     if run.status in ENDED:
         raise UsageError(f"run {run_id} has ended ({run.status}); only an open run can be held")
     if run["held"] is not on:
         run.set(held=on)
-        run.add(Kind.run_held if on else Kind.run_unheld, {"by": by})
+        run.add(Kind.run_held if on else Kind.run_unheld, by.told())
         run.save()
     return run.record()
 
 
-def migrate(tx: Tx, run_id: str, spec_digest: str, spec_text: str, by: str) -> Run:
+def migrate(tx: Tx, run_id: str, spec_digest: str, spec_text: str, by: Caller) -> Run:
     run = lock(tx, run_id)
     if run.status is not Status.waiting:
         raise UsageError(f"run {run_id} is {run.status}; only a waiting run can be moved to a new spec")
     add_spec(tx, spec_digest, spec_text)
-    run.add(Kind.run_migrated, {"from": run["spec_digest"], "to": spec_digest, "by": by})
+    run.add(Kind.run_migrated, {"from": run["spec_digest"], "to": spec_digest, **by.told()})
     run.set(spec_digest=spec_digest)
     run.save()
     return run.record()

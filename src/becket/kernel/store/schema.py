@@ -12,7 +12,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.store.tables import VERSION, metadata, tell_postgres
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every revision under `migrations`, oldest first."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

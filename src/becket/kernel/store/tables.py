@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-VERSION = "0004"
+VERSION = "0005"
 """The newest revision under `migrations`; `create_all` of this module builds exactly that."""
 
 
@@ -347,6 +347,8 @@ controls = sa.Table(
     _text("set_by"),
     _text("note"),
     _time("at"),
+    _maybe_text("role"),
+    _maybe_text("via"),
 )
 
 facts = sa.Table(

@@ -11,6 +11,7 @@ from becket.app.foreground import see_or_stop
 from becket.app.record.agent_watch import Listener, Tell
 from becket.kernel.contract.agent import AgentOutcome, CallFiles
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.caller import Caller, Via
 from becket.kernel.contract.calls import CALLS, AgentCall, folder_of
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import TreeState
@@ -67,7 +68,7 @@ async def standing(app: App) -> TreeState:
     return await app.git.status()
 
 
-async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = False) -> Run:
+async def begin(app: App, caller: Caller, agent: str, brief: str, base: str, *, alone: bool = False) -> Run:
     """Start the run. Raises UsageError for an agent that becket.yaml does not have or that can never be called so."""
     if len(brief) > BRIEF_LIMIT:
         raise UsageError(
@@ -80,19 +81,19 @@ async def begin(app: App, agent: str, brief: str, base: str, *, alone: bool = Fa
     if problem := blind or next(wrong, ""):
         raise Unfit(problem)
     inputs = app.redactor.value({"agent": agent, "brief": brief, "base": base, "alone": alone})
-    started: Started = await start(app, Wish(loop_id=ONCE, inputs=inputs))
+    started: Started = await start(app, caller, Wish(loop_id=ONCE, inputs=inputs))
     if started.run is None:
         raise UsageError(f"nothing was started: {started.dropped}")
     return started.run
 
 
-async def see_call(app: App, run_id: str, tell: Tell) -> bool:
+async def see_call(app: App, caller: Caller, run_id: str, tell: Tell) -> bool:
     """See the run through and tell what its agents do. Who interrupts this process cancels the run: an agent that
     nobody looks at any more must not go on to cost money. True: that is how it ended.
     """
     listener = Listener(app, run_id, tell)
     try:
-        return await see_or_stop(app, run_id, listener.listen())
+        return await see_or_stop(app, caller, run_id, listener.listen())
     finally:
         if (await app.store.get_run(run_id)).status in ENDED:
             await listener.tell_kept()
@@ -164,12 +165,13 @@ def _kept(called: Called) -> str:
     return f"its change is kept: `git cherry-pick --no-commit {called.sha[:12]}`"
 
 
-async def say(app: App, run_id: str, text: str) -> Delivery:
+async def say(app: App, caller: Caller, run_id: str, text: str) -> Delivery:
     """Put a message where the agent at work finds it, or else the next one. Raises UsageError for a run that has ended,
     also if it ended in this very moment: no next one will ever look.
     """
     run = _not_ended(await app.store.get_run(run_id))
-    by, folder = app.person()[0], app.of_run(run.run_id)
+    by = caller.name if caller.via is Via.command_line else f"{caller.name}@{caller.via}"
+    folder = app.places.of_run(run.run_id)
     call = next((call for call in await app.store.calls(run.run_id) if call.end is None), None)
     place = CallFiles(folder / CALLS / folder_of(call.run_id, call.call_id)) if call is not None else None
     if call is None or place is None or run.status is not Status.running or not place.folder.is_dir():
@@ -211,7 +213,7 @@ async def _too_late(app: App, call: AgentCall, letter: Path) -> bool:
     calls = await app.store.calls(call.run_id)
     if all(each.end is None for each in calls if each.call_id == call.call_id):
         return False
-    post = app.of_run(call.run_id) / MAIL
+    post = app.places.of_run(call.run_id) / MAIL
     post.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):  # the call's end brought it there already
         letter.replace(post / letter.name)

@@ -22,6 +22,7 @@ from becket.app.sandboxes import Sandboxes
 from becket.kernel.checks.facts import AgentFact, LoginFact
 from becket.kernel.checks.shell import Program
 from becket.kernel.contract.agent import AgentOutcome
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.config import AgentConfig, Config
 from becket.kernel.contract.errors import NotFound, UsageError
 from becket.parts.agents.adapters import versions
@@ -61,7 +62,7 @@ def look(config: Config, root: Path) -> tuple[AgentFact, ...]:
 def sandbox_of(app: App, agent: AgentConfig) -> str:
     """The sandbox that it will really be in."""
     try:
-        return app.processes_for(agent).holds().kind.value
+        return app.sandboxes.of(app.config, agent).holds().kind.value
     except UsageError:
         return f"{agent.sandbox} (not to be had here)"
 
@@ -169,20 +170,20 @@ def _unset(environ: Mapping[str, str], name: str) -> str:
     return "" if environ.get(name) else "it is empty" if name in environ else "it is not set here"
 
 
-async def probe(app: App, name: str) -> Called:
+async def probe(app: App, caller: Caller, name: str) -> Called:
     """One trivial call, made, booked and recorded like every other. Raises NotFound."""
     if name not in app.config.agents:
         raise NotFound(f"no agent is called {name!r}; becket.yaml has {', '.join(app.config.agents) or 'none'}")
     head = (await standing(app)).head
     if head is None:
         raise UsageError(f"{app.state.root} has no commit yet, and agents work on a commit; make one first")
-    run = await begin(app, name, PROBE, head, alone=True)
-    if await see_call(app, run.run_id, lambda call, event: None):
+    run = await begin(app, caller, name, PROBE, head, alone=True)
+    if await see_call(app, caller, run.run_id, lambda call, event: None):
         raise asyncio.CancelledError
     called = await result(app, run.run_id, head)
     if not called.over:  # it waits for a quota: nobody needs its answer then
-        await cancel(app, run.run_id, "the probe is over")
-    await shown(app, run.run_id)
+        await cancel(app, caller, run.run_id, "the probe is over")
+    await shown(app, caller, run.run_id)
     return called
 
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from becket.app.compose import App, read_config
+from becket.app.compose import App
 from becket.app.parts import installed, load
 from becket.app.sections import load_config
+from becket.app.settings import read_config
 from becket.app.state import State, find_state, holder
 from becket.app.writing import unwritable
 from becket.kernel.checks import doctor

@@ -11,7 +11,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import emit, note, say
 from becket.cli.plain import Paint, line, safe
-from becket.cli.shape import AsJson, end, in_app
+from becket.cli.shape import AsJson, end, in_app, me
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.verbs.call import call_words
 
@@ -77,7 +77,7 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, 
             note(words.AGENT_NONE)
         for name in names:
             try:
-                found[name] = await probe(app, name)
+                found[name] = await probe(app, me(app), name)
             except Unfit as error:
                 unfit[name] = str(error)
             if not quiet:

@@ -92,7 +92,7 @@ class _Again:
                 network=Network(body.get("network", "none")),
                 output=self.folder / "again.log",
                 readable=(*readable, *handed.readable),
-                hidden=self.app.hidden(),
+                hidden=self.app.places.hidden(),
             )
         )
 
@@ -127,7 +127,7 @@ class _Again:
                     network=Network(step.network.value),
                     output=self.folder / "again.log",
                     readable=proof.readable,
-                    hidden=self.app.hidden(),
+                    hidden=self.app.places.hidden(),
                 )
             )
 
@@ -157,7 +157,7 @@ async def _set_up(app: App, commit: str, config: Config, workspace: Workspace, u
     setup = config.section(SET_UP)
     if setup is None:
         return None
-    ready = await app.port(Setups).ensure(commit, setup, user, hidden=app.hidden())
+    ready = await app.port(Setups).ensure(commit, setup, user, hidden=app.places.hidden())
     if isinstance(ready, SetupFailed):
         raise BecketError(f"its set-up fails now: {ready.reason}")
     app.port(Setups).provide(workspace, ready)

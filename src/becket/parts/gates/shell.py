@@ -80,6 +80,6 @@ async def execute(
         output=output,
         output_cap=ENDLESS,
         readable=proof.readable,
-        hidden=app.hidden(),
+        hidden=app.places.hidden(),
     )
     return await app.processes.run(spec, rein=rein)

@@ -15,6 +15,7 @@ from becket.app.compose import App
 from becket.app.desk import Wish, start
 from becket.app.foreground import see_or_stop, shown
 from becket.kernel.contract.base import Record
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
 from becket.kernel.contract.gate import TriedStep
 from becket.kernel.contract.reasons import reason_words
@@ -86,22 +87,22 @@ async def as_it_stands(app: App, sha: str, *, wanted: bool) -> AsyncIterator[str
         await candidates.forget(KEPT)
 
 
-async def begin(app: App, sha: str, steps: Iterable[str]) -> Run:
+async def begin(app: App, caller: Caller, sha: str, steps: Iterable[str]) -> Run:
     names = list(steps)
     try:
         list(wanted(app.config, names))
     except ActionFailed as error:
         raise UsageError(str(error)) from None
-    started = await start(app, Wish(loop_id=TRIAL, inputs={"at": sha, "steps": " ".join(names)}))
+    started = await start(app, caller, Wish(loop_id=TRIAL, inputs={"at": sha, "steps": " ".join(names)}))
     if started.run is None:
         raise UsageError(f"nothing was started: {started.dropped}")
     return started.run
 
 
-async def see(app: App, run_id: str, onlooker: Onlooker) -> bool:
+async def see(app: App, caller: Caller, run_id: str, onlooker: Onlooker) -> bool:
     """True: whoever looked on interrupted it, and it was cancelled."""
-    stopped = await see_or_stop(app, run_id, _Watch(app, run_id, onlooker).watch())
-    await shown(app, run_id)
+    stopped = await see_or_stop(app, caller, run_id, _Watch(app, run_id, onlooker).watch())
+    await shown(app, caller, run_id)
     return stopped
 
 
@@ -140,7 +141,7 @@ def _line(config: Path, path: tuple[str | int, ...]) -> int | None:
 class _Watch:
     def __init__(self, app: App, run_id: str, onlooker: Onlooker) -> None:
         self._onlooker = onlooker
-        self._folder = app.of_run(run_id)
+        self._folder = app.places.of_run(run_id)
         self._setups = app.state.folder / "setups"
         self._read = 0
         self._name, self._since = "", time.monotonic()

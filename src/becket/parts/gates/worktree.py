@@ -65,7 +65,7 @@ async def ensure(app: App, at: str | None = None) -> TreeReady:
     """Make the tree, or reset it to the branch or to a commit of it. What somebody left there is saved first (L7)."""
     branch = app.config.branch
     sha = await _commit(app, branch, at)
-    folder, tree = app.resident()
+    folder, tree = app.state.resident
     folder.parent.mkdir(parents=True, exist_ok=True)
     with Lock(folder.parent / f"{folder.name}.lock") as lock:
         if not lock.acquire():
@@ -84,7 +84,7 @@ async def ensure(app: App, at: str | None = None) -> TreeReady:
 
 async def look(app: App) -> TreeSeen:
     branch = app.config.branch
-    folder, tree = app.resident()
+    folder, tree = app.state.resident
     head = await app.git.resolve(f"refs/heads/{branch}") or ""
     workspace = await app.git.find_workspace(folder)
     if workspace is None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from becket.app.compose import App, read_config
+from becket.app.compose import App
+from becket.app.settings import read_config
 from becket.kernel.contract.effect import Origin
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, GitFailed, UsageError
 from becket.kernel.contract.promote import PromoteRequest, promote_call

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.app.compose import read_config
 from becket.app.daemon import end_if_deaf
 from becket.app.launch import last_words, launch
 from becket.app.record.services_now import ServiceNow, read_services
+from becket.app.settings import read_config
 from becket.app.signs import START_WITHIN, watchdog_of
 from becket.app.state import State, holder
 from becket.kernel.contract.base import Json, new_id
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import BecketError, NotFound
 from becket.parts.services.line import LineFailed, NobodyListens, ask
 from becket.parts.services.ports import Op, Outcome, Request
@@ -39,9 +40,9 @@ def find(state: State, name: str) -> ServiceNow:
     raise NotFound(f"there is no service {name!r}; becket.yaml has {known}")
 
 
-def order(state: State, name: str, op: Op, waiting: Callable[[], None] = lambda: None) -> Outcome:
+def order(state: State, caller: Caller, name: str, op: Op, waiting: Callable[[], None] = lambda: None) -> Outcome:
     """Ask, and wait for the end. `waiting` is called now and then; Ctrl-C leaves the watchdog at work."""
-    request = Request(key=new_id("req"), op=op, service=find(state, name).name)
+    request = Request(key=new_id("req"), op=op, service=find(state, name).name, by=caller)
     _carried(state, {"request": request.model_dump(mode="json")})
     while True:
         answer = _carried(state, {"outcome": request.key})

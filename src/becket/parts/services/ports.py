@@ -10,6 +10,7 @@ from typing import Protocol
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.spec import Name
 from becket.parts.services.section import ServiceConfig
@@ -154,6 +155,7 @@ class Request(Record):
     service: Name
     sha: str = ""
     proof: str = ""
+    by: Caller | None = None  # a person; a release is ordered by its run
     outcome: Outcome | None = None
     tries: int = 0
     at: float = 0.0

@@ -14,7 +14,7 @@ from becket.parts.services.process import ContainedSmokes
 
 def ports(app: App) -> Mapping[type, Callable[[], object]]:
     def smokes() -> ContainedSmokes:
-        return ContainedSmokes(app.processes, app.state.root, hidden=app.hidden(), redact=app.redactor.text)
+        return ContainedSmokes(app.processes, app.state.root, hidden=app.places.hidden(), redact=app.redactor.text)
 
     return {ReleaseDesk: lambda: WatchdogLine(app.state.watchdog_socket), Smokes: smokes}
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from becket.app.compose import read_config
 from becket.app.project import CommittedProjects
+from becket.app.settings import read_config
 from becket.app.state import State
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.errors import BecketError, UsageError

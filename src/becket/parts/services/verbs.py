@@ -118,10 +118,12 @@ def _remark(found: ServiceNow) -> str:
 
 
 def _order(state: State, name: str, verb: Verb, as_json: bool) -> None:
+    from becket.app.keyboard import at_keyboard
+    from becket.app.settings import read_config
     from becket.parts.services.desk import find, order
     from becket.parts.services.ports import Op
 
-    outcome = order(state, name, Op(verb.value))
+    outcome = order(state, at_keyboard(read_config(state)), name, Op(verb.value))
     if as_json:
         emit({"service": name, "verb": verb.value, **outcome.model_dump(mode="json"), "now": asdict(find(state, name))})
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from becket.cli import words as cli_words
 from becket.cli.paper import note
-from becket.cli.shape import Interrupted, in_app
+from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents import words
 from becket.parts.agents.verbs.call import Live
@@ -38,7 +38,7 @@ def deliver(run_id: str, text: str) -> Delivery:
     async def put(app: App) -> Delivery:
         from becket.parts.agents.desk import say as tell
 
-        return await tell(app, run_id, _message(text))
+        return await tell(app, me(app), run_id, _message(text))
 
     return in_app(put)
 
@@ -79,7 +79,7 @@ async def _follow(app: App, run_id: str, text: str | None, tell: Callable[[Agent
 
     run = await app.store.get_run(run_id)
     if text is not None:
-        note(delivery_words(await tell_agent(app, run.run_id, _message(text))))
+        note(delivery_words(await tell_agent(app, me(app), run.run_id, _message(text))))
     if run.status in ENDED:
         await _show_kept(app, run, tell)
         return run
@@ -129,7 +129,7 @@ async def _typed(app: App, run_id: str) -> None:
     async for text in _Lines(sys.stdin.fileno()):
         if text.strip():
             try:
-                note(delivery_words(await tell_agent(app, run_id, text)))
+                note(delivery_words(await tell_agent(app, me(app), run_id, text)))
             except UsageError as error:
                 note(str(error))
 

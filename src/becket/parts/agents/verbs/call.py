@@ -11,7 +11,7 @@ from becket.cli import words as cli_words
 from becket.cli.agent_lines import EventLines, used_words
 from becket.cli.paper import emit, note, say
 from becket.cli.plain import Paint, clock, line, safe, short, took
-from becket.cli.shape import Interrupted, in_app
+from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.run import ENDED, Run, Status
@@ -39,15 +39,15 @@ def call(name: str, brief: str, folder: Path | None, apply: bool, as_json: bool)
         from becket.app.foreground import shown
         from becket.parts.agents import desk
 
-        tree = await desk.standing(app)
+        caller, tree = me(app), await desk.standing(app)
         base = _base(app, tree, apply)
-        run = await desk.begin(app, name, brief, base)
+        run = await desk.begin(app, caller, name, brief, base)
         view.begins(run.run_id, name, base, tree)
-        stopped = await desk.see_call(app, run.run_id, view.tell)
+        stopped = await desk.see_call(app, caller, run.run_id, view.tell)
         called = await desk.result(app, run.run_id, base)
         if stopped:
             raise Interrupted(_stopped(called.run))
-        await shown(app, run.run_id)
+        await shown(app, caller, run.run_id)
         if count := await others_queued(app, (run.run_id,)):
             note(cli_words.others(count))
         applied = apply and called.changed

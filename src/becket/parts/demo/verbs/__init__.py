@@ -17,7 +17,7 @@ import typer
 from becket.cli import words
 from becket.cli.paper import emit
 from becket.cli.plain import Paint, clock, short
-from becket.cli.shape import AsJson, end
+from becket.cli.shape import AsJson, end, me
 from becket.kernel.contract.errors import BecketError, UsageError
 from becket.kernel.contract.reasons import reason_words
 from becket.parts.demo.verbs.telling import believable, happened, paragraph
@@ -141,7 +141,7 @@ class _Demo:
 
         app = self._open()
         try:
-            await start(app, Wish(loop_id="heal"))
+            await start(app, me(app), Wish(loop_id="heal"))
         finally:
             await app.store.close()
 
@@ -216,11 +216,13 @@ class _Demo:
         stop(self._state)
 
     def _stop_service(self) -> None:
+        from becket.app.keyboard import at_keyboard
+        from becket.app.settings import read_config
         from becket.parts.services.desk import order
         from becket.parts.services.ports import Op
 
         assert self._state is not None
-        order(self._state, SERVICE, Op.stop)
+        order(self._state, at_keyboard(read_config(self._state)), SERVICE, Op.stop)
 
     def _say(self, text: str = "") -> None:
         if not self._quiet:

@@ -20,7 +20,7 @@ At = Annotated[str | None, typer.Option("--at", metavar="SHA", help="The commit 
 @gates.command("list")
 def list_steps(as_json: AsJson = False) -> None:
     """List the steps of becket.yaml as it stands."""
-    from becket.app.compose import read_config
+    from becket.app.settings import read_config
     from becket.app.state import find_state
 
     config = read_config(find_state())

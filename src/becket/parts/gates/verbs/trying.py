@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from becket.cli.paper import note, say
 from becket.cli.plain import Paint, fitted, line, safe, short, took
-from becket.cli.shape import Interrupted, in_app
+from becket.cli.shape import Interrupted, in_app, me
 from becket.parts.gates import words
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def attempt(steps: tuple[str, ...], at: str | None, as_json: bool, folder: Path 
 
         sha = await trial.commit_of(app, at)
         async with trial.as_it_stands(app, sha, wanted=at is None) as judged:
-            run = await trial.begin(app, judged, steps)
+            run = await trial.begin(app, me(app), judged, steps)
             view.begins(sha)
             try:
-                stopped = await trial.see(app, run.run_id, view)
+                stopped = await trial.see(app, me(app), run.run_id, view)
             finally:
                 view.clear()
         if stopped:

@@ -9,7 +9,7 @@ import typer
 from becket.cli.paper import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.run import Follow, see
-from becket.cli.shape import AsJson, Note, group, in_app
+from becket.cli.shape import AsJson, Note, group, in_app, me
 from becket.parts.promote.verbs import proposal_words as words
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def accept(run_id: Which = None, remark: Note = "", follow: Follow = None, as_js
     async def say_yes(app: App) -> tuple[Proposal, Started]:
         from becket.app.proposals import accept
 
-        return await accept(app, run_id, remark)
+        return await accept(app, me(app), run_id, remark)
 
     one, started = in_app(say_yes)
     if not as_json:
@@ -139,7 +139,7 @@ def decline(
     async def say_no(app: App) -> Proposal:
         from becket.app.proposals import decline
 
-        return await decline(app, run_id, why)
+        return await decline(app, me(app), run_id, why)
 
     one = in_app(say_no)
     if as_json:
