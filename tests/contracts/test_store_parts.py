@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from store_worlds import ManualClock, World, every_world, started
 
-from becket.kernel.contract.errors import StoreDamaged, StoreUnavailable
+from becket.kernel.contract.errors import BecketError, StoreDamaged, StoreUnavailable
 from becket.kernel.contract.store import Store
 from becket.kernel.contract.tables import Tables, Transaction
 from becket.kernel.store import open_sqlite
@@ -153,3 +153,18 @@ def test_a_part_reads_nothing_from_a_journal_that_is_damaged(tmp_path: Path) -> 
     with pytest.raises(StoreDamaged):
         asyncio.run(store.write(mark, "quay", 1))
     asyncio.run(store.close())
+
+
+def test_a_part_that_asks_for_what_is_not_there_leaves_the_journal_trusted(tmp_path: Path) -> None:
+    def lost(tx: Transaction) -> None:
+        tx.conn.execute(sa.text("SELECT depth FROM tide_marks"))
+
+    async def story() -> None:
+        store = open_sqlite(tmp_path / "journal.db", brought=NEW)
+        for ask in (store.read, store.write):
+            with pytest.raises(BecketError, match="no such column: depth; mend that part"):
+                await ask(lost)
+        assert await started(store)
+        await store.close()
+
+    asyncio.run(story())

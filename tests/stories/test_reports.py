@@ -177,7 +177,7 @@ def test_the_keys_of_the_json_are_those_of_the_model(mended: Told) -> None:
     found = json.loads(mended.becket("runs", "report", mended.run.run_id, "--json"))
     assert sorted(found) == [
         "approvals", "calls", "changes", "claims", "conditions", "crossings", "culprits", "effects", "end", "format",
-        "gates", "guards", "handoffs", "holdouts", "lost", "made_at", "phases", "proofs", "receipts", "run",
+        "gates", "guards", "handoffs", "holdouts", "lost", "made_at", "parts", "phases", "proofs", "receipts", "run",
         "spend", "trust",
     ]  # fmt: skip
     assert found["format"] == 1

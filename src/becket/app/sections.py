@@ -45,7 +45,7 @@ def _brought() -> Iterator[tuple[str, type[Record] | Section[Any], str]]:
         for name, target in part.sections.items():
             kind = load(target)
             if not (isinstance(kind, Section) or (isinstance(kind, type) and issubclass(kind, Record))):
-                raise UsageError(f"the part {part.name} ({target}) brings {kind!r} as a section, not a Record")
+                raise UsageError(f"the part {part.name} ({target}) brings {kind!r}, neither Record nor Section")
             yield name, kind, part.name
 
 

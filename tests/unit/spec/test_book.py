@@ -9,7 +9,6 @@ import pytest
 
 from becket.app.sections import config_model
 from becket.kernel.contract.action import Registry
-from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import InvalidDocument, NotFound
 from becket.kernel.spec.book import LoopBook
 from becket.parts.gates.section import GateStep
@@ -89,7 +88,7 @@ def test_what_a_loop_names_is_looked_up_in_becket_yaml_as_it_stands_now(tmp_path
     step = GateStep(name="unit", run="make")
     now = [
         config_model()(version=1, gates={"fast": (step,)}),
-        Config(version=1, gates={"fast": (step,), "smoke": (step,)}),
+        config_model()(version=1, gates={"fast": (step,), "smoke": (step,)}),
     ]
     loops = LoopBook(tmp_path, {}, REGISTRY, lambda: now[0])
     with pytest.raises(InvalidDocument, match=r"odd\.yaml:9:77: unknown-gate: becket\.yaml has no `smoke`"):

@@ -1,4 +1,4 @@
-"""becket.yaml version 1: what the repository says about its gates, services, agents and people."""
+"""becket.yaml version 1: what every loop is bound by. Other sections are brought by parts."""
 
 from __future__ import annotations
 

@@ -64,10 +64,10 @@ class Part:
     """Of `becket doctor`, by name: (Exam) -> Iterator[Diagnosis]."""
     verbs: tuple[Verb, ...] = ()
     sections: Mapping[str, Target] = field(default_factory=dict)
-    """Its keys of becket.yaml: each a Record, or an annotated type, with its default by `field = ...`."""
+    """Its keys of becket.yaml: each a Record that needs nothing, or a Section of another type with its default."""
     tables: Target = ""
-    """Its tables: sqlalchemy MetaData whose names begin with the part's own."""
+    """Its Tables in the journal's database, used by `port(TableStore)`."""
     secrets: Target = ""
     """(Config, root, environ, home) -> name -> value: what must never be shown."""
     evidence: Target = ""
-    """(Story) -> lines that a run's report tells besides."""
+    """(Story) -> lines that a run's report tells besides, in every form. They are redacted and escaped."""

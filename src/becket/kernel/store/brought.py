@@ -5,12 +5,17 @@ Those of a part that is gone stay as they are, with their version, until it come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from becket.kernel.contract.errors import StoreUnavailable
-from becket.kernel.contract.tables import Tables
+from becket.kernel.contract.errors import BecketError, StoreUnavailable
+from becket.kernel.contract.tables import Tables, Transaction
+from becket.kernel.store.tx import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _VERSIONS = sa.Table(
     "part_versions",
@@ -57,3 +62,19 @@ def _versions(conn: sa.Connection) -> dict[str, int]:
     if not sa.inspect(conn).has_table(_VERSIONS.name):
         return {}
     return {str(part): int(version) for part, version in conn.execute(sa.select(_VERSIONS))}
+
+
+def of_a_part(work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Tx], T]:
+    """Whatever it is called: by their names the journal's own functions have crash points."""
+
+    def part_work(tx: Tx) -> T:
+        try:
+            return work(tx, *args, **kwargs)
+        except sa.exc.OperationalError as error:
+            if str(error.orig).startswith("no such "):  # of the journal itself this would be damage
+                raise BecketError(
+                    f"a part asks for what its tables do not have: {error.orig}; mend that part"
+                ) from error
+            raise
+
+    return part_work

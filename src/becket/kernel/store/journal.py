@@ -52,8 +52,8 @@ from becket.kernel.store import (
     sealing,
     waking,
 )
+from becket.kernel.store.brought import of_a_part
 from becket.kernel.store.database import Database
-from becket.kernel.store.tx import Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,10 +66,10 @@ class Journal:
         self._db = database
 
     async def read(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.read(_of_a_part(work, *args, **kwargs))
+        return await self._db.read(of_a_part(work, *args, **kwargs))
 
     async def write(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.write(_of_a_part(work, *args, **kwargs))
+        return await self._db.write(of_a_part(work, *args, **kwargs))
 
     async def start_run(self, new: NewRun) -> Started:
         return await self._db.write(runs.start_run, new)
@@ -334,12 +334,3 @@ class Journal:
 
     async def close(self) -> None:
         await self._db.close()
-
-
-def _of_a_part(work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> Callable[[Tx], T]:
-    """Whatever it is called: by their names the journal's own functions have crash points."""
-
-    def part_work(tx: Tx) -> T:
-        return work(tx, *args, **kwargs)
-
-    return part_work
