@@ -6,6 +6,7 @@ from becket.kernel.contract.base import Record, digest_of
 from becket.kernel.contract.errors import StartRefused
 from becket.kernel.contract.store import Cursor, HouseStore
 from becket.kernel.engine.causes import Start
+from becket.kernel.engine.intake import Ask
 from becket.kernel.engine.trouble import Trouble, in_words, retry_after
 
 HELD = "held:"
@@ -23,6 +24,10 @@ class HeldStart(Record):
     failures: int = 1
 
 
+def _name(ask: Ask) -> str:
+    return f"{HELD}{ask.loop_id}:{digest_of(ask.origin_key)[:32]}"
+
+
 class Held:
     """The starts that wait for their turn."""
 
@@ -33,8 +38,7 @@ class Held:
 
     async def hold(self, start: Start, error: Exception) -> None:
         ask, now = start.ask, await self._store.now()
-        of_loop = f"{HELD}{ask.loop_id}:"
-        name = f"{of_loop}{digest_of(ask.origin_key)[:32]}"
+        of_loop, name = f"{HELD}{ask.loop_id}:", _name(ask)
         waiting = {cursor.name for cursor in await self._store.cursors(of_loop)}
         if len(waiting - {name}) >= self._most:
             await self._leave_out(start, error)
@@ -72,7 +76,7 @@ class Held:
 
     async def _cursor(self, held: HeldStart) -> Cursor | None:
         """By what it says and not by its letters: an earlier Becket may have written it."""
-        cursors = await self._store.cursors(HELD)
+        cursors = await self._store.cursors(_name(held.start.ask))
         return next((one for one in cursors if HeldStart.model_validate_json(one.value) == held), None)
 
     async def _tell(self, start: Start, error: Exception) -> None:
