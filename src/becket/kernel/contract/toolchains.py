@@ -175,7 +175,7 @@ def _may_be_shown(path: str, home: str) -> bool:
     if not (path.startswith("/") and os.access(path, os.R_OK)):
         return False
     real = os.path.realpath(path)
-    return real != "/" and real != home and not home.startswith(f"{real}/")
+    return real not in ("/", home) and not home.startswith(f"{real}/")
 
 
 def _fingerprint(path: Path) -> Json:

@@ -141,7 +141,7 @@ async def _committed(
         reason = f"the guard keeps it out of the repository: {made.refusals[0]}"
         refused = Judged(outcome=AgentOutcome.refused, reason=reason, changed_paths=judged.changed_paths)
         return Attempt(number, refused, calls, None, made.refusals)
-    await context.port(Git).close_workspace(clone.folder)  # what counts of it is committed
+    await clone.close()  # what counts of it is committed
     if made is None:
         nothing = Judged(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
         return Attempt(number, nothing, calls, None)
@@ -186,7 +186,13 @@ class Clone:
 
     async def leave(self) -> None:
         await self.save()
-        await self.context.port(Git).close_workspace(self.folder)
+        await self.close()
+
+    async def close(self) -> None:
+        """Its files serve the next agent; it makes them anew where an agent touched them."""
+        git = self.context.port(Git)
+        await git.spare_workspace(self.folder)
+        await git.close_workspace(self.folder)
 
 
 async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:
