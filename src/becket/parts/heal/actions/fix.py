@@ -23,7 +23,6 @@ from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
 from becket.parts.agents.actions.calling import Called, Calls, Opened, Task
 from becket.parts.gates.judging.tree import config_of, readable
-from becket.parts.guard.reading.examine import bar
 
 SUBJECT_LIMIT = 72
 _CHANGING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\b\d+(?:\.\d+)? ?m?s\b")
@@ -149,6 +148,8 @@ async def _committed(
 
 
 async def _bar(context: ActionContext, base: str) -> Bar:
+    from becket.parts.guard.reading.examine import bar  # every start pays for what actions import
+
     config = await config_of(context, base)
     return bar((config.guard if config is not None else GuardConfig()).max_file)
 
