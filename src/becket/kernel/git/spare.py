@@ -39,17 +39,13 @@ async def keep(source: Source, workspace: Workspace) -> None:
             folder.rename(place)
 
 
-def take(source: Source, folder: Path) -> bool:
+def take(source: Source, folder: Path) -> None:
     """Two that ask at once do not both get it."""
-    try:
-        if not (spare := _spares(source) / folder.name).exists():
-            return False
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        spare.rename(folder)
-        begin(Workspace.below(folder, ""))
-    except OSError:
-        return False
-    return True
+    with contextlib.suppress(OSError):
+        if (spare := _spares(source) / folder.name).exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            spare.rename(folder)
+            begin(Workspace.below(folder, ""))
 
 
 def begin(workspace: Workspace) -> None:

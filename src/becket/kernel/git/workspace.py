@@ -154,7 +154,8 @@ def standing_place(workspace: Workspace) -> Place:
 
 async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | None = None) -> Workspace:
     """Reset the workspace in `folder` to a commit, or make it; what cannot be reset is made anew."""
-    taken = tree is None and not os.path.lexists(folder) and spare.take(source, folder)
+    if tree is None and not os.path.lexists(folder):
+        spare.take(source, folder)
     marker = _Marker.read(folder)
     if marker.state is _State.foreign:
         raise GitFailed(f"{folder} holds files that Becket did not make; remove them or choose another folder")
@@ -167,7 +168,7 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
             log.warning("%s is not the folder that Becket made; it was moved to %s", tree, _move_aside(workspace.tree))
         if marker.state is _State.ready and _is_folder(workspace.tree) and _is_folder(workspace.git_dir):
             try:
-                await _check_out(source, folder, workspace, resident, again=marker.sha == sha and not taken)
+                await _check_out(source, folder, workspace, resident, again=marker.sha == sha)
                 return workspace
             except (GitFailed, OSError) as error:  # whatever was left there, a new one will not have it
                 log.warning("%s cannot be reset and is made anew: %s", workspace.tree, error)
