@@ -422,6 +422,13 @@ def test_the_parents_test_side_exactly(home: Path) -> None:
     assert git(home, "diff", "--name-only", fix, back.sha).split() == ["app.py", "new.py"]
 
 
+def test_where_the_tests_were_left_alone_it_is_the_candidate_itself(home: Path) -> None:
+    parent = commit(home, {"tests/test_a.py": "a\n"}, "parent")
+    fix = commit(home, {"app.py": "x = 2\n"}, "fix")
+    assert crossed(home, fix, parent).sha == fix
+    assert git(home, "for-each-ref", "refs/becket/") == ""
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_where_a_file_and_a_folder_collide_the_side_wins(home: Path, swapped: bool) -> None:
     """L21: a candidate that puts a plain file where the tests' folder was does not get rid of the tests."""

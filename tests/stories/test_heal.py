@@ -52,6 +52,20 @@ def test_a_red_commit_is_repaired_proven_and_promoted(tmp_path: Path) -> None:
     assert asyncio.run(stage.world.store.recorded_by("proven", f"main@{stage.main()}")) == run.run_id
 
 
+def test_the_next_repair_has_the_files_of_the_last(tmp_path: Path) -> None:
+    """One tree for all that a run judges and one for its agent, and neither is made anew for the next run."""
+    stage = broken(tmp_path, REPAIRS, REPAIRS)
+    spares = stage.world.state.folder / "spares"
+    made: list[dict[str, int]] = []
+    for _ in range(2):
+        run = asyncio.run(stage.heal())
+        assert run.status is Status.completed, (run.reason, run.detail)
+        made.append({place.name: (place / "tree/tests/test_calc.py").stat().st_ino for place in spares.iterdir()})
+        stage.break_it()
+    assert made[0].keys() == {"proof", "1"}
+    assert made[0] == made[1]
+
+
 def test_a_repair_made_only_of_new_files_counts(tmp_path: Path) -> None:
     """L5: `git diff` does not see untracked files."""
     stage = HealStage(tmp_path, ScriptedAgent([Act(writes("missing.py", "VALUE = 1\n"))]), config=TRUSTING)

@@ -184,6 +184,9 @@ class ModelGit:
         for place in [place for place, checkout in self.checkouts.items() if checkout.folder == folder]:
             del self.checkouts[place]
 
+    async def spare_workspace(self, folder: Path) -> None:
+        """It keeps none."""
+
     async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
         if self.values.get(ref) != old:
             raise GitFailed(f"{ref} is at {self.values.get(ref)}, not at {old}")

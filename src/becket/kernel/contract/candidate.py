@@ -130,7 +130,8 @@ class Candidates(Protocol):
         self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
     ) -> Made:
         """`commit` with every path for which `belongs` says yes exactly as in `other`: its additions removed, its
-        deletions restored. The parent is `other`. Used for the crossing proof.
+        deletions restored. The parent is `other`; where nothing differs, it is `commit` itself. Used for the crossing
+        proof.
         """
         ...
 

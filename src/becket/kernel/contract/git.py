@@ -57,6 +57,11 @@ class Workspace(Record):
     git_dir: Path
     sha: str
 
+    @classmethod
+    def below(cls, folder: Path, sha: str) -> Workspace:
+        """Where everything of it lies in its own folder."""
+        return cls(tree=folder / "tree", git_dir=folder / "git", sha=sha)
+
     @property
     def objects(self) -> Path:
         """What a program in the tree must be able to read beside it, or git does not work there."""
@@ -145,6 +150,12 @@ class Git(Protocol):
 
     async def close_workspace(self, folder: Path) -> None:
         """Remove it. Called when the run has ended and everything worth saving is saved."""
+        ...
+
+    async def spare_workspace(self, folder: Path) -> None:
+        """Keep its files for whoever opens a workspace in a folder of that name next, if none is kept; else it stays.
+        Called when nothing in it is needed any more; what is not committed is swept.
+        """
         ...
 
     async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:

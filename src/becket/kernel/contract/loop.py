@@ -82,6 +82,9 @@ UNHELD = "budget_unheld"
 WORK = "work"
 """Below a run's folder: one checkout for each piece of work that must be saved before the folder is removed (L7)."""
 
+PROOF = "proof"
+"""Below a run's folder: the tree in which it judges commits, one after the other. The next run begins with it."""
+
 
 class Places(Protocol):
     """Where runs keep their files."""

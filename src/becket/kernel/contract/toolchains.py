@@ -86,52 +86,55 @@ class Toolchains:
     names: tuple[str, ...] = ()
     places: tuple[Path, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    chosen: Json = None
+    deciding: tuple[Path, ...] = ()  # files that say which versions run
+
+    @property
+    def chosen(self) -> Json:
+        return [_fingerprint(path) for path in self.deciding]
 
 
 def find(environ: Mapping[str, str]) -> Toolchains:
-    """Nothing without a HOME."""
+    """Nothing without a HOME. Asked for every program that is started, and twice for its key."""
     if not environ.get("HOME", "").startswith("/"):
         return Toolchains()
     home = Path(environ["HOME"])
+    real = os.path.realpath(home)
     names: list[str] = []
     places: list[Path] = []
     variables: dict[str, str] = {}
-    chosen: list[Json] = []
+    deciding: list[Path] = []
     for manager in MANAGERS:
-        folder = Path(environ.get(manager.variable) or home / manager.folder)
-        there = [folder / name for name in manager.shown if _may_be_shown(folder / name, home)]
+        folder = environ.get(manager.variable) or f"{home}/{manager.folder}"
+        there = [Path(folder, name) for name in manager.shown if _may_be_shown(f"{folder}/{name}", real)]
         if there:
             names.append(manager.name)
             places += there
-            variables[manager.variable] = str(folder)
-            chosen += [_fingerprint(path) for name in manager.chosen for path in _files(folder / name)]
-    for name, path in _named(environ, home):
+            variables[manager.variable] = str(Path(folder))
+            deciding += [path for name in manager.chosen for path in _files(Path(folder, name))]
+    for name, path in _named(environ, home, real):
         names.append(name)
         places.append(path)
         variables[name] = str(path)
-        chosen += [_fingerprint(file) for file in ((path / end for end in _VERSIONS) if name in _HOMES else (path,))]
+        deciding += [path / end for end in _VERSIONS] if name in _HOMES else [path]
     shared = [path for path in _SHARED_SETTINGS if _holds(path, _is_harmless)]
-    chosen += [_fingerprint(path) for path in shared]
-    places += shared
-    return Toolchains(tuple(names), tuple(places), variables, chosen)
+    return Toolchains(tuple(names), (*places, *shared), variables, (*deciding, *shared))
 
 
-def _named(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, Path]]:
+def _named(environ: Mapping[str, str], home: Path, real: str) -> Iterator[tuple[str, Path]]:
     """By the variable that leads programs there; what may hold a secret is left out (L25)."""
     for name in _HOMES:
-        path = Path(environ.get(name, ""))
-        if _may_be_shown(path / "bin", home) and _may_be_shown(path, home):
-            yield name, path
+        path = environ.get(name, "")
+        if _may_be_shown(f"{path}/bin", real) and _may_be_shown(path, real):
+            yield name, Path(path)
     for name in _CERTIFICATES:
-        path = Path(environ.get(name, ""))
-        if _may_be_shown(path, home) and _holds(path, _is_certificates):
-            yield name, path
+        path = environ.get(name, "")
+        if _may_be_shown(path, real) and _holds(Path(path), _is_certificates):
+            yield name, Path(path)
     for name, places in _SETTINGS.items():
-        paths = [Path(environ[name])] if name in environ else [home / place for place in places]
-        path = next((path for path in paths if os.access(path, os.F_OK)), home)
-        if _may_be_shown(path, home) and _holds(path, _is_harmless):
-            yield name, path
+        paths = [environ[name]] if name in environ else [f"{home}/{place}" for place in places]
+        path = next((path for path in paths if os.access(path, os.F_OK)), "")
+        if _may_be_shown(path, real) and _holds(Path(path), _is_harmless):
+            yield name, Path(path)
 
 
 def _holds(path: Path, wanted: Callable[[bytes], bool]) -> bool:
@@ -167,8 +170,12 @@ def _says_nothing_secret(line: str) -> bool:
     return key is not None and key[1].lower().replace("_", "-") in _HARMLESS
 
 
-def _may_be_shown(path: Path, home: Path) -> bool:
-    return path.is_absolute() and os.access(path, os.R_OK) and not home.resolve().is_relative_to(path.resolve())
+def _may_be_shown(path: str, home: str) -> bool:
+    """Never what holds HOME as well; `home` is its real path."""
+    if not (path.startswith("/") and os.access(path, os.R_OK)):
+        return False
+    real = os.path.realpath(path)
+    return real not in ("/", home) and not home.startswith(f"{real}/")
 
 
 def _fingerprint(path: Path) -> Json:

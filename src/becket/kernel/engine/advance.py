@@ -20,7 +20,7 @@ from becket.kernel.contract.errors import (
     WorkerDeclaredDead,
 )
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.loop import WORK
+from becket.kernel.contract.loop import PROOF, WORK
 from becket.kernel.contract.removal import removed
 from becket.kernel.contract.run import ENDED, Move, Status
 from becket.kernel.contract.store import Claim, End
@@ -143,6 +143,7 @@ class Engine:
         except GitFailed as error:
             log.warning("%s is kept: %s", folder, error)
             return
+        await git.spare_workspace(folder / PROOF)
         await asyncio.to_thread(removed, folder)
 
     async def _status(self, run_id: str) -> Status | None:

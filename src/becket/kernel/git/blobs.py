@@ -44,20 +44,27 @@ async def contents_of(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
     return contents
 
 
-async def files_at(place: Place, commit: str, paths: Collection[str], largest: int) -> dict[str, bytes]:
+async def files_of(place: Place, listed: Mapping[str, str], paths: Collection[str], largest: int) -> dict[str, bytes]:
     """Of the files of a commit those that are asked for and are not too large."""
-    entries = {path: entry for path, entry in (await listing(place, commit)).items() if path in paths}
+    entries = {path: listed[path] for path in paths if path in listed}
     blobs = {path: entry[7:] for path, entry in entries.items() if entry.startswith("100")}
     sizes = await sizes_of(place, dict.fromkeys(blobs.values()))
     contents = await contents_of(place, affordable(sizes, largest))
     return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
 
 
-async def listing(place: Place, commit: str) -> dict[str, str]:
-    """Mode and id of every path."""
-    output = await run(place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)
-    entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0") if entry)
-    return {os.fsdecode(name): f"{meta[:6].decode()} {meta.split(b' ')[2].decode()}" for meta, _, name in entries}
+async def files_at(place: Place, commit: str, paths: Collection[str], largest: int) -> dict[str, bytes]:
+    return await files_of(place, by_path(await listing(place, commit)), paths, largest)
+
+
+async def listing(place: Place, commit: str) -> bytes:
+    return (await run(place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)).stdout
+
+
+def by_path(listing: bytes) -> dict[str, str]:
+    """Mode and id of every path, from `git ls-tree -r -z`."""
+    entries = (entry.partition("\t") for entry in os.fsdecode(listing).split("\0")[:-1])
+    return {name: f"{meta[:6]} {meta.rpartition(' ')[2]}" for meta, _, name in entries}
 
 
 def affordable(sizes: Mapping[str, int], largest: int) -> list[str]:

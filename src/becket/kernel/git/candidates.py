@@ -98,6 +98,8 @@ class GitCandidates:
         one, parent = await self._read(commit), await self._read(other)
         before = await self._listing(one.sha)
         after = _crossed(before, await self._listing(parent.sha), belongs)
+        if after == before:
+            return Made(sha=one.sha, tree=one.tree, parent=parent.sha)
         moved = _index_info(before, after, len(one.sha))
 
         async def crossed(new: Quarantine) -> str:
@@ -314,8 +316,8 @@ class GitCandidates:
         return patch
 
     async def _listing(self, commit: str) -> _Tree:
-        output = await run(self._place, "ls-tree", "-r", "-z", "--full-tree", commit)
-        entries = (entry.partition(b"\t") for entry in output.stdout.split(b"\0")[:-1])
+        listing = await self._source.listing(commit)
+        entries = (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1])
         return {path: meta for meta, _, path in entries}
 
 

@@ -15,12 +15,13 @@ from becket.kernel.contract.git import RefMoved, TreeState, Workspace
 from becket.kernel.contract.naming import ref_problem
 from becket.kernel.contract.remote import Remote
 from becket.kernel.git import workspace as workspaces
-from becket.kernel.git.blobs import files_at, listing
+from becket.kernel.git.blobs import by_path, files_of, listing
 from becket.kernel.git.history import History
 from becket.kernel.git.move import move_ref, propose_ref
 from becket.kernel.git.program import GitCommandFailed, Output, Place, run, run_at_start
 from becket.kernel.git.refs import OWN, SHA, Refs
 from becket.kernel.git.resident import exclude
+from becket.kernel.git.spare import keep
 from becket.kernel.git.status import read_status
 from becket.kernel.git.submodules import absent
 
@@ -175,13 +176,14 @@ class GitRepository:
         return None
 
     async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
-        return await files_at(self._place, commit, paths, largest)
+        return await files_of(self._place, await self.listing(commit), paths, largest)
 
     async def refs_below(self, *prefixes: str) -> Mapping[str, str]:
         return await self._refs.listed(*(prefix.rstrip("/") for prefix in prefixes))
 
     async def listing(self, commit: str) -> Mapping[str, str]:
-        return await listing(self._place, commit)
+        listed = self._source.listing(commit) if SHA.fullmatch(commit) else listing(self._place, commit)
+        return by_path(await listed)
 
     async def absent_submodules(self, commit: str) -> Sequence[str]:
         links = (await self._source.inventory(commit)).submodules
@@ -230,6 +232,11 @@ class GitRepository:
 
     async def close_workspace(self, folder: Path) -> None:
         await workspaces.close_workspace(folder.absolute())
+
+    async def spare_workspace(self, folder: Path) -> None:
+        workspace = await self.find_workspace(folder)
+        if workspace is not None and workspace.tree.parent == workspace.git_dir.parent:
+            await keep(self._source, workspace)
 
     async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
         await move_ref(self._refs, ref, new, old, permit)

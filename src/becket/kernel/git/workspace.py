@@ -24,7 +24,8 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import GitFailed, PlaceTaken
 from becket.kernel.contract.git import OBJECTS, TreeHealth, TreeState, Workspace
 from becket.kernel.contract.removal import NotRemoved, opened, remove
-from becket.kernel.git import lfs
+from becket.kernel.git import lfs, spare
+from becket.kernel.git.blobs import listing
 from becket.kernel.git.history import History
 from becket.kernel.git.program import Place, run
 from becket.kernel.git.refs import Refs
@@ -104,6 +105,7 @@ class Source:
     history: History
 
     known: dict[str, Inventory] = field(default_factory=dict)  # of the commits that were checked out last
+    listed: dict[str, bytes] = field(default_factory=dict)  # of those that were looked at last
 
     @property
     def objects(self) -> Path:
@@ -118,13 +120,21 @@ class Source:
         """The commit's .gitmodules."""
         return (await run(self.place, "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))).stdout
 
+    async def listing(self, sha: str) -> bytes:
+        """What a commit holds, by its full name: that never changes, and many ask about the same few."""
+        if sha not in self.listed:
+            found = await listing(self.place, sha)
+            if len(self.listed) >= MOST_KNOWN:
+                self.listed.clear()
+            self.listed[sha] = found
+        return self.listed[sha]
+
     async def inventory(self, sha: str) -> Inventory:
-        """What a commit holds never changes, and one is mostly checked out several times in a row."""
         if sha not in self.known:
-            listing = await run(self.place, "ls-tree", "-r", "-z", "--full-tree", sha)
+            inventory = Inventory.of(await self.listing(sha))
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            self.known[sha] = Inventory.of(listing.stdout)
+            self.known[sha] = inventory
         return self.known[sha]
 
 
@@ -144,6 +154,8 @@ def standing_place(workspace: Workspace) -> Place:
 
 async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | None = None) -> Workspace:
     """Reset the workspace in `folder` to a commit, or make it; what cannot be reset is made anew."""
+    if tree is None and not os.path.lexists(folder):
+        spare.take(source, folder)
     marker = _Marker.read(folder)
     if marker.state is _State.foreign:
         raise GitFailed(f"{folder} holds files that Becket did not make; remove them or choose another folder")
@@ -161,6 +173,7 @@ async def open_workspace(source: Source, folder: Path, sha: str, tree: Path | No
             except (GitFailed, OSError) as error:  # whatever was left there, a new one will not have it
                 log.warning("%s cannot be reset and is made anew: %s", workspace.tree, error)
         await _make_anew(source, folder, workspace, resident)
+        spare.begin(workspace)
     except OSError as error:
         raise GitFailed(f"the workspace {folder} cannot be made: {error}") from error
     return workspace
@@ -407,7 +420,8 @@ def _config(object_format: str) -> str:
 
 
 def _workspace(folder: Path, sha: str, resident: Resident | None = None) -> Workspace:
-    return Workspace(tree=resident.path if resident else folder / "tree", git_dir=folder / "git", sha=sha)
+    own = Workspace.below(folder, sha)
+    return own if resident is None else own.model_copy(update={"tree": resident.path})
 
 
 def _is_folder(path: Path) -> bool:

@@ -97,14 +97,18 @@ def _depth(rule: Rule) -> int:
 
 def nearest(rules: Iterable[Rule], path: Path) -> Access:
     """What the rules say about `path`: the deepest one at or above it decides."""
-    found = [rule for rule in rules if path.is_relative_to(rule.path)]
-    return max(found, key=_depth).access if found else Access.hide
+    return _deepest({rule.path: rule for rule in rules}, path)
+
+
+def _deepest(rules: Mapping[Path, Rule], path: Path) -> Access:
+    found = next((rules[place] for place in (path, *path.parents) if place in rules), None)
+    return Access.hide if found is None else found.access
 
 
 def _put(asked: dict[Path, Rule], path: Path, access: Access) -> None:
     if access is not Access.hide and not _readable(path):
         return  # absent, or not ours to read: nothing to show
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     if os.access(real, os.F_OK):
         has_alias = path != real and not any(path.is_relative_to(system) for system in SYSTEM)
         asked[real] = Rule(real, access, path if has_alias else None)
@@ -115,12 +119,12 @@ def _readable(path: Path) -> bool:
 
 
 def _without_needless(rules: list[Rule]) -> tuple[Rule, ...]:
-    kept: list[Rule] = []
+    kept: dict[Path, Rule] = {}
     for rule in rules:
         shown_by_alias = rule.alias is not None and rule.access is not Access.hide
-        if shown_by_alias or nearest(kept, rule.path) is not rule.access:
-            kept.append(rule)
-    return tuple(kept)
+        if shown_by_alias or _deepest(kept, rule.path) is not rule.access:
+            kept[rule.path] = rule
+    return tuple(kept.values())
 
 
 def _tools(search: Iterable[str]) -> Iterable[Path]:

@@ -76,7 +76,7 @@ async def _search(
     context: ActionContext, params: CulpritParams, commits: list[str], red: StepVerdict
 ) -> Culprit | Undecided:
     async def is_bad(sha: str) -> bool | None:
-        proof = await open_tree(context, sha, params.base, "bisect")
+        proof = await open_tree(context, sha, params.base)
         if isinstance(proof, SetupFailed):
             return None
         step = next(each for each in proof.config.section(GATES)[red.gate] if each.name == red.step)

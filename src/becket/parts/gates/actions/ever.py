@@ -79,7 +79,7 @@ async def _known(context: ActionContext, params: EverParams, step: StepVerdict, 
 
 async def _try(context: ActionContext, params: EverParams, red: StepVerdict, commits: list[str]) -> str | None:
     for commit in commits:
-        proof = await open_tree(context, commit, params.base, "before")
+        proof = await open_tree(context, commit, params.base)
         if isinstance(proof, SetupFailed):
             continue
         step = next(each for each in proof.config.section(GATES)[red.gate] if each.name == red.step)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
@@ -14,6 +15,7 @@ from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, RedClass
 from becket.kernel.contract.git import Git
+from becket.kernel.contract.loop import PROOF
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
@@ -72,8 +74,9 @@ async def run(context: ActionContext, params: GateParams) -> Result:
         return earlier
     control = _OnLastProven(context, params) if params.branch else None
     resident = params.place == "resident" and _stays_on(context, params.branch)
+    place = PROOF if control is None else f"gate-{params.of}"  # that of its control beside it
     try:
-        proof = await open_tree(context, params.at, params.by, f"gate-{params.of}", resident=resident)
+        proof = await open_tree(context, params.at, params.by, place, resident=resident, when_needed=True)
         if isinstance(proof, SetupFailed):
             return await _setup_failed(context, params, proof)
         done = await run_gate(context, params.gate, proof, defined_by=params.by, ttl=params.keep_green, control=control)
@@ -91,27 +94,33 @@ def _stays_on(context: ActionContext, branch: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _OnLastProven:
-    """On the last proven commit before the one that is judged."""
+    """On the last proven commit before the one that is judged; for one step at a time, since they share a tree."""
 
     context: ActionContext
     params: GateParams
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def passes(self, step: GateStep) -> bool:
-        green = await self._proven()
-        if not green or await self._lacks_more_than(green):
-            return False
-        proof = await open_tree(self.context, green, self.params.by, f"control-{step.name}")
-        return isinstance(proof, ProofTree) and (await self._run(step, proof, "control")).verdict.green
+        async with self.turn:
+            green = await self._proven()
+            if not green or await self._lacks_more_than(green):
+                return False
+            proof = await open_tree(self.context, green, self.params.by)
+            return isinstance(proof, ProofTree) and (await self._run(step, proof, "control")).verdict.green
 
     async def machine_changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
         """By its own becket.yaml: a step or a set-up that is new was never proven there."""
+        async with self.turn:
+            return await self._changed(step, tests)
+
+    async def _changed(self, step: GateStep, tests: tuple[str, ...]) -> str:
         at, named = self.params.at, f"{self.params.gate}/{step.name}"
         if await self.context.known("proven", f"{self.params.branch}@{at}"):
             return MACHINE_CHANGED.format(sha=at[:12], step=named)  # it was this very commit
         green = await self._proven()
         if not green or not await self._same_there(step, green):
             return ""
-        proof = await open_tree(self.context, green, green, f"control-{step.name}")
+        proof = await open_tree(self.context, green, green)
         if isinstance(proof, SetupFailed):
             return ""
         alone = tests if has_selection(step, proof, tests) else ()

@@ -39,7 +39,7 @@ async def ran_when_proven(context: ActionContext, branch: str, base: str, gate: 
     found = await since_proven(context, branch, base)
     if found is None:
         return {}
-    proof = await open_tree(context, found[0], base, "reference")
+    proof = await open_tree(context, found[0], base, when_needed=True)
     if isinstance(proof, SetupFailed):
         return {}
     git = context.port(Git)

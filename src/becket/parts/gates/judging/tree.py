@@ -9,7 +9,7 @@ from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed, PlaceTaken
 from becket.kernel.contract.git import Git, Workspace
-from becket.kernel.contract.loop import Places
+from becket.kernel.contract.loop import PROOF, Places
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import SETUP, Receipt
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
@@ -18,7 +18,7 @@ from becket.parts.gates.section import SET_UP, SetupConfig
 
 @dataclass(slots=True)
 class Use:
-    """Whether a program ran in a tree since it was opened."""
+    """Whether a tree must be opened (again) before a step may begin: a program ran in it, or nobody needed it yet."""
 
     began: bool = False
 
@@ -59,31 +59,37 @@ async def open_tree(
     context: ActionContext,
     sha: str,
     defined_by: str,
-    place: str,
+    place: str = PROOF,
     *,
     resident: bool = False,
     config: Config | None = None,
+    when_needed: bool = False,
 ) -> ProofTree | SetupFailed:
-    """Check out `sha` at a place of its own, clean of everything that is not committed (L5), and provide its set-up.
+    """Check out `sha`, clean of everything that is not committed (L5), and provide its set-up. The tree of a run shows
+    one commit after another; whoever needs a second one while that is in use names another `place`.
 
-    Only whoever tries a becket.yaml that is not committed yet gives its `config`.
+    Only whoever tries a becket.yaml that is not committed yet gives its `config`. With `when_needed` nothing is checked
+    out before the first step that no memory spares.
     """
     git = context.port(Git)
     config = config or await context.port(Projects).committed(defined_by)
+    use = Use(began=when_needed and not resident)
     if resident:
         folder, tree = context.port(Places).resident()
         try:
             workspace = await git.open_workspace(folder, sha, tree)
         except PlaceTaken as taken:
             raise ActionFailed(str(taken), kind="environment") from taken
+    elif use.began:
+        workspace = Workspace.below(context.folder(place), sha)
     else:
         workspace = await git.open_workspace(context.folder(place), sha)
-    proof = ProofTree(workspace, await git.tree_of(sha), config)
+    proof = ProofTree(workspace, await git.tree_of(sha), config, use=use)
     setup = config.section(SET_UP)
     if setup is None:
         return proof
-    ready = await set_up(context, sha, setup, workspace)
-    return ready if isinstance(ready, SetupFailed) else ProofTree(workspace, proof.tree_hash, config, ready)
+    ready = await set_up(context, sha, setup, None if use.began else workspace)
+    return ready if isinstance(ready, SetupFailed) else replace(proof, setup=ready)
 
 
 async def clean_again(context: ActionContext, proof: ProofTree) -> None:
@@ -108,9 +114,9 @@ async def beside(context: ActionContext, proof: ProofTree, place: str) -> ProofT
 
 
 async def set_up(
-    context: ActionContext, sha: str, setup: SetupConfig, workspace: Workspace
+    context: ActionContext, sha: str, setup: SetupConfig, workspace: Workspace | None
 ) -> SetupReady | SetupFailed:
-    """Base's command with this commit's lock files; its links are in the tree when this returns."""
+    """Base's command with this commit's lock files; its links are in the tree, if there is one, when this returns."""
     setups, hidden = context.port(Setups), context.port(Places).hidden()
     ready = await setups.ensure(sha, setup, context.run.run_id, watcher=context.watcher(), hidden=hidden)
     if isinstance(ready, SetupFailed):
@@ -118,7 +124,8 @@ async def set_up(
         return ready
     if ready.built:
         await _keep_log(context, ready.log, 0)
-    setups.provide(workspace, ready)
+    if workspace is not None:
+        setups.provide(workspace, ready)
     return ready
 
 

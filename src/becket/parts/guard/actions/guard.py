@@ -18,8 +18,6 @@ from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.history import since_proven
 from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, side_of, tests_run
-from becket.parts.guard.reading.classes.classify import classify
-from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.failing import homes_of, names_tests, places_of
 from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
@@ -55,8 +53,12 @@ def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
     return (ConditionGroup(object=params.of, names=NAMES), ConditionGroup(object=params.of, names=CLASSES))
 
 
-async def check(context: ActionContext, params: GuardParams, read: Reader = classify) -> Result:
+async def check(context: ActionContext, params: GuardParams, read: Reader | None = None) -> Result:
     """The rules are those that base has committed: what the candidate says about the guard counts for nothing."""
+    from becket.parts.guard.reading.classes.classify import classify  # every start pays for what actions import
+    from becket.parts.guard.reading.examine import examine
+
+    read = read or classify
     if not params.candidate:
         return await _tell_kept_out(context, params, kept_out_of(context))
     config = await context.port(Projects).committed(params.base)

@@ -71,7 +71,7 @@ async def cross(context: ActionContext, params: CrossParams) -> Result:
     if not red:
         raise ActionFailed("no step was red on the parent, so nothing can cross", kind="nothing_to_cross")
     commit = await _with_parents_tests(context, params)
-    proof = await open_tree(context, commit, params.base, "cross")
+    proof = await open_tree(context, commit, params.base)
     if isinstance(proof, SetupFailed):
         return await _result(context, params, commit, [], [f"the set-up of the candidate fails: {proof.reason}"])
     crossings, facts = [], dict[str, str]()

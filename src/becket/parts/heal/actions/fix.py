@@ -23,7 +23,6 @@ from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
 from becket.parts.agents.actions.calling import Called, Calls, Opened, Task
 from becket.parts.gates.judging.tree import config_of, readable
-from becket.parts.guard.reading.examine import bar
 from becket.parts.guard.section import GUARD, GuardConfig
 
 SUBJECT_LIMIT = 72
@@ -142,7 +141,7 @@ async def _committed(
         reason = f"the guard keeps it out of the repository: {made.refusals[0]}"
         refused = Judged(outcome=AgentOutcome.refused, reason=reason, changed_paths=judged.changed_paths)
         return Attempt(number, refused, calls, None, made.refusals)
-    await context.port(Git).close_workspace(clone.folder)  # what counts of it is committed
+    await clone.close()  # what counts of it is committed
     if made is None:
         nothing = Judged(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
         return Attempt(number, nothing, calls, None)
@@ -150,6 +149,8 @@ async def _committed(
 
 
 async def _bar(context: ActionContext, base: str) -> Bar:
+    from becket.parts.guard.reading.examine import bar  # every start pays for what actions import
+
     config = await config_of(context, base)
     return bar((config.section(GUARD) if config is not None else GuardConfig()).max_file)
 
@@ -187,7 +188,13 @@ class Clone:
 
     async def leave(self) -> None:
         await self.save()
-        await self.context.port(Git).close_workspace(self.folder)
+        await self.close()
+
+    async def close(self) -> None:
+        """Its files serve the next agent; it makes them anew where an agent touched them."""
+        git = self.context.port(Git)
+        await git.spare_workspace(self.folder)
+        await git.close_workspace(self.folder)
 
 
 async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:

@@ -140,7 +140,7 @@ def _told(done: ChildResult) -> int | str:
 @asynccontextmanager
 async def trial(context: ActionContext, sha: str, base: str, is_test: Callable[[str], bool]) -> AsyncIterator[Trial]:
     """The commit as it would be used: its files but for the tests, its set-up, at a path that nobody can foretell."""
-    proof = await open_tree(context, sha, base, "holdout-tree")
+    proof = await open_tree(context, sha, base)
     if isinstance(proof, SetupFailed):
         raise ActionFailed(f"the set-up of {sha[:12]} fails: {proof.reason}", kind="environment")
     forget_places(context)

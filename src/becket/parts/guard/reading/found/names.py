@@ -36,6 +36,7 @@ _CHECK_WORDS = frozenset({"check", "checks", "verify", "smoke", "suite", "accept
 _BARE = frozenset({"test", "spec", "testing"})  # `werkzeug/test.py`, `click/testing.py`: for those who use the product
 
 
+@lru_cache(maxsize=20_000)  # asked again and again about each path of a commit
 def suffix(path: str) -> str:
     name = path.rpartition("/")[2]
     return name.rpartition(".")[2].lower() if "." in name else ""
@@ -50,6 +51,7 @@ def is_foreign(path: str) -> bool:
     return _FOREIGN.search(path) is not None
 
 
+@lru_cache(maxsize=20_000)
 def is_data(path: str) -> bool:
     """Neither source, nor a setting, nor prose. What has no suffix is as often a program."""
     if is_source(path) or suffix(path) in _DOCUMENT or not suffix(path):
