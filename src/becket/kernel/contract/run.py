@@ -116,6 +116,7 @@ class NewRun(Record):
     limits: StartLimits | None = None  # of a start by a machine
     deadline: float  # seconds from the start
     by: str = "becket"
+    state: dict[str, Json] = Field(default_factory=dict)  # its `state_refs` as they are now
 
 
 class Run(Record):
