@@ -206,6 +206,9 @@ class Decision(Record):
     counts: bool = True  # whether the next iteration counts towards max_iterations
 
 
+DECISION = "@decision"
+"""The step of phase decide that holds the decision."""
+
 USED = frozenset({"calls", "sessions"})
 """Outputs that tell what a step used, never what it brought: times and session ids differ every time."""
 

@@ -17,7 +17,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.events import Kind, NewEvent
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.handoff import Handoff
-from becket.kernel.contract.run import Decision, Move, Outcome, Step, StepState
+from becket.kernel.contract.run import DECISION, Decision, Move, Outcome, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, Budget, OnError, Phase, PhaseSpec, VerifierSpec
 from becket.kernel.contract.store import Claim, End, Recorded
 from becket.kernel.contract.when import parse
@@ -27,7 +27,6 @@ from becket.kernel.engine.money import NOUN, OF_RUN, surely_spent
 from becket.kernel.engine.state import Look
 from becket.kernel.engine.steps import Done, do_action, do_verifier, skipped
 
-DECISION = "@decision"
 CLOSING_TIME = 60.0
 """What persist, decide and notify may always use, even when the run's time is up."""
 

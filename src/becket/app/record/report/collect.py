@@ -18,11 +18,9 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.ready import ACCEPT
-from becket.kernel.contract.run import Run, Step, StepState
+from becket.kernel.contract.run import DECISION, Run, Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
 from becket.kernel.contract.trust import trust_words
-
-DECISION = "@decision"
 
 
 async def read_report(app: App, run_id: str) -> told.Report:
