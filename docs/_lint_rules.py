@@ -81,7 +81,7 @@ RULES: dict[str, dict[str, str]] = {
         "`worktree_changed`) nor what an installed action leads to (`approval`, `child`).",
         "unknown-state": "A state ref is of no known kind: `git:REF`, `file:PATH` and `journal` are.",
         "bad-state": "A state ref can be nowhere: no such ref is possible, or the path leads out of the repository.",
-        "wait-without-ask": "The loop waits for an approval and never asks for one, or for a child and starts none.",
+        "wait-without-ask": "The loop waits for an approval and asks for none, or for children and never looks at any.",
     },
     "Templates and outputs": {
         "bad-template": "A field is not known for every trigger, or a lone brace stands in the text.",

@@ -94,6 +94,7 @@ ACTIONS = (
     ActionDef(
         name="run.gather", summary="See how the child runs stand.", run=gather,
         raises=(ConditionGroup(object="children", names=NAMES),), outputs=("ended", "open", "outcomes"),
+        signals=(Signal.child,),  # whoever started them
     ),
     ActionDef(
         name="event.post", summary="Post an event that other loops may listen to.", run=post_event,
