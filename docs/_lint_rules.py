@@ -77,8 +77,11 @@ RULES: dict[str, dict[str, str]] = {
         "contradiction": "A condition would end a run in two ways, the stop conditions cannot hold together, or one "
         "only says how an iteration went, such as `check.fail` or `action_error`, or a wait ends before its `poll`.",
         "claimed-verdict": "An action raises a verifier's verdict. Only the verifier says how it ended.",
-        "unknown-signal": "Nothing sends the signal that the wait names: `approval`, `child` and `clock` wake a run.",
-        "wait-without-ask": "The loop waits for an approval and never asks for one.",
+        "unknown-signal": "Nothing sends the signal that the wait names: neither the runtime (`clock`, "
+        "`worktree_changed`) nor what an installed action leads to (`approval`, `child`).",
+        "unknown-state": "A state ref is of no known kind: `git:REF`, `file:PATH` and `journal` are.",
+        "bad-state": "A state ref can be nowhere: no such ref is possible, or the path leads out of the repository.",
+        "wait-without-ask": "The loop waits for an approval and asks for none, or for children and never looks at any.",
     },
     "Templates and outputs": {
         "bad-template": "A field is not known for every trigger, or a lone brace stands in the text.",

@@ -27,6 +27,7 @@ from becket.kernel.contract.store import Control
 from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.state import Look
 
 T = TypeVar("T")
 
@@ -132,7 +133,12 @@ async def cancel(app: App, caller: Caller, run_id: str, reason: str = "") -> Run
     if run.status in ENDED:
         raise UsageError(f"{run.run_id} has already ended: {run.status.value}; there is nothing to cancel")
     await bury_gone(app)  # nobody would hear it whose process is gone
-    return await _rung(app, app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason)))
+    return await _rung(app, _ask_cancel(app, caller, run, reason))
+
+
+async def _ask_cancel(app: App, caller: Caller, run: Run, reason: str) -> Run:
+    state = await Look(app.store, lambda: app.git, run.run_id).of_run(app.loops, run)
+    return await app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason), state)
 
 
 async def cancel_to_the_end(app: App, caller: Caller, run_id: str, reason: str = "") -> Run:
@@ -143,7 +149,7 @@ async def cancel_to_the_end(app: App, caller: Caller, run_id: str, reason: str =
         run = await app.store.get_run(run.run_id)
         at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
-            run = await app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason))
+            run = await _ask_cancel(app, caller, run, reason)
         await bury_gone(app)
     await sweep_children(app, await bury_gone(app))  # those of a worker that did not listen
     return run

@@ -16,12 +16,11 @@ from becket.app.state import holder
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.run import ENDED, Run, Status
-from becket.kernel.contract.spec import WORKTREE_CHANGED
+from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control, RunFilter
 from becket.kernel.dispatch.bell import ring
 
 ALL = "all"
-CLOCK = "clock"
 LOOK_AGAIN = 2.0
 GIVEN_UP = 5.0
 """An older run of the group that nobody takes up for so long, and no engine is there, is left to a person."""
@@ -51,7 +50,7 @@ async def _look_at_once(app: App, caller: Caller, run_id: str) -> None:
         return
     waits = app.loops.parse(await app.store.spec_text(run.spec_digest)).wait_conditions
     polled = [waits[name].wake for name in run.waiting_on if name in waits and waits[name].poll]
-    for wake in {CLOCK, WORKTREE_CHANGED}.intersection(polled):
+    for wake in {Signal.clock, Signal.worktree_changed}.intersection(polled):
         await app.store.signal(run_id, wake, caller.told(), new_id("look"))
 
 

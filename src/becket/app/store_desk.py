@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from becket.kernel.git.workspace import health
 from becket.kernel.store.backups import Backup, backups, free_name, make_backup, problem, put_aside, put_in_place
 from becket.kernel.store.damage import faults, is_damage, own_mark, read_only
 from becket.kernel.store.mark import Mark, objection, read_mark, write_mark
+from becket.kernel.store.quick import readable_run_ids
 
 __all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
 
@@ -234,12 +235,7 @@ async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str
 
 def _lost(old: Path, known: frozenset[str]) -> tuple[str, ...]:
     """As far as a damaged file can be read: a name that is none is left out, and what comes behind a bad page too."""
-    found: list[str] = []
-    with suppress(sqlite3.Error, ValueError), closing(read_only(old)) as raw:
-        raw.text_factory = bytes
-        for (said,) in raw.execute("SELECT run_id FROM runs"):
-            if isinstance(said, bytes) and _RUN_ID.fullmatch(said):
-                found.append(said.decode("ascii"))
+    found = [said.decode("ascii") for said in readable_run_ids(old) if _RUN_ID.fullmatch(said)]
     return tuple(one for one in dict.fromkeys(found) if one not in known)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from becket.app.compose import App
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.run import Run, Status
-from becket.kernel.contract.spec import WORKTREE_CHANGED
+from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import RunFilter
 
 TREE_EVERY = 1.0
@@ -37,14 +37,14 @@ class TreeWatch:
             now = (run.segment, await self._stamp(run))
             self._seen[run.run_id] = now
             if before.get(run.run_id, now)[0] == run.segment and before.get(run.run_id, now) != now:
-                await self._app.store.signal(run.run_id, WORKTREE_CHANGED, {}, new_id("tree"))
+                await self._app.store.signal(run.run_id, Signal.worktree_changed, {}, new_id("tree"))
                 self._app.kick()
 
     async def _is_held(self, run: Run) -> bool:
         if run.spec_digest not in self._wakes:
             spec = self._app.loops.parse(await self._app.store.spec_text(run.spec_digest))
             self._wakes[run.spec_digest] = frozenset(
-                name for name, wait in spec.wait_conditions.items() if wait.wake == WORKTREE_CHANGED
+                name for name, wait in spec.wait_conditions.items() if wait.wake == Signal.worktree_changed
             )
         return not self._wakes[run.spec_digest].isdisjoint(run.waiting_on)
 

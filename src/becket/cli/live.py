@@ -11,9 +11,9 @@ from rich.text import Text
 from becket.cli import words
 from becket.cli.plain import clock, line, took
 from becket.cli.story import UNICODE, Marks, boxes, head, marked_rows
-from becket.cli.timeline import DECISION, Mark, Row, current, mark_of
+from becket.cli.timeline import Mark, Row, current, mark_of
 from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import Step, StepState
+from becket.kernel.contract.run import DECISION, Step, StepState
 
 if TYPE_CHECKING:
     from becket.app.record.output_now import Printed

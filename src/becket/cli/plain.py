@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+from becket.kernel.contract.text import CONTROLS, ESCAPES, harmless, one_line
+
 _WORDS = re.compile(r"( *)([^ ]+)")
 _DIGEST = re.compile(r"[0-9a-f]{32,64}")
 SHORT = 8
@@ -20,15 +20,13 @@ UNTOLD = "tokens and money not told"
 """Of calls that nobody has given figures of, or not yet."""
 
 
-def safe(text: object) -> str:
-    """Text of runs, agents and commands without anything that a terminal would obey, or that hides what is written."""
-    shown = str(text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
-    return _CONTROLS.sub("", _ESCAPES.sub("", shown))
+safe = harmless
+"""Whatever runs, agents and commands say passes here."""
 
 
 def visible(text: str) -> str:
     """The same with nothing left out: what a terminal would obey is spelled. Tabs and line ends stay."""
-    return _CONTROLS.sub(lambda found: "\r" if found[0] == "\r" and _ends_line(found) else _spelled(found[0]), text)
+    return CONTROLS.sub(lambda found: "\r" if found[0] == "\r" and _ends_line(found) else _spelled(found[0]), text)
 
 
 def _ends_line(found: re.Match[str]) -> bool:
@@ -41,8 +39,7 @@ def _spelled(character: str) -> str:
 
 def line(text: object, most: int = 160) -> str:
     """The same in one line of bounded length."""
-    shown = " ".join(safe(text).split())
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
+    return one_line(text, most)
 
 
 def who(name: object, via: object) -> str:
@@ -68,7 +65,7 @@ def wrapped(text: str, cells: int) -> str:
     indent = " " * (len(text) - len(text.lstrip(" ")) + 4)
     lines, room = [""], cells
     for gap, word in _WORDS.findall(text):
-        width = sum(map(_cells, _ESCAPES.sub("", word)))
+        width = sum(map(_cells, ESCAPES.sub("", word)))
         if len(gap) + width > room and lines[-1].strip():
             lines.append(indent + word)
             room = cells - len(indent) - width

@@ -117,6 +117,7 @@ def show(
     from becket.app.record.report.collect import read_report
     from becket.app.record.story import read_story
     from becket.cli.follow import print_end, print_story
+    from becket.kernel.contract.state import state_seen
 
     story = in_app(lambda app: read_story(app, run_id), tolerant=not follow)
     if output is not None:
@@ -132,6 +133,9 @@ def show(
         _say_where_reports_are(story.run.run_id)
     else:
         print_end(story, in_app(lambda app: read_report(app, story.run.run_id)))
+        for seen in state_seen(story.events):
+            if seen.changed:
+                note(words.state_ref(seen))
 
 
 def _say_where_reports_are(run_id: str) -> None:
@@ -217,9 +221,12 @@ def _log(story: Story, step: str, *, raw: bool) -> bytes:
 
 
 def _whole(story: Story) -> dict[str, object]:
+    from becket.kernel.contract.state import state_seen
+
     parts = ("steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts", "calls")
     listed = {name: [item.model_dump(mode="json") for item in getattr(story, name)] for name in parts}
-    return {"run": story.run.model_dump(mode="json"), **listed}
+    seen = [{**one.model_dump(mode="json"), "changed": one.changed} for one in state_seen(story.events)]
+    return {"run": story.run.model_dump(mode="json"), **listed, "state_refs": seen}
 
 
 @runs.command("events")

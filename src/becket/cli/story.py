@@ -27,6 +27,8 @@ from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
 from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Run, Status, StepState
+from becket.kernel.contract.spec import Signal
+from becket.kernel.contract.state import state_seen
 
 if TYPE_CHECKING:
     from becket.app.record.report.model import Report
@@ -165,6 +167,7 @@ def _sections(story: Story) -> Iterator[RenderableType]:
     yield from _section("agents", [_call(item, story.now) for item in story.calls])
     yield from _section("effects", [(_effect(item), "") for item in story.effects])
     yield from _section("outputs", [(_output(*item), "") for item in _outputs(story)])
+    yield from _section("state", [(Text(words.state_ref(item)), "") for item in state_seen(story.events)])
     yield from _section("receipts", [_receipt(story, number) for number in range(len(story.receipts))])
     if story.run.status in ENDED and story.run.status is not Status.completed:
         yield from _section("why", [(Text(text), "") for text in why(story.run)])
@@ -299,7 +302,7 @@ def _waits(story: Story) -> Text:
 def _wakes(story: Story, name: str, wake: str) -> str:
     told = [event.data["waits"] for event in story.events if event.kind is Kind.run_waiting]
     due = [row["due"] for row in told[-1] if row["condition"] == name] if told else []
-    if wake == "clock" and due:
+    if wake == Signal.clock and due:
         return f", looks again {clock(due[0], story.now)}"
     return f", wakes on {words.WAKES.get(wake, wake)}"
 

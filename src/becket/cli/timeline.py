@@ -11,14 +11,13 @@ from becket.cli.plain import evidence, line, took
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition, Conditions
 from becket.kernel.contract.reasons import reason_words
-from becket.kernel.contract.run import ENDED, Status, Step, StepState
+from becket.kernel.contract.run import DECISION, ENDED, Status, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
 from becket.kernel.contract.when import WhenError, parse
 
 if TYPE_CHECKING:
     from becket.app.record.story import Story
 
-DECISION = "@decision"
 REDUNDANT = frozenset({"action_error", "verifier_failed", "verifier_undecided", "no_output"})
 """Conditions that only repeat what the step's own row says."""
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+from typing import TYPE_CHECKING
 
 from becket.cli.plain import Paint, safe
+
+if TYPE_CHECKING:
+    from becket.kernel.contract.state import StateSeen
 
 USAGE = """\
 Usage: becket [-C DIR] VERB [OPTIONS]
@@ -332,6 +336,15 @@ ACCEPTED_UNRECORDED = "it knows nothing of {what}"
 
 REPAIRED, WAS_GREEN, TRIED, SETTLED = "repaired", "was green", "tried", "settled"
 MOVED_ON = "branch moved on"
+
+
+def state_ref(seen: StateSeen) -> str:
+    """What became of a place where a loop's state lives."""
+    ref, began, ended = safe(seen.ref), *(safe(str(one))[:12] if one else "absent" for one in (seen.began, seen.ended))
+    if not seen.looked:
+        return f"{ref}  {began} when the run began"
+    return f"{ref}  changed meanwhile: {began} -> {ended}" if seen.changed else f"{ref}  unchanged"
+
 
 WAKES = {"worktree_changed": "any change of it"}
 """Signals whose names say too little to people."""

@@ -19,7 +19,7 @@ from becket.app.neighbours import driver_lock
 from becket.app.record import status
 from becket.app.record.overview import overview
 from becket.app.record.quota import QuotaNow
-from becket.app.record.status import COLUMNS, AlertNow, AutonomyNow, Snapshot, SpentNow, take
+from becket.app.record.status import AlertNow, AutonomyNow, Snapshot, SpentNow, take
 from becket.app.record.story import Story, read_story
 from becket.app.state import Lock, find_state
 from becket.cli.glance import spent_words, told
@@ -29,6 +29,8 @@ from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.store import open_sqlite
+from becket.kernel.store.damage import read_only
+from becket.kernel.store.quick import COLUMNS, QuickJournal
 from becket.kernel.store.tables import metadata
 from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.clock import ManualClock
@@ -58,9 +60,9 @@ def test_status_says_which_columns_it_reads(tmp_path: Path) -> None:
             seen.add((str(table), column))
         return sqlite3.SQLITE_OK
 
-    with closing(status._connect(state.database)) as conn:
+    with closing(read_only(state.database)) as conn:
         conn.set_authorizer(look)
-        status._read(conn, status.outline(state, {}, 0.0), state)
+        status._read(QuickJournal(conn), status.outline(state, {}, 0.0), state)
     assert {table for table, _ in seen} >= {"runs", "handoffs", "approvals", "controls", "cursors", "alerts"}
     assert {(table, column) for table, column in seen if column not in COLUMNS[table]} == set()
 

@@ -133,7 +133,7 @@ _ACTIONS = (
         "guard.check", "checks the change", _never,
         raises=(ConditionGroup(object="candidate", names=("guarded", "refused")), _run_wide("guard_refused"),
                 _run_wide("test_change_asked")),
-        effects=("approval.ask",),
+        signals=("approval",),
     ),
     ActionDef(
         "crossing.prove", "proves", _never, Of,
@@ -151,9 +151,12 @@ _ACTIONS = (
     ),
     ActionDef(
         "approval.ask", "asks a person", _never, AskParams,
-        (_run_wide("asked", "approved", "denied"),), ("approval",),
+        (_run_wide("asked", "approved", "denied"),), ("approval",), signals=("approval",),
     ),
-    ActionDef("run.start", "starts a child", _never, StartParams, (_run_wide("child_open", "child_done"),), ("run",)),
+    ActionDef(
+        "run.start", "starts a child", _never, StartParams, (_run_wide("child_open", "child_done"),), ("run",),
+        signals=("child",),
+    ),
     ActionDef("notify.console", "prints", _never, TextParams),
     ActionDef("notify.file", "writes a line", _never, FileParams, effects=("notify.file",)),
     ActionDef(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,26 @@ def test_what_a_verifier_asks_for_can_be_there(verifier: str, rules: list[str]) 
     actions = '{id: base, uses: git.read_base}, {id: say, run: "x", outputs: {text: stdout}, raises: {0: said}}'
     text = SPEC.replace("ACTIONS", actions).replace('run: "true"}]', f'run: "true"}}, {verifier}]')
     assert [item.rule for item in lint_text(text, "f.yaml", registry)[1]] == rules
+
+
+@pytest.mark.parametrize(
+    ("wake", "rules"),
+    [
+        ("clock", []),
+        ("worktree_changed", []),
+        ("review", []),
+        ("reviewed", ["unknown-signal"]),
+        ("approval", ["wait-without-ask"]),
+        ("child", ["wait-without-ask"]),
+    ],
+)
+def test_a_wait_names_a_signal_that_the_runtime_or_one_of_its_actions_leads_to(wake: str, rules: list[str]) -> None:
+    asked = ConditionGroup(names=("asked",))
+    ask = replace(REGISTRY.actions["git.read_base"], name="review.ask", raises=(asked,), signals=("review",))
+    registry = replace(REGISTRY, actions={**REGISTRY.actions, ask.name: ask})
+    text = SPEC.replace("phases:", f"wait_conditions: {{asked: {{wake: {wake}, for: 1h}}}}\nphases:")
+    found = lint_text(text.replace("ACTIONS", "{id: a, uses: review.ask}"), "f.yaml", registry)[1]
+    assert [item.rule for item in found] == rules
 
 
 @pytest.mark.parametrize(

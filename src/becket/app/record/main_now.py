@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any
 from becket.app.signs import is_cared_for
 from becket.app.state import State
 from becket.kernel.contract.ready import REASONS
+from becket.kernel.store.quick import QuickJournal, Row
 
 GREEN, RED, QUEUED, JUDGED_NOW = "green", "red", "queued", "being judged"
 OPEN_QUESTION, UNKNOWN = "not decided", "not judged yet"
@@ -48,7 +48,7 @@ class MainNow:
     behind: int | None = None  # so many commits came since then
 
 
-def read_main(conn: sqlite3.Connection, state: State, settings: Mapping[str, Any]) -> MainNow | None:
+def read_main(journal: QuickJournal, state: State, settings: Mapping[str, Any]) -> MainNow | None:
     """None where the branch has no commit."""
     root = state.root
     branch = str(settings.get("branch") or "main")
@@ -56,37 +56,28 @@ def read_main(conn: sqlite3.Connection, state: State, settings: Mapping[str, Any
     if not head:
         return None
     subject = f"{branch}@{head}"
-    return _proven(conn, branch, head, subject) or _judged(conn, state, branch, head, subject)
+    return _proven(journal, branch, head, subject) or _judged(journal, state, branch, head, subject)
 
 
-def _proven(conn: sqlite3.Connection, branch: str, head: str, subject: str) -> MainNow | None:
-    row = conn.execute(
-        "SELECT facts.run_id AS run_id, facts.at AS at, runs.loop_id AS loop_id, runs.detail AS detail FROM facts "
-        "JOIN runs ON runs.run_id = facts.run_id WHERE facts.fact = 'proven' AND facts.subject_key = ? "
-        "ORDER BY facts.number DESC LIMIT 1",
-        (subject,),
-    ).fetchone()
+def _proven(journal: QuickJournal, branch: str, head: str, subject: str) -> MainNow | None:
+    row = journal.proof(subject)
     if row is None:
         return None
     repaired = bool(proven_of(row["detail"]).get("repaired"))
     return MainNow(branch, head, GREEN, row["at"], row["run_id"], row["loop_id"], repaired=repaired)
 
 
-def _judged(conn: sqlite3.Connection, state: State, branch: str, head: str, subject: str) -> MainNow:
-    last = _last_green(conn, branch)
+def _judged(journal: QuickJournal, state: State, branch: str, head: str, subject: str) -> MainNow:
+    last = _last_green(journal, branch)
     behind = _git(state.root, "rev-list", "--count", f"{last}..{head}") if last else ""
     known: dict[str, Any] = {"last_green": last, "behind": int(behind) if behind.isdecimal() else None}
-    run = conn.execute(
-        "SELECT run_id, loop_id, status, reason, worker, created_at FROM runs WHERE subject = ? AND loop_id = ? "
-        "AND status NOT IN ('cancelled', 'completed_dry_run') ORDER BY number DESC LIMIT 1",
-        (subject, JUDGES),
-    ).fetchone()
+    run = journal.last_about(subject, JUDGES)
     if run is None:
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
     alone = run["status"] in BUSY and not is_cared_for(state, run["run_id"], run["worker"])
-    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(conn, run))
-    return _whose(conn, now) if not now.open else now
+    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(journal, run))
+    return _whose(journal, now) if not now.open else now
 
 
 def standing(now: MainNow, status: str, reason: str, failing: int | None) -> MainNow:
@@ -107,29 +98,19 @@ def failing_of(steps: Iterable[Iterable[tuple[str, str, Mapping[str, Any]]]]) ->
     return None
 
 
-def _failing(conn: sqlite3.Connection, run: sqlite3.Row) -> int | None:
-    rows = conn.execute(
-        "SELECT conditions FROM steps WHERE run_id = ? AND conditions LIKE '%base%' ORDER BY number DESC",
-        (run["run_id"],),
-    )
-    return failing_of(
-        [(one["object"], one["name"], one["evidence"]) for one in json.loads(row["conditions"])] for row in rows
-    )
+def _failing(journal: QuickJournal, run: Row) -> int | None:
+    steps = map(json.loads, journal.conditions_about(run["run_id"], "base"))
+    return failing_of([(one["object"], one["name"], one["evidence"]) for one in step] for step in steps)
 
 
-def _whose(conn: sqlite3.Connection, now: MainNow) -> MainNow:
-    owner = conn.execute(
-        "SELECT owner, reason FROM handoffs WHERE run_id = ? AND state IN ('open', 'taken', 'accepted')", (now.run_id,)
-    ).fetchone()
+def _whose(journal: QuickJournal, now: MainNow) -> MainNow:
+    owner = journal.handoff(now.run_id)
     return now if owner is None else replace(now, owner=owner["owner"], ready=owner["reason"] in REASONS)
 
 
-def _last_green(conn: sqlite3.Connection, branch: str) -> str:
+def _last_green(journal: QuickJournal, branch: str) -> str:
     """By the newest run that proved something."""
-    rows = conn.execute(
-        "SELECT subject, detail FROM runs WHERE loop_id = ? AND status = 'completed' ORDER BY number DESC LIMIT 20",
-        (JUDGES,),
-    )
+    rows = journal.completed(JUDGES, most=20)
     found = (str(proven_of(row["detail"]).get("sha", "")) for row in rows if row["subject"].startswith(f"{branch}@"))
     return next(filter(None, found), "")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from becket.kernel.contract.calls import AgentCall
+    from becket.kernel.store.quick import QuickJournal
 
 QUOTA = "agent.quota_wait"
 """The condition that a run waits on."""
@@ -33,14 +33,9 @@ class _Ended:
     until: float | None
 
 
-def read_quota(conn: sqlite3.Connection, run_id: str) -> QuotaNow | None:
+def read_quota(journal: QuickJournal, run_id: str) -> QuotaNow | None:
     """From the journal's file."""
-    rows = conn.execute(
-        "SELECT iteration, step_id, agent, result FROM agent_calls WHERE run_id = ? AND result IS NOT NULL "
-        "ORDER BY number",
-        (run_id,),
-    )
-    results = [(row, json.loads(row["result"])) for row in rows]
+    results = [(row, json.loads(row["result"])) for row in journal.ended_calls(run_id)]
     return _first_back(
         [_Ended((row["iteration"], row["step_id"]), row["agent"], end["outcome"], end["until"]) for row, end in results]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from becket.app.record.status import names_database
 from becket.app.state import State
@@ -13,8 +13,9 @@ from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.handoff import SETTLED, UNSETTLED
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.store.damage import look_at_tables, look_before_opening, own_mark, read_only
+from becket.kernel.store.damage import look_before_opening
 from becket.kernel.store.mark import objection, read_mark
+from becket.kernel.store.quick import QuickJournal, quick_journal
 from becket.kernel.store.rows import run_of, short_key
 
 SHORTEST = 12
@@ -41,29 +42,20 @@ def beginnings(state: State, run_ids: Sequence[str]) -> dict[str, str]:
         return {}
 
 
-def _beginning(conn: sqlite3.Connection, run_id: str) -> str:
+def _beginning(journal: QuickJournal, run_id: str) -> str:
     """Only its neighbours in the order of ids can begin as it does."""
-    before, after = conn.execute(
-        "SELECT (SELECT MAX(run_id) FROM runs WHERE run_id < ?), (SELECT MIN(run_id) FROM runs WHERE run_id > ?)",
-        (run_id, run_id),
-    ).fetchone()
-    near = [other for other in (before, after) if other is not None]
+    near = journal.neighbours(run_id)
     enough = (size for size in range(SHORTEST, len(run_id)) if not any(one.startswith(run_id[:size]) for one in near))
     return run_id[: next(enough, len(run_id))]
 
 
 def handed_off(state: State, run_ids: Sequence[str]) -> dict[str, str] | None:
     """Of the runs whose handoffs are settled, what was said of it last; None where the store must be asked."""
-    marks = ", ".join("?" * len(run_ids))
     try:
         with _journal(state) as journal:
             if journal is None:
                 return None
-            found = journal.execute(
-                f"SELECT run_id, state, note FROM handoffs WHERE run_id IN ({marks}) ORDER BY created_at",  # noqa: S608
-                tuple(run_ids),
-            )
-            return settled_ones((row["run_id"], row["state"], row["note"]) for row in found)
+            return settled_ones((row["run_id"], row["state"], row["note"]) for row in journal.handoffs_of(run_ids))
     except (sqlite3.Error, BecketError, OSError, ValueError, KeyError):
         return None
 
@@ -76,28 +68,21 @@ def settled_ones(handoffs: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 
 @contextmanager
-def _journal(state: State) -> Iterator[sqlite3.Connection | None]:
+def _journal(state: State) -> Iterator[QuickJournal | None]:
     if names_database(state):
         yield None
         return
     look_before_opening(state.database, state.journal_mark)
     kept = read_mark(state.journal_mark)
-    with closing(read_only(state.database)) as conn:
-        conn.row_factory = sqlite3.Row
-        well = look_at_tables(conn, state.database) and not objection(kept, own_mark(conn))
-        yield conn if well else None
+    with quick_journal(state.database) as journal:
+        well = journal.has_tables(state.database) and not objection(kept, journal.mark())
+        yield journal if well else None
 
 
-def _runs(conn: sqlite3.Connection, where: RunFilter) -> Iterator[Run]:
+def _runs(journal: QuickJournal, where: RunFilter) -> Iterator[Run]:
     asked: dict[str, tuple[str, ...]] = {
         "loop_id": () if where.loop_id is None else (where.loop_id,),
         "status": tuple(status.value for status in where.statuses),
         "subject_key": () if where.subject is None else (short_key(where.subject),),
     }
-    asked = {column: values for column, values in asked.items() if values}
-    tests = [f"{column} IN ({', '.join('?' * len(values))})" for column, values in asked.items()]
-    found = conn.execute(
-        f"SELECT * FROM runs WHERE {' AND '.join(tests) or '1'} ORDER BY number DESC LIMIT ?",  # noqa: S608  # our words
-        (*(value for values in asked.values() for value in values), -1 if where.limit is None else where.limit),
-    )
-    return (run_of(dict(row)) for row in found)
+    return (run_of(dict(row)) for row in journal.runs(asked, where.limit))

@@ -1,20 +1,14 @@
-"""What `becket status` shows, read from the journal's file directly: the standard library answers in milliseconds.
-
-The table and column names are those of the store's own tables; a test compares them.
-"""
+"""What `becket status` shows, read from the journal's file directly: the standard library answers in milliseconds."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
 
 from becket.app.config_now import CONFIG_ALERT, config_trouble, is_mended
 from becket.app.record.main_now import TRIES, MainNow, read_main
@@ -24,34 +18,12 @@ from becket.app.signs import LEASE, deaf_for, driver_trouble, drivers, is_cared_
 from becket.app.state import State, holder
 from becket.app.writing import undecided, unwritable
 from becket.kernel.contract.trust import trust_of
-from becket.kernel.store.damage import damaged, is_damage, look_at_tables, look_before_opening, own_mark
+from becket.kernel.store.damage import damaged, is_damage, look_before_opening
 from becket.kernel.store.mark import objection, read_mark
+from becket.kernel.store.quick import QuickJournal, Row, quick_journal
 
 MOST = 20
 """Of each kind this many are listed; the counts are always whole."""
-
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "runs": (
-        "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
-    ),
-    "facts": ("number", "fact", "subject_key", "run_id", "at"),
-    "events": ("run_id", "seq", "at", "kind"),
-    "steps": ("number", "run_id", "iteration", "phase", "id", "conditions"),
-    "wakeups": ("run_id", "wake", "due", "expires"),
-    "handoffs": (
-        "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
-        "created_at", "evidence",
-    ),
-    "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
-    "controls": ("scope", "set_by", "role", "via", "note", "at"),
-    "cursors": ("name", "due_at"),
-    "alerts": ("key", "text", "state", "count", "first_at"),
-    "workers": ("pid", "beat_at", "dead"),
-    "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
-}  # fmt: skip
-"""Everything that this file asks the database for."""
-
 
 HANDED, SETTLED = "ready_for_handoff", "settled"
 
@@ -196,10 +168,10 @@ def take(state: State, now: float | None = None) -> Snapshot:
         return with_alarms(base, state)
     kept = read_mark(state.journal_mark)
     try:
-        with closing(_connect(state.database)) as conn:
-            if look_at_tables(conn, state.database) and (wrong := objection(kept, own_mark(conn))):
+        with quick_journal(state.database) as journal:
+            if journal.has_tables(state.database) and (wrong := objection(kept, journal.mark())):
                 raise damaged(state.database, wrong)
-            return with_alarms(replace(_read(conn, base, state), main=read_main(conn, state, settings)), state)
+            return with_alarms(replace(_read(journal, base, state), main=read_main(journal, state, settings)), state)
     except ValueError as error:
         raise damaged(state.database, f"a row cannot be read ({error})") from error
     except sqlite3.Error as error:
@@ -295,42 +267,23 @@ def _lacks(use: str) -> set[str]:
     return _LACKS.get(use, set())
 
 
-def _connect(path: os.PathLike[str]) -> sqlite3.Connection:
-    conn = sqlite3.connect(f"file:{quote(os.fspath(path))}?mode=ro", uri=True, timeout=2.0)
-    conn.row_factory = sqlite3.Row
-    return conn
-
-
-def _read(conn: sqlite3.Connection, base: Snapshot, state: State) -> Snapshot:
-    rows = conn.execute("SELECT status, COUNT(*) FROM runs WHERE loop_id != ? GROUP BY status", (TRIES,))
-    held = conn.execute(
-        "SELECT COUNT(DISTINCT run_id) FROM handoffs WHERE state IN ('open', 'taken', 'accepted')"
-    ).fetchone()
+def _read(journal: QuickJournal, base: Snapshot, state: State) -> Snapshot:
     return replace(
         base,
-        counts=counted({str(row[0]): int(row[1]) for row in rows}, int(held[0])),
-        running=_runs(conn, "running", base.now, state),
-        queued=_runs(conn, "queued", base.now, state),
-        waiting=_runs(conn, "waiting", base.now, state),
-        handoffs=_handoffs(conn),
-        approvals=_approvals(conn, base.now),
+        counts=counted(journal.counts(but_of=TRIES), journal.handed()),
+        running=_runs(journal, "running", base.now, state),
+        queued=_runs(journal, "queued", base.now, state),
+        waiting=_runs(journal, "waiting", base.now, state),
+        handoffs=_handoffs(journal),
+        approvals=_approvals(journal, base.now),
         paused=tuple(
             PauseNow(row["scope"], row["set_by"], dict(row).get("via"), row["note"], row["at"])
-            for row in conn.execute(
-                "SELECT * FROM controls ORDER BY scope"
-            )  # an older journal says not by which way in
+            for row in journal.brakes()  # an older journal says not by which way in
         ),
-        fires=tuple(
-            FireNow(row["name"].split(":")[1], row["due_at"])
-            for row in conn.execute(
-                "SELECT name, due_at FROM cursors WHERE due_at IS NOT NULL AND name LIKE 'schedule:%' "
-                "ORDER BY due_at LIMIT ?",
-                (MOST,),
-            )
-        ),
-        alerts=_still_true(_alerts(conn, "engine"), base, state),
-        spent=_spent(conn, midnight(base.now)),
-        unwritable=base.unwritable or _unrecorded(conn, base),
+        fires=tuple(FireNow(row["name"].split(":")[1], row["due_at"]) for row in journal.fires(MOST)),
+        alerts=_still_true(_alerts(journal, "engine"), base, state),
+        spent=_spent(journal, midnight(base.now)),
+        unwritable=base.unwritable or _unrecorded(journal, base),
     )
 
 
@@ -347,12 +300,12 @@ def counted(by_status: Mapping[str, int], unsettled: int) -> dict[str, int]:
     return {name: count for name, count in sorted(found.items()) if count}
 
 
-def _unrecorded(conn: sqlite3.Connection, base: Snapshot) -> str:
+def _unrecorded(journal: QuickJournal, base: Snapshot) -> str:
     """Whatever the cause: an engine that lives and whose beats do not come into the journal cannot write it."""
     pid = next((one for one in (base.engine, *base.drivers) if one is not None), None)
     if pid is None or base.daemon_deaf or base.trouble:
         return ""
-    last = conn.execute("SELECT MAX(beat_at) FROM workers WHERE pid = ? AND dead = 0", (pid,)).fetchone()[0]
+    last = journal.last_beat(pid)
     if last is None or base.now - last < UNRECORDED_AFTER:
         return ""
     return (
@@ -366,19 +319,15 @@ def with_alarms(base: Snapshot, state: State) -> Snapshot:
     if not state.watchdog_database.exists():
         return base
     try:
-        with closing(_connect(state.watchdog_database)) as conn:
-            return replace(base, alerts=(*base.alerts, *_alerts(conn, "watchdog")))
+        with quick_journal(state.watchdog_database) as journal:
+            return replace(base, alerts=(*base.alerts, *_alerts(journal, "watchdog")))
     except (sqlite3.Error, ValueError) as error:
         return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
 
 
-def _runs(conn: sqlite3.Connection, status: str, now: float, state: State) -> tuple[RunNow, ...]:
-    rows = conn.execute(
-        "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, worker, lease_until, "
-        "created_at, updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
-        (status, MOST),
-    ).fetchall()
-    return tuple(_run(conn, row, now, is_cared_for(state, row["run_id"], row["worker"])) for row in rows)
+def _runs(journal: QuickJournal, status: str, now: float, state: State) -> tuple[RunNow, ...]:
+    rows = journal.of_status(status, MOST)
+    return tuple(_run(journal, row, now, is_cared_for(state, row["run_id"], row["worker"])) for row in rows)
 
 
 def nobody_since(row: Mapping[str, Any], now: float, cared_for: bool) -> float | None:
@@ -389,20 +338,13 @@ def nobody_since(row: Mapping[str, Any], now: float, cared_for: bool) -> float |
     return row["updated_at"] if row["status"] == "queued" and not cared_for else None
 
 
-def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float, cared_for: bool) -> RunNow:
+def _run(journal: QuickJournal, row: Row, now: float, cared_for: bool) -> RunNow:
     status, waits_for = row["status"], tuple(json.loads(row["waiting_on"]))
-    step = conn.execute(
-        "SELECT phase, id FROM steps WHERE run_id = ? AND iteration = ? ORDER BY number DESC LIMIT 1",
-        (row["run_id"], row["iteration"]),
-    ).fetchone()
-    wakes = conn.execute("SELECT wake, due, expires FROM wakeups WHERE run_id = ?", (row["run_id"],)).fetchall()
+    step = journal.last_step(row["run_id"], row["iteration"])
+    wakes = journal.wakeups(row["run_id"])
     since = row["created_at"]
     if status == "running":
-        claimed = conn.execute(
-            "SELECT at FROM events WHERE run_id = ? AND kind = 'run.claimed' ORDER BY seq DESC LIMIT 1",
-            (row["run_id"],),
-        ).fetchone()
-        since = claimed["at"] if claimed else row["updated_at"]
+        since = journal.claimed_at(row["run_id"]) or row["updated_at"]
     elif status == "waiting":
         since = min(json.loads(row["waits_since"]).values(), default=row["updated_at"])
     return RunNow(
@@ -411,23 +353,18 @@ def _run(conn: sqlite3.Connection, row: sqlite3.Row, now: float, cared_for: bool
         waits_for=waits_for, wakes_on=tuple(dict.fromkeys(wake["wake"] for wake in wakes)),
         looks_at=min((wake["due"] for wake in wakes if wake["due"] < wake["expires"]), default=None),
         until=min((wake["expires"] for wake in wakes), default=None),
-        quota=read_quota(conn, row["run_id"]) if QUOTA in waits_for else None,
+        quota=read_quota(journal, row["run_id"]) if QUOTA in waits_for else None,
         nobody_since=nobody_since(dict(row), now, cared_for),
     )  # fmt: skip
 
 
-def _handoffs(conn: sqlite3.Connection) -> tuple[HandoffNow, ...]:
-    rows = conn.execute(
-        "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
-        "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted') ORDER BY created_at LIMIT ?",
-        (MOST,),
-    )
+def _handoffs(journal: QuickJournal) -> tuple[HandoffNow, ...]:
     return tuple(
         HandoffNow(
             row["handoff_id"], row["run_id"], row["loop_id"], row["subject"], row["owner"], row["reason"],
             row["next_step"], row["state"], row["taken_by"], row["created_at"], cause_of(json.loads(row["evidence"])),
         )
-        for row in rows
+        for row in journal.handoffs(MOST)
     )  # fmt: skip
 
 
@@ -437,18 +374,13 @@ def cause_of(evidence: Any) -> str:
     return str(errors[0]) if isinstance(errors, list) and errors else ""
 
 
-def _approvals(conn: sqlite3.Connection, now: float) -> tuple[ApprovalNow, ...]:
-    rows = conn.execute(
-        "SELECT approval_id, run_id, question, bound_to, role, asked_at, expires_at FROM approvals "
-        "WHERE state = 'asked' AND expires_at > ? ORDER BY asked_at LIMIT ?",
-        (now, MOST),
-    )
+def _approvals(journal: QuickJournal, now: float) -> tuple[ApprovalNow, ...]:
     return tuple(
         ApprovalNow(
             row["approval_id"], row["run_id"], row["question"], row["bound_to"], row["role"], row["asked_at"],
             row["expires_at"],
         )
-        for row in rows
+        for row in journal.questions(now, MOST)
     )  # fmt: skip
 
 
@@ -458,17 +390,14 @@ def midnight(now: float) -> float:
     return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
 
 
-def _spent(conn: sqlite3.Connection, since: float) -> SpentNow | None:
-    try:
-        rows = conn.execute("SELECT result FROM agent_calls WHERE began_at >= ?", (since,)).fetchall()
-    except sqlite3.OperationalError:
-        return None  # a journal from before there were calls; the next verb that writes brings it up to date
-    if not rows:
+def _spent(journal: QuickJournal, since: float) -> SpentNow | None:
+    results = journal.calls_since(since)
+    if not results:
         return None
-    used = [json.loads(row["result"])["usage"] for row in rows if row["result"] is not None]
+    used = [json.loads(result)["usage"] for result in results if result is not None]
     return SpentNow(
-        calls=len(rows),
-        open=len(rows) - len(used),
+        calls=len(results),
+        open=len(results) - len(used),
         seconds=sum(item["seconds"] for item in used),
         tokens=sum(item["input_tokens"] + item["output_tokens"] for item in used),
         usd=sum(item["usd"] for item in used),
@@ -476,9 +405,6 @@ def _spent(conn: sqlite3.Connection, since: float) -> SpentNow | None:
     )
 
 
-def _alerts(conn: sqlite3.Connection, source: str) -> tuple[AlertNow, ...]:
-    rows = conn.execute(
-        "SELECT key, text, count, first_at FROM alerts WHERE state IN ('open', 'told') ORDER BY first_at LIMIT ?",
-        (MOST,),
-    )
+def _alerts(journal: QuickJournal, source: str) -> tuple[AlertNow, ...]:
+    rows = journal.alerts(MOST)
     return tuple(AlertNow(row["key"], row["text"], row["count"], row["first_at"], source) for row in rows)

@@ -8,7 +8,7 @@ from becket.kernel.contract.caller import Role
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import EXPIRED, Approval, ApprovalState
-from becket.kernel.contract.spec import Name, Said
+from becket.kernel.contract.spec import Name, Said, Signal
 
 NAMES = ("asked", "approved", "denied", "expired", "revoked")
 
@@ -80,5 +80,6 @@ ACTIONS = (
         params=AskParams,
         raises=groups,
         outputs=("approval", "state", "by"),
+        signals=(Signal.approval,),
     ),
 )

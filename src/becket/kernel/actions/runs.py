@@ -10,7 +10,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.run import ENDED, Run, Status
-from becket.kernel.contract.spec import EventName, LoopId
+from becket.kernel.contract.spec import EventName, LoopId, Signal
 
 NAMES = ("pending", "completed", "unfinished")
 GOOD = (Status.completed, Status.completed_dry_run)
@@ -89,11 +89,12 @@ async def post_event(context: ActionContext, params: PostEventParams) -> Result:
 ACTIONS = (
     ActionDef(
         name="run.start", summary="Start a run of another loop, or one per item.", run=start, params=StartParams,
-        outputs=("runs",),
+        outputs=("runs",), signals=(Signal.child,),
     ),
     ActionDef(
         name="run.gather", summary="See how the child runs stand.", run=gather,
         raises=(ConditionGroup(object="children", names=NAMES),), outputs=("ended", "open", "outcomes"),
+        signals=(Signal.child,),  # whoever started them
     ),
     ActionDef(
         name="event.post", summary="Post an event that other loops may listen to.", run=post_event,

@@ -19,7 +19,7 @@ from becket.kernel.contract.handoff import Approval
 from becket.kernel.contract.process import ChildEnd, ChildWatcher, SandboxKind
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.run import Decision, Run
-from becket.kernel.contract.spec import COMPLETED, SIGNALS, Autonomy, EffectClass, LoopSpec, Phase
+from becket.kernel.contract.spec import COMPLETED, UNASKED, Autonomy, EffectClass, LoopSpec, Phase
 
 Port = TypeVar("Port")
 
@@ -274,6 +274,7 @@ class ActionDef:
     outputs: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # names that a trigger's `unless` may use
+    signals: tuple[str, ...] = ()  # what may wake a loop that has this action, and no loop without it
     calls_agent: bool = False  # left out in a dry run
 
     def groups(self, params: Record) -> tuple[ConditionGroup, ...]:
@@ -306,7 +307,16 @@ class Registry:
     actions: Mapping[str, ActionDef] = field(default_factory=dict)
     verifiers: Mapping[str, VerifierDef] = field(default_factory=dict)
     effects: Mapping[str, EffectInfo] = field(default_factory=dict)
-    signals: tuple[str, ...] = SIGNALS
+    signals: tuple[str, ...] = UNASKED  # they may wake any loop, whatever its actions
+
+    @property
+    def senders(self) -> dict[str, tuple[str, ...]]:
+        """Everything that somebody may send to a run, with the actions that lead to it."""
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(self.signals, ())
+        for action in self.actions.values():
+            for name in action.signals:
+                found[name] = (*found.get(name, ()), action.name)
+        return found
 
     @property
     def facts(self) -> frozenset[str]:

@@ -117,6 +117,7 @@ class NewRun(Record):
     limits: StartLimits | None = None  # of a start by a machine
     deadline: float  # seconds from the start
     by: Caller = BECKET
+    state: dict[str, Json] = Field(default_factory=dict)  # its `state_refs` as they are now
 
 
 class Run(Record):
@@ -205,6 +206,9 @@ class Decision(Record):
     detail: dict[str, Json] = Field(default_factory=dict)
     counts: bool = True  # whether the next iteration counts towards max_iterations
 
+
+DECISION = "@decision"
+"""The step of phase decide that holds the decision."""
 
 USED = frozenset({"calls", "sessions"})
 """Outputs that tell what a step used, never what it brought: times and session ids differ every time."""

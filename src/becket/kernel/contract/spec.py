@@ -240,12 +240,17 @@ class WaitThen(StrEnum):
     fail = "fail"
 
 
-WORKTREE_CHANGED = "worktree_changed"
+class Signal(StrEnum):
+    """What the runtime sends to a run that waits. A part may send others; its actions say which."""
 
-SIGNALS = ("approval", "child", "clock", WORKTREE_CHANGED)
-"""What can wake a run: a person's answer, the end of a child run, the time (the evidence's `until`, or `poll`), and a
-person's files or locks that stood in its way and changed (the evidence's `paths`, the index).
-"""
+    approval = "approval"  # a person answered
+    child = "child"  # a child run ended
+    clock = "clock"  # the evidence's `until`, or `poll`
+    worktree_changed = "worktree_changed"  # files or locks in its way (the evidence's `paths`, the index)
+
+
+UNASKED = (Signal.clock.value, Signal.worktree_changed.value)
+"""Signals that come to every loop; the others come of what its actions do."""
 
 
 COMPLETED = "completed"

@@ -74,6 +74,7 @@ class End(Record):
     detail: dict[str, Json] = Field(default_factory=dict)
     handoff: Handoff | None = None
     events: tuple[NewEvent, ...] = ()
+    state: dict[str, Json] = Field(default_factory=dict)  # its `state_refs` as they are now
 
 
 class SignalEnd(StrEnum):
@@ -268,9 +269,10 @@ class RunStore(Protocol):
         """The holder cannot go on now: queued again, segment + 1, claim and lease gone. Nothing else changes."""
         ...
 
-    async def ask_cancel(self, run_id: str, by: Caller, reason: str) -> Run:
+    async def ask_cancel(self, run_id: str, by: Caller, reason: str, state: Mapping[str, Json] | None = None) -> Run:
         """A queued or waiting run is cancelled at once, and so is a running one whose lease expired or whose worker is
-        dead: nobody would hear it. Any other running one is told so (`cancel_asked`). Ended: no change.
+        dead: nobody would hear it. Any other running one is told so (`cancel_asked`). Ended: no change. `state`: its
+        `state_refs` as they are now.
         """
         ...
 
@@ -317,6 +319,10 @@ class RecordStore(Protocol):
         ...
 
     async def events(self, run_id: str, after: int = 0, limit: int = 10_000) -> tuple[Event, ...]: ...
+
+    async def heads(self, besides: str) -> tuple[tuple[str, str], ...]:
+        """The hundred newest runs but this one, each with the digest of its last event."""
+        ...
 
     async def steps(self, run_id: str, iteration: int | None = None) -> tuple[Step, ...]: ...
 

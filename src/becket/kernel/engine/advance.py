@@ -22,10 +22,11 @@ from becket.kernel.contract.errors import (
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import PROOF, WORK
 from becket.kernel.contract.removal import removed
-from becket.kernel.contract.run import ENDED, Move, Status
+from becket.kernel.contract.run import ENDED, Move, Run, Status
 from becket.kernel.contract.store import Claim, End
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.money import settle_left_open
+from becket.kernel.engine.state import Look
 from becket.kernel.engine.walk import Walk
 
 log = logging.getLogger("becket.engine")
@@ -72,7 +73,8 @@ class Engine:
             # The run is not to blame: whatever is in the journal stands, and the next claim goes on from there.
             await self._persist(partial(self.house.store.give_back, run_id, claim.run.epoch))
         except Exception as error:
-            await self._persist(partial(self.house.store.end, run_id, claim.run.epoch, self._failure(error)))
+            end = await self._failure(claim.run, error)
+            await self._persist(partial(self.house.store.end, run_id, claim.run.epoch, end))
         await self.clear_folder(run_id)
         return Advanced.moved
 
@@ -96,11 +98,13 @@ class Engine:
         """
         return {run_id: walk.epoch for run_id, walk in self._walks.items()}
 
-    def _failure(self, error: Exception) -> End:
+    async def _failure(self, run: Run, error: Exception) -> End:
         """The runtime itself failed."""
         reason = "invalid_spec" if isinstance(error, InvalidDocument) else "internal_error"
         said = self.house.redact(f"{type(error).__name__}: {error}")[:4000]
-        return End(move=Move.fail, reason=reason, detail={"error": said})
+        look = Look(self.house.store, partial(self.house.port, Git), run.run_id)
+        state = await look.of_run(self.house.loops, run)
+        return End(move=Move.fail, reason=reason, detail={"error": said}, state=state)
 
     async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
         """Write it as soon as the store lets us, unless the claim's lease runs out first."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from becket.kernel.contract.spec import ActionSpec, Autonomy, Command, EffectCla
 from becket.kernel.contract.template import in_shell
 from becket.kernel.engine.context import StepContext, text_of
 from becket.kernel.engine.excerpts import value_of
+from becket.kernel.engine.junit_xml import read_xml
 
 REPORT_LIMIT = 64_000_000
 KILL_ROOM = 10.0
@@ -185,18 +185,17 @@ def _junit(path: Path) -> Json:
             data = file.read(REPORT_LIMIT + 1)
         if len(data) > REPORT_LIMIT:
             raise ActionFailed(f"{path.name} has more than {REPORT_LIMIT} bytes", kind="bad_report")
-        if b"<!DOCTYPE" in data or b"<!ENTITY" in data:  # a report has no use for them; a bomb has
-            raise ActionFailed(f"{path.name} declares entities", kind="bad_report")
-        root = ET.fromstring(data)  # noqa: S314
-    except (OSError, ET.ParseError) as error:
+    except OSError as error:
         raise ActionFailed(f"no readable JUnit report at {path.name}: {error}", kind="bad_report") from None
-    cases = list(root.iter("testcase"))
-    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    skipped = [case for case in cases if case.find("skipped") is not None]
-    if len(cases) == len(skipped):
+    report = read_xml(data)
+    if report.problem:
+        raise ActionFailed(f"no readable JUnit report at {path.name}: {report.problem}", kind="bad_report")
+    failed = [case for case in report.cases if case.failed]
+    skipped = [case for case in report.cases if case.first("skipped") and not case.failed]
+    if len(report.cases) == len(skipped):
         raise ActionFailed("the report has no executed test", kind="no_tests")
-    names = [f"{case.get('classname', '')}::{case.get('name', '')}" for case in failed]
-    return {"tests": len(cases), "failed": len(failed), "skipped": len(skipped), "failing": names[:200]}
+    names = [f"{case.attributes.get('classname', '')}::{case.attributes.get('name', '')}" for case in failed]
+    return {"tests": len(report.cases), "failed": len(failed), "skipped": len(skipped), "failing": names[:200]}
 
 
 def _outputs(spec: ActionSpec, end: CommandEnd, parsed: Json, cwd: Path) -> dict[str, Json]:

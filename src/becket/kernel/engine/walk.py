@@ -15,17 +15,18 @@ from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.condition import Condition, Conditions
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.events import Kind, NewEvent
+from becket.kernel.contract.git import Git
 from becket.kernel.contract.handoff import Handoff
-from becket.kernel.contract.run import Decision, Move, Outcome, Step, StepState
+from becket.kernel.contract.run import DECISION, Decision, Move, Outcome, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, Budget, OnError, Phase, PhaseSpec, VerifierSpec
 from becket.kernel.contract.store import Claim, End, Recorded
 from becket.kernel.contract.when import parse
 from becket.kernel.engine.context import StepContext, Surroundings
 from becket.kernel.engine.decide import Situation, carry, decide, next_step_words, wait_rows
 from becket.kernel.engine.money import NOUN, OF_RUN, surely_spent
+from becket.kernel.engine.state import Look
 from becket.kernel.engine.steps import Done, do_action, do_verifier, skipped
 
-DECISION = "@decision"
 CLOSING_TIME = 60.0
 """What persist, decide and notify may always use, even when the run's time is up."""
 
@@ -352,7 +353,9 @@ class Walk:
             Outcome.cancelled: Move.cancel,
         }[decision.outcome]
         handoff = await self._handoff(decision) if move is Move.hand_off else None
-        return End(move=move, reason=decision.reason, detail=decision.detail, handoff=handoff)
+        look = Look(self._house.store, partial(self._house.port, Git), self._run.run_id)
+        state = await look.at(self._spec.state_refs, self._run.subject.fields)
+        return End(move=move, reason=decision.reason, detail=decision.detail, handoff=handoff, state=state)
 
     async def _handoff(self, decision: Decision) -> Handoff:
         now = await self._house.store.now()

@@ -13,9 +13,10 @@ import subprocess
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from becket.kernel.contract.errors import GitFailed, UsageError
+from becket.kernel.contract.outlasting import to_its_end
 
 T = TypeVar("T")
 
@@ -317,22 +318,6 @@ def not_started(folder: Path, error: OSError) -> GitFailed | UsageError:
 async def end(process: asyncio.subprocess.Process) -> None:
     """TERM, then KILL, the whole session: git's own children hold its pipes open."""
     await _end_session(process.pid, process.wait)
-
-
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for `work` however often we are cancelled meanwhile; who was cancelled leaves afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # it was seen: nobody has to warn of it
-        raise cancelled
-    return task.result()
 
 
 async def _end_all(process: subprocess.Popen[bytes], lifeline: int) -> None:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import TextIO
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
+from becket.kernel.contract.text import harmless
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]?"  # colours, cursor moves
-    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # window titles, links, device strings
-    r"|\x1b."
-)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _LONGEST = 8000
 _MORE = "\n    "  # a further line of a notice cannot pass for a notice of its own
-
-
-def plain(text: str) -> str:
-    """Untrusted text without anything that a terminal would obey, or that would hide what is written."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 class ConsoleNotice:
@@ -43,7 +31,7 @@ class ConsoleNotice:
 
     async def perform(self, call: EffectCall, permit: Permit) -> dict[str, Json]:
         demand(permit, call)
-        shown = plain(str(call.payload["text"])).strip()
+        shown = harmless(str(call.payload["text"])).strip()
         if len(shown) > _LONGEST:
             shown = f"{shown[:_LONGEST]} ... ({len(shown) - _LONGEST} more characters)"
         # In a thread: a reader that does not read must not stop the engine.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.process import (
     ChildEnd,
     ChildRef,
@@ -105,7 +106,7 @@ class ContainedProcesses:
             result = await self._run_with_scratch(replace(call, ways=ways))
             return result.model_copy(update={"denied": ways.denied})
         finally:
-            await _to_its_end(ways.close())
+            await to_its_end(ways.close())
 
     async def _run_with_scratch(self, call: _Call) -> ChildResult:
         try:
@@ -117,7 +118,7 @@ class ContainedProcesses:
             return await self._run_in(around, job, call)
         finally:
             if not scratch.remove_if_empty():
-                await _to_its_end(asyncio.to_thread(scratch.remove))
+                await to_its_end(asyncio.to_thread(scratch.remove))
 
     def _plan(self, call: _Call, scratch: Scratch) -> tuple[Surroundings, Job]:
         spec, ways = call.spec, call.ways
@@ -196,7 +197,7 @@ class ContainedProcesses:
             report = await self._release(child, job, call, speech)
             seconds = 0.0 if child.ran_from is None else time.monotonic() - child.ran_from
         finally:
-            escaped = await _to_its_end(self._put_away(child, told))
+            escaped = await to_its_end(self._put_away(child, told))
         return self._result(child, report, call.spec, seconds, escaped)
 
     async def _release(self, child: Child, job: Job, call: _Call, speech: Speech | None) -> Report | None:
@@ -307,17 +308,3 @@ async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for `work` whatever happens to us; a cancellation that came meanwhile is raised afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return task.result()

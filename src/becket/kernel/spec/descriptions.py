@@ -25,7 +25,8 @@ _SPEC = {
         "goal": "What is true when the loop is done, for people.",
         "trigger": "What starts a run: manual, schedule, commit, event or after.",
         "subject": "What one run is about; a template such as `{branch}@{sha}`.",
-        "state_refs": "Where the loop's state lives, such as `git:main` and `journal`.",
+        "state_refs": "Where the loop's state lives: `git:REF` (a branch, HEAD or refs/...), `file:PATH` or `journal`. "
+        "A run records the digest of each when it begins and when it ends; `runs show` tells what changed meanwhile.",
         "needs": "Sections of becket.yaml without which the loop sleeps.",
         "concurrency": "Which runs must not be at work at the same time.",
         "inputs": "Typed parameters of a run: `becket run LOOP --with name=value`.",

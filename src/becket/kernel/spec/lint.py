@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     references.own,
     references.facts,
     references.signals,
+    references.places,
     templates.subjects,
     templates.steps,
     templates.quotes,

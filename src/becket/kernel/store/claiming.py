@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import sqlalchemy as sa
 
@@ -191,14 +191,14 @@ def at_work(tx: Tx, worker: str) -> tuple[AtWork, ...]:
     return tuple(AtWork.model_validate(dict(row._mapping)) for row in tx.all(_AT_WORK, worker=worker))
 
 
-def ask_cancel(tx: Tx, run_id: str, by: Caller, reason: str) -> Run:
+def ask_cancel(tx: Tx, run_id: str, by: Caller, reason: str, state: Mapping[str, Json] | None = None) -> Run:
     run = lock(tx, run_id)
     detail: dict[str, Json] = {"by": by.name, "note": reason}
     if run.status is Status.running and (why := _lost(run, tx.ids(_DEAD_WORKERS))) is not None:
         requeue(run, why)
     if run.status in (Status.queued, Status.waiting):
         run.add(Kind.cancel_asked, {**detail, **by.told()})
-        finish(run, Move.cancel, "cancelled", detail)
+        finish(run, Move.cancel, "cancelled", detail, state=state)
     elif run.status is Status.running and not run["cancel_asked"]:
         run.set(cancel_asked=True, detail=dumps(detail))
         run.add(Kind.cancel_asked, {**detail, **by.told()})

@@ -81,8 +81,8 @@ def own_mark(raw: sqlite3.Connection) -> Mark:
     return Mark(name, count)
 
 
-def read_only(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(os.fspath(path))}?mode=ro", uri=True, timeout=5.0)
+def read_only(path: Path, patience: float = 5.0) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(os.fspath(path))}?mode=ro", uri=True, timeout=patience)
 
 
 def faults(path: Path, *, whole: bool, most: int = 10) -> tuple[str, ...]:

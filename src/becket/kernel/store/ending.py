@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import Handoff
 from becket.kernel.contract.run import ENDED, IllegalMove, Move, Run, Status
+from becket.kernel.contract.spec import Signal
+from becket.kernel.contract.state import STATE
 from becket.kernel.contract.store import End, SignalEnd
 from becket.kernel.store.links import open_parents
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
@@ -49,7 +53,12 @@ def free_group(run: LockedRun) -> None:
 
 
 def finish(
-    run: LockedRun, move: Move, reason: str, detail: dict[str, Json], handoff: Handoff | None = None
+    run: LockedRun,
+    move: Move,
+    reason: str,
+    detail: dict[str, Json],
+    handoff: Handoff | None = None,
+    state: Mapping[str, Json] | None = None,
 ) -> list[str]:
     """Ends and saves a locked run. Returns the parents that woke."""
     tx = run.tx
@@ -66,7 +75,8 @@ def finish(
         tx.run(_ADD_HANDOFF, handoff_row(handoff))
         opened = {"handoff_id": handoff.handoff_id, "owner": handoff.owner, "reason": handoff.reason}
         run.add(Kind.handoff_opened, {**opened, **row_seal(tx, "handoff", handoff.handoff_id)})
-    run.add(Kind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail})
+    seen = {STATE: dict(state)} if state else {}
+    run.add(Kind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail, **seen})
     run.set(
         reason=plain(reason), detail=dumps(detail), ended_at=tx.now, follow_since=tx.now, open_subject=None,
         waiting_on="[]",
@@ -89,7 +99,7 @@ def _tell(run: LockedRun, parent_id: str, reason: str) -> bool:
     if parent is None:
         return False
     payload = {"run_id": run.run_id, "loop_id": run["loop_id"], "status": run.status.value, "reason": reason}
-    said = deliver(parent, "child", payload, f"child:{run.run_id}:{parent_id}")
+    said = deliver(parent, Signal.child, payload, f"child:{run.run_id}:{parent_id}")
     parent.save()
     return said is SignalEnd.woke
 
@@ -97,7 +107,7 @@ def _tell(run: LockedRun, parent_id: str, reason: str) -> bool:
 def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
     run = fenced(tx, run_id, epoch)
     run.add_all(end.events)
-    woken = finish(run, end.move, end.reason, end.detail, end.handoff)
+    woken = finish(run, end.move, end.reason, end.detail, end.handoff, end.state)
     group = run["group_name"]
     queued = tx.ids(_QUEUED_OF_GROUP, group=group) if group is not None else []
     return (*queued, *(parent for parent in woken if parent not in queued))

@@ -109,8 +109,8 @@ class Journal:
     async def give_back(self, run_id: str, epoch: int) -> None:
         await self._db.write(claiming.give_back, run_id, epoch)
 
-    async def ask_cancel(self, run_id: str, by: Caller, reason: str) -> Run:
-        return await self._db.write(claiming.ask_cancel, run_id, by, reason)
+    async def ask_cancel(self, run_id: str, by: Caller, reason: str, state: Mapping[str, Json] | None = None) -> Run:
+        return await self._db.write(claiming.ask_cancel, run_id, by, reason, state)
 
     async def at_work(self, worker: str) -> tuple[AtWork, ...]:
         return await self._db.read(claiming.at_work, worker)
@@ -141,6 +141,9 @@ class Journal:
 
     async def events(self, run_id: str, after: int = 0, limit: int = 10_000) -> tuple[Event, ...]:
         return await self._db.read(records.events_of, run_id, after, limit)
+
+    async def heads(self, besides: str) -> tuple[tuple[str, str], ...]:
+        return await self._db.read(records.heads, besides)
 
     async def steps(self, run_id: str, iteration: int | None = None) -> tuple[Step, ...]:
         return await self._db.read(records.steps_of, run_id, iteration)

@@ -12,6 +12,7 @@ from becket.kernel.contract.caller import ROLES, Caller
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import EXPIRED, UNSETTLED, Approval, ApprovalState, Handoff, HandoffState
+from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
 from becket.kernel.store.lookup import by_prefix
@@ -103,7 +104,7 @@ def _answer(
         said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, **by.told()}
         more = {"bound_to": row.bound_to, "note": columns["note"], **row_seal(tx, "approval", row.approval_id)}
         run.add(Kind.approval_decided, {**said, **more})
-        deliver(run, "approval", said, f"approval:{row.approval_id}:{state.value}")
+        deliver(run, Signal.approval, said, f"approval:{row.approval_id}:{state.value}")
         run.save()
     return _approval(tx, row.approval_id)
 

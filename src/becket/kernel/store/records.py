@@ -25,6 +25,12 @@ _EVENTS = (
     .order_by(events.c.seq)
     .limit(sa.bindparam("most"))
 )
+_HEADS = (
+    sa.select(runs.c.run_id, runs.c.head)
+    .where(runs.c.run_id != sa.bindparam("besides"))
+    .order_by(runs.c.number.desc())
+    .limit(100)
+)
 _STEPS = sa.select(steps).where(steps.c.run_id == sa.bindparam("run_id")).order_by(steps.c.number)
 _STEPS_OF_ITERATION = _STEPS.where(steps.c.iteration == sa.bindparam("iteration"))
 _CARRIED = sa.select(carried.c.value).where(carried.c.run_id == sa.bindparam("run_id"))
@@ -73,6 +79,10 @@ def append(tx: Tx, run_id: str, epoch: int | None, new: Sequence[NewEvent]) -> N
 
 def events_of(tx: Tx, run_id: str, after: int, limit: int) -> tuple[Event, ...]:
     return tuple(event_of(row) for row in tx.all(_EVENTS, run_id=run_id, after=after, most=limit))
+
+
+def heads(tx: Tx, besides: str) -> tuple[tuple[str, str], ...]:
+    return tuple((row.run_id, row.head) for row in tx.all(_HEADS, besides=besides))
 
 
 def steps_of(tx: Tx, run_id: str, iteration: int | None) -> tuple[Step, ...]:

@@ -10,6 +10,7 @@ from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.events import COVERS, Kind
 from becket.kernel.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status, started_as
+from becket.kernel.contract.state import STATE
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.store import pace
 from becket.kernel.store.ending import finish
@@ -151,8 +152,8 @@ def _insert(tx: Tx, new: NewRun) -> Run:
     if new.parent is not None:
         link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
-    covers = {COVERS: list(SEALED_LATER)}
-    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **new.by.told(), **started_as(run.record()), **covers})
+    more = {COVERS: list(SEALED_LATER), **({STATE: new.state} if new.state else {})}
+    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **new.by.told(), **started_as(run.record()), **more})
     run.save()
     return run.record()
 

@@ -10,6 +10,7 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.events import Kind
 from becket.kernel.contract.run import ENDED, Move, Status
+from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import SignalEnd
 from becket.kernel.store.locked import LockedRun, find_and_lock, lock
 from becket.kernel.store.raised import raise_all
@@ -177,7 +178,7 @@ def _expire_approval(tx: Tx, row: Row) -> bool:
         return False
     payload: dict[str, Json] = {"approval_id": row.approval_id, "state": "expired"}
     run.add(Kind.approval_decided, {**payload, **row_seal(tx, "approval", row.approval_id)})
-    said = deliver(run, "approval", payload, f"approval:{row.approval_id}:expired")
+    said = deliver(run, Signal.approval, payload, f"approval:{row.approval_id}:expired")
     run.save()
     return said is SignalEnd.woke
 

@@ -21,11 +21,10 @@ from becket.kernel.contract.events import Kind
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.part import Part
 from becket.kernel.contract.ready import ACCEPT
-from becket.kernel.contract.run import Run, Step, StepState
+from becket.kernel.contract.run import DECISION, Run, Step, StepState
 from becket.kernel.contract.spec import PHASES, Phase
 from becket.kernel.contract.trust import trust_of, trust_words
 
-DECISION = "@decision"
 MOST_LINES = 200
 """Of one part."""
 

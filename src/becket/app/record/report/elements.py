@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from becket.app.record.report.plain import harmless, spaced
+from becket.app.record.report.plain import spaced
+from becket.kernel.contract.text import harmless
 
 GOOD = frozenset(
     {

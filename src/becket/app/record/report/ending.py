@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from becket.app.record.report import model as told
 from becket.app.record.report import settled as over
 from becket.app.record.report import words
-from becket.app.record.report.plain import counted, one_line, place
+from becket.app.record.report.plain import counted, place
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.reasons import VERDICTS, reason_words
 from becket.kernel.contract.receipt import SETUP
+from becket.kernel.contract.text import one_line
 
 _COMMIT = re.compile("(?P<branch>.+)@(?P<sha>[0-9a-f]{40,64})")
 SHORT = 7

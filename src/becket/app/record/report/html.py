@@ -41,7 +41,6 @@ from becket.app.record.report.plain import (
     is_proven,
     moment,
     offered,
-    one_line,
     pairs,
     place,
     short,
@@ -55,6 +54,7 @@ from becket.app.record.report.plain import (
 )
 from becket.app.record.report.words import NOT_TOLD
 from becket.kernel.contract.reasons import reason_words
+from becket.kernel.contract.text import one_line
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
 UNSETTLED = frozenset({"open", "taken", "accepted"})

@@ -15,13 +15,11 @@ from becket.app.record.report.plain import (
     decision_words,
     dollars,
     finding_words,
-    harmless,
     headline,
     held_row,
     held_words,
     moment,
     offered,
-    one_line,
     pairs,
     place,
     short,
@@ -34,6 +32,7 @@ from becket.app.record.report.plain import (
     whole_change,
 )
 from becket.kernel.contract.reasons import reason_words
+from becket.kernel.contract.text import harmless, one_line
 
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~&]|(?<!\w)_|_(?!\w)|\A[-+#=])")
 MOST_DIFF_LINES = 400

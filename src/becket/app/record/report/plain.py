@@ -11,10 +11,9 @@ from becket.app.record.report import model as told
 from becket.app.record.report.words import NOT_TOLD
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.reasons import reason_words
+from becket.kernel.contract.text import harmless, one_line
 
 SHORT = 12
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]?|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b.?")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _DIGEST = re.compile("[0-9a-f]{40,64}")
 
 HEADLINES = {
@@ -37,17 +36,6 @@ CLAIM = "A claim: it was not believed and proves nothing. What counts is what th
 
 
 HELD_HEADS = ("check", "when it was right", "on the parent", "on the child", "artifact")
-
-
-def harmless(text: object) -> str:
-    """Without what steers a terminal, or shows something else than is written."""
-    shown = str(text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
-    return _CONTROLS.sub("", _ESCAPES.sub("", shown))
-
-
-def one_line(text: object, most: int = 300) -> str:
-    shown = " ".join(harmless(text).split())
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def short(digest: str | None) -> str:

@@ -135,14 +135,8 @@ def _contradiction(case: Case, spot: Spot, message: str) -> Finding:
 
 
 def waits(case: Case) -> Iterator[Finding]:
-    """A loop that waits for an approval has an action that asks for one, and no wait ends before its first look."""
-    asks = any(action.spec.uses == "approval.ask" or "approval.ask" in action.effects for action in case.actions)
+    """No wait ends before its first look."""
     for name, wait in case.spec.wait_conditions.items():
         if wait.poll is not None and wait.poll > wait.for_:
             spot = case.value("wait_conditions", name, "poll")
             yield case.finding(spot, "contradiction", "the wait is over before its first `poll`", "make `for` longer")
-        if wait.wake == "approval" and not asks and case.all_known:
-            spot = case.value("wait_conditions", name, "wake")
-            yield case.finding(
-                spot, "wait-without-ask", "no action of this loop asks for an approval", "add an `approval.ask` action"
-            )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from becket.kernel.contract.action import NamesCondition, NamesOutput
 from becket.kernel.contract.config import Names
 from becket.kernel.contract.errors import Finding
-from becket.kernel.contract.template import Field, plain_text
+from becket.kernel.contract.state import STATE_KINDS, fits
+from becket.kernel.contract.template import Field, TemplateError, fill, plain_text
 from becket.kernel.spec.case import Case, Step
 from becket.kernel.spec.document import Path
 from becket.kernel.spec.problems import suggestion
@@ -67,10 +68,35 @@ def facts(case: Case) -> Iterator[Finding]:
             yield case.finding(spot, "unknown-fact", f"nothing records the fact `{guarded.unless}`", fix)
 
 
+def places(case: Case) -> Iterator[Finding]:
+    """Each of `state_refs` is of a known kind, and can be there."""
+    for number, ref in enumerate(case.spec.state_refs):
+        kind, spot = ref.partition(":")[0], case.value("state_refs", number)
+        if kind not in STATE_KINDS:
+            fix = suggestion(kind, STATE_KINDS)
+            yield case.finding(spot, "unknown-state", f"nobody knows where `{kind}` is", fix)
+        elif not fits(_with_fields_filled(ref)):
+            fix = f"write it like {STATE_KINDS[kind].example}"
+            yield case.finding(spot, "bad-state", f"`{ref}` names no state of the kind `{kind}`", fix)
+
+
+def _with_fields_filled(ref: str) -> str:
+    try:
+        return fill(ref, lambda name: name)
+    except TemplateError:
+        return ref  # has its own finding
+
+
 def signals(case: Case) -> Iterator[Finding]:
-    """Somebody sends what a run waits for."""
+    """Somebody sends what a run waits for, and an action of this loop leads to it where it does not come by itself."""
+    senders = case.registry.senders
+    led_to = {name for step in case.actions if step.definition for name in step.definition.signals}
     for name, wait in case.spec.wait_conditions.items():
-        if wait.wake not in case.registry.signals:
-            spot = case.value("wait_conditions", name, "wake")
-            fix = suggestion(wait.wake, case.registry.signals)
+        spot = case.value("wait_conditions", name, "wake")
+        if wait.wake not in senders:
+            fix = suggestion(wait.wake, senders)
             yield case.finding(spot, "unknown-signal", f"nothing sends the signal `{wait.wake}`", fix)
+        elif wait.wake not in {*case.registry.signals, *led_to} and case.all_known:
+            message = f"no action of this loop leads to the signal `{wait.wake}`"
+            fix = f"add an action that does: {' or '.join(f'`{each}`' for each in senders[wait.wake])}"
+            yield case.finding(spot, "wait-without-ask", message, fix)

@@ -27,8 +27,9 @@ WITHOUT_INPUTS = frozenset({"commit", "schedule"})
 
 
 def subjects(case: Case) -> Iterator[Finding]:
-    """`subject` and `group` use only what every trigger of the loop provides."""
+    """`subject`, `group` and `state_refs` use only what every trigger of the loop provides."""
     texts: list[tuple[Path, str]] = [(("subject",), case.spec.subject)]
+    texts += [(("state_refs", number), ref) for number, ref in enumerate(case.spec.state_refs)]
     if case.spec.concurrency is not None:
         texts.append((("concurrency", "group"), case.spec.concurrency.group))
     for path, text in texts:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from becket.kernel.contract.action import KEPT, ActionContext
 from becket.kernel.contract.agent import (
@@ -43,6 +43,7 @@ from becket.kernel.contract.config import AgentLimits, Config
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import ActionFailed, BecketError, GitFailed
 from becket.kernel.contract.loop import UNHELD
+from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.project import Projects
 from becket.parts.agents import mail
 
@@ -291,12 +292,12 @@ class _Call:
             agent_ended()
             judged = await self._judged(report)
         except asyncio.CancelledError:
-            await _to_its_end(self._broken_off(agent, AgentOutcome.cancelled, "it was stopped"))
+            await to_its_end(self._broken_off(agent, AgentOutcome.cancelled, "it was stopped"))
             raise
         except Exception as error:
-            await _to_its_end(self._broken_off(agent, AgentOutcome.crashed, str(error)))
+            await to_its_end(self._broken_off(agent, AgentOutcome.crashed, str(error)))
             raise
-        return await _to_its_end(self._settled(agent, judged, report))
+        return await to_its_end(self._settled(agent, judged, report))
 
     def _wish(self, ends_at: float) -> CallWish:
         config = self.context.port(Projects).current().agents.get(self.name)
@@ -409,19 +410,3 @@ class _Call:
 
     def _elapsed(self) -> float:
         return round(time.monotonic() - self.began, 3)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """A settlement is not left half done: who is cancelled meanwhile leaves after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:  # by a person, by the clock, by a stop of ours: perhaps all three
-            cancelled = error
-    if cancelled is not None:
-        with suppress(BaseException):
-            task.result()
-        raise cancelled
-    return task.result()

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from becket.kernel.engine.junit_xml import MOST_CASES
 from becket.parts.gates.ports.report import Outcome, Problem, ProblemCode, TestCase, TestReport
 from becket.parts.gates.reports.text import clean
 
-MOST_CASES = 200_000
 MOST_PROBLEMS = 20
 LONGEST_ID = 1_000
 

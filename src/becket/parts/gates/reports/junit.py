@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from becket.kernel.engine.junit_xml import Element, XmlCase, read_xml
 from becket.parts.gates.ports.report import Outcome, ProblemCode
-from becket.parts.gates.reports.book import MOST_CASES, CaseBook, Draft, worse
-from becket.parts.gates.reports.junit_xml import Element, XmlCase, XmlReport, read_xml
+from becket.parts.gates.reports.book import CaseBook, Draft, worse
 from becket.parts.gates.reports.places import Place, find_place, go_file, go_module
 from becket.parts.gates.reports.text import first_line, line_number, seconds_of
 from becket.parts.gates.reports.tree import Tree
@@ -21,14 +21,15 @@ _SAYS_NOTHING = frozenset({"", "failed", "failure", "error", "assertion failed"}
 
 def read_junit(raw: bytes, name: str, tree: Tree, book: CaseBook, *, one_of_many: bool = False) -> list[Draft] | None:
     """The cases of one file; None if it is no JUnit file, which is a problem only where it stands alone."""
-    xml = read_xml(raw, MOST_CASES)
+    xml = read_xml(raw)
     if not xml.is_junit and (one_of_many or not xml.fault):
         if not one_of_many:
             book.problem(ProblemCode.malformed, f"{name} is not a JUnit report: it has no testsuite")
         return None
     if xml.fault:
         book.problem(ProblemCode.malformed, f"{name} cannot be read to its end: {xml.fault}")
-    _hold_suites_to_their_word(xml, name, book)
+    for problem in filter(None, (suite.problem for suite in xml.suites)):
+        book.problem(ProblemCode.mismatch, f"{name}: {problem}")
     folder = name.rpartition("/")[0]
     return _with_groups(_joined([_draft(case, tree, folder) for case in xml.cases]))
 
@@ -40,15 +41,6 @@ def junit_within(output: bytes) -> bytes | None:
         return None
     ends = [at + len(mark) for mark in (b"</testsuites>", b"</testsuite>") if (at := output.rfind(mark)) >= 0]
     return output[min(starts) : max(ends)] if ends and max(ends) > min(starts) else output[min(starts) :]
-
-
-def _hold_suites_to_their_word(xml: XmlReport, name: str, book: CaseBook) -> None:
-    """Some writers count a suite that could not load and list no case for it."""
-    for suite in xml.suites:
-        if suite.declared_bad > suite.bad:
-            title = f"the suite {suite.name}" if suite.name else "the report"
-            text = f"{name}: {title} counts {suite.declared_bad} failures, but its cases show {suite.bad}"
-            book.problem(ProblemCode.mismatch, text)
 
 
 def _draft(case: XmlCase, tree: Tree, folder: str) -> Draft:

@@ -10,20 +10,20 @@ from becket.parts.gates.ports.report import Color, ProblemCode, RedCode, RedReas
 MOST_NAMES = 5
 
 
-class StepVerdict(NamedTuple):
+class ReportVerdict(NamedTuple):
     """Green has no reasons; red has at least one."""
 
     color: Color
     reasons: tuple[RedReason, ...]
 
 
-def verdict_of(report: TestReport, exit_code: int | None, min_tests: int) -> StepVerdict:
+def verdict_of(report: TestReport, exit_code: int | None, min_tests: int) -> ReportVerdict:
     """Judge one step by its report and its exit code; None is a command that was stopped before it ended."""
     reasons = tuple(_reasons(report, exit_code, min_tests))
     if exit_code != 0 and not reasons:
         text = f"the command ended with exit code {exit_code}, although no test failed"
         reasons = (RedReason(code=RedCode.unexplained, text=text),)
-    return StepVerdict(Color.red if reasons else Color.green, reasons)
+    return ReportVerdict(Color.red if reasons else Color.green, reasons)
 
 
 def _reasons(report: TestReport, exit_code: int | None, min_tests: int) -> Iterator[RedReason]:

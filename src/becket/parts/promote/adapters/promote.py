@@ -13,6 +13,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import Permit, demand
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.naming import ref_problem
+from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.promote import (
     IntentHeld,
     IntentLog,
@@ -25,7 +26,7 @@ from becket.kernel.contract.promote import (
     WhyNot,
     promote_call,
 )
-from becket.kernel.git.program import Place, run, shown, to_its_end
+from becket.kernel.git.program import Place, run, shown
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import GitRepository
 from becket.parts.promote.adapters.intent import is_ours, process_mark

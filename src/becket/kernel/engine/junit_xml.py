@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 LARGEST_TEXT = 16_000
+MOST_CASES = 200_000
 DEEPEST = 200
 
 _CONTROL = bytes(range(0x09)) + b"\x0b\x0c" + bytes(range(0x0E, 0x20))
@@ -50,6 +51,13 @@ class XmlSuite:
     declared_bad: int
     bad: int = 0
 
+    @property
+    def problem(self) -> str:
+        """Some writers count a suite that could not load and list no case for it."""
+        title = f"the suite {self.name}" if self.name else "the report"
+        wrong = self.declared_bad > self.bad
+        return f"{title} counts {self.declared_bad} failures, but its cases show {self.bad}" if wrong else ""
+
 
 @dataclass(slots=True)
 class XmlReport:
@@ -58,12 +66,18 @@ class XmlReport:
     is_junit: bool = False
     fault: str = ""
 
+    @property
+    def problem(self) -> str:
+        """Why it cannot be believed as it stands, or nothing."""
+        said = (self.fault, "" if self.is_junit else "it has no testsuite", *(suite.problem for suite in self.suites))
+        return next(filter(None, said), "")
+
 
 class _Refused(Exception):
     """The document asks for something no test report needs."""
 
 
-def read_xml(raw: bytes, most_cases: int) -> XmlReport:
+def read_xml(raw: bytes, most_cases: int = MOST_CASES) -> XmlReport:
     """Never raises: a fault is part of the answer."""
     reader = _Reader(most_cases)
     try:
