@@ -17,7 +17,7 @@ from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.loop import Loop, Loops
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import NewRun, Run, Started, Status
-from becket.kernel.contract.spec import CommitTrigger
+from becket.kernel.contract.spec import CommitTrigger, EventTrigger, LoopSpec
 from becket.kernel.contract.store import Cursor, RunFilter, Store
 from becket.kernel.engine.causes import Cause, Start, ended, posted, triggers_of
 from becket.kernel.engine.debounce import Debounce, Key, Sleep
@@ -225,16 +225,10 @@ class Triggers:
             await self._trouble.report(chain, text, {"loop": ask.loop_id, "chain": ask.chain, "of": ask.origin_key})
             return None
         run = await self._intake.prepare(ask)
-        if start.unless is not None and await self._answered(start.unless, run.subject.name, ask.loop_id):
+        if start.unless is not None and await answered(self._store, start.unless, run.subject.name, ask.loop_id):
             return None
         await self._trouble.over(chain)
         return run
-
-    async def _answered(self, fact: str, subject: str, loop_id: str) -> bool:
-        """It is so already, or a person declined what a run made of it."""
-        if await self._store.has_fact(fact, subject, loop_id):
-            return True
-        return await declined_about(self._store, loop_id, subject) is not None
 
     async def _happened(self, cause: Cause, loops: Sequence[Loop], broken: Collection[str]) -> tuple[Started, ...]:
         await self._unread.keep(cause, broken)
@@ -312,6 +306,23 @@ class Triggers:
         if not await self._held.any_of(ask.loop_id):
             await self._trouble.let_in(ask.loop_id)
         return started
+
+
+async def answered(store: Store, fact: str, subject: str, loop_id: str) -> bool:
+    """It is so already, or a person declined what a run made of it."""
+    return await store.has_fact(fact, subject, loop_id) or await declined_about(store, loop_id, subject) is not None
+
+
+async def needless(store: Store, spec: LoopSpec, run: Run) -> str:
+    """The fact for which the trigger of this run would not start it any more, or nothing."""
+    fields = run.subject.fields
+    by_commit = [one.commit for one in spec.trigger if one.commit and one.commit.branch in (None, fields.get("branch"))]
+    by_event = [one.event for one in spec.trigger if one.event and one.event.name == fields.get("name")]
+    causes: dict[str, Sequence[CommitTrigger | EventTrigger]] = {"commit": by_commit, "event": by_event}
+    facts = {one.unless or "" for one in causes.get(run.trigger, ())}
+    if len(facts) != 1 or not (fact := facts.pop()):
+        return ""  # nothing is asked, or the triggers do not agree
+    return fact if await answered(store, fact, run.subject.name, run.loop_id) else ""
 
 
 async def declined_about(store: Store, loop_id: str, subject: str) -> Handoff | None:
