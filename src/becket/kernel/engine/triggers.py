@@ -37,6 +37,7 @@ QUIET = 600.0
 before_mark = CrashPoint("follow.before_mark", "what follows a run is started, the run still counts as unfollowed")
 after_mark = CrashPoint("follow.after_mark", "the run is marked as followed, nobody was told of what was started")
 
+_AT_WORK = (Status.queued, Status.running)
 _STAYED_IN = (EffectState.failed, EffectState.refused, EffectState.dry_run)
 
 
@@ -147,8 +148,7 @@ class Triggers:
 
     async def _moving(self, sha: str) -> Run | None:
         """A run at work whose intent was to move a branch to this commit: its record comes after the move is seen."""
-        at_work = RunFilter(statuses=(Status.queued, Status.running), limit=1000)
-        for run in await self._store.list_runs(at_work):
+        for run in await self._store.list_runs(RunFilter(statuses=_AT_WORK, limit=1000)):
             for effect in await self._store.effects(run.run_id):
                 if effect.state not in _STAYED_IN and effect.call.payload.get("new") == sha:
                     return run
@@ -185,6 +185,8 @@ class Triggers:
         if trigger is None or cursor is None or cursor.value == sha:
             return
         mover = await self._mover(sha)
+        if trigger.unless is not None and mover is not None and _has_yet_to_say(mover, loop_id):
+            return  # the cursor stays, so that `sweep` asks once more what is known of the commit
         ask = Ask(
             loop_id=loop_id,
             trigger="commit",
@@ -306,6 +308,11 @@ class Triggers:
         if not await self._held.any_of(ask.loop_id):
             await self._trouble.let_in(ask.loop_id)
         return started
+
+
+def _has_yet_to_say(mover: Run, loop_id: str) -> bool:
+    """A run of the loop itself has moved the branch, and is about to say what is so of the commit."""
+    return mover.loop_id == loop_id and mover.status in _AT_WORK
 
 
 async def answered(store: Store, fact: str, subject: str, loop_id: str) -> bool:
