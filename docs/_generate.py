@@ -22,6 +22,7 @@ from becket.kernel.contract import condition, effect, events, handoff, process, 
 from becket.kernel.contract.action import ActionDef, Registry, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS
+from becket.kernel.contract.made import object_of, taken
 from becket.kernel.contract.part import Verb
 from becket.kernel.spec.schema import config_schema, spec_schema
 from becket.testing.crashes import every_point
@@ -208,6 +209,10 @@ def _conditions() -> Iterator[str]:
 
 def _actions(actions: Mapping[str, ActionDef]) -> Iterator[str]:
     yield "## Actions\n\n"
+    yield (
+        "A parameter with `made: KIND` may be left out: then it is what earlier steps made of that kind, whatever "
+        "they are called. What `with` says counts. Kept outputs need no `persist_outputs`.\n\n"
+    )
     for name, action in sorted(actions.items()):
         yield f"### {name}\n\n{action.summary}"
         yield " It calls an agent: a dry run leaves it out.\n\n" if action.calls_agent else "\n\n"
@@ -216,7 +221,9 @@ def _actions(actions: Mapping[str, ActionDef]) -> Iterator[str]:
         raised = "; ".join(codes(group.refs) for group in groups) or "nothing"
         if callable(action.raises) and "of" in action.params.model_fields:
             raised += " (with another `of`, about that object)"
-        yield f"- Raises: {raised}\n- Outputs: {codes(action.outputs) or 'none'}\n"
+        yield f"- Raises: {raised}\n- Outputs: {codes(action.outputs) or 'none'}"
+        yield f"; kinds: `{object_of(action.about, action.params, {})}.OUTPUT`" if action.about else ""
+        yield f"; kept: {'all' if action.keeps == action.outputs else codes(action.keeps)}\n" if action.keeps else "\n"
         yield f"- Effects: {codes(action.effects) or 'none'}\n\n"
 
 
@@ -233,9 +240,9 @@ def _params(model: type[Record]) -> Iterator[str]:
         return
     book = Book({"$defs": {}, **schema})
     yield prose(inspect.getdoc(model) if model.__doc__ and model.__doc__ != Record.__doc__ else "")
-    required = schema.get("required", ())
+    required, made = schema.get("required", ()), {key: f"made: {mark.told}" for key, _, mark in taken(model, {})}
     rows = [
-        (code(key), book.type_of(value), "required" if key in required else default_of(value))
+        (code(key), book.type_of(value), made.get(key) or ("required" if key in required else default_of(value)))
         for key, value in schema["properties"].items()
     ]
     yield table(("parameter", "type", "default"), rows)

@@ -49,7 +49,7 @@ RULES: dict[str, dict[str, str]] = {
         "unknown-agent": "becket.yaml has no agent of this name.",
         "unknown-service": "becket.yaml has no service of this name.",
         "unknown-parameter": "The action or verifier has no such parameter.",
-        "missing-parameter": "A required parameter is missing.",
+        "missing-parameter": "A required parameter is missing, and no earlier step makes what it could take.",
         "bad-parameter": "The value does not fit the parameter.",
         "duplicate-id": "Two actions of the loop, or two verifiers of a phase, have the same id.",
         "verifier-id-clash": "A verifier has the id of an action.",

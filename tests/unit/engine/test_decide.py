@@ -61,6 +61,7 @@ def situation(*raised: str, steps: tuple[Step, ...] = (PASSED,), **more: object)
     facts: dict[str, object] = {
         "spec": SPEC, "run": run, "conditions": Conditions(tuple(Condition(name=name) for name in raised)),
         "steps": steps, "receipts": (), "carried": Carried(), "autonomy": Autonomy.merge, "failing": "", "now": 1000.0,
+        "kept": frozenset({"make.text"}), "uncounted": frozenset({"main_moved"}),
     }  # fmt: skip
     return Situation(**(facts | more))  # type: ignore[arg-type]
 

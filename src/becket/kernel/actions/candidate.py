@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field
 
@@ -15,6 +16,7 @@ from becket.kernel.contract.candidate import Candidates, Conflict, Made
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.guard import Refusal
+from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, takes
 from becket.kernel.contract.proposal import Accepted, Proposals
 
 OBJECT = "candidate"
@@ -41,9 +43,9 @@ def exists(candidate: Candidate) -> Condition:
     return Condition(object=OBJECT, name="exists", group=NAMES, life=Life.run, evidence=evidence)
 
 
-def none(why: str, waiting: tuple[str, ...] = (), *, ask_again: bool = True) -> Condition:
-    """`ask_again`: the same agent may do better."""
-    evidence: dict[str, Json] = {"why": why, "waiting": list(waiting), "ask_again": ask_again}
+def none(why: str, waiting: tuple[str, ...] = (), *, ask_again: bool = True, answer: str = "") -> Condition:
+    """`ask_again`: the same agent may do better. `answer`: how its call ended, if that is why there is none."""
+    evidence: dict[str, Json] = {"why": why, "waiting": list(waiting), "ask_again": ask_again, "answer": answer}
     return Condition(object=OBJECT, name="none", group=NAMES, life=Life.run, evidence=evidence)
 
 
@@ -76,17 +78,17 @@ class TakeParams(Record):
     """`run` left the ready repair; empty where this run is about no such thing."""
 
     run: str = ""
-    onto: str
+    onto: BaseSha
 
 
 class OntoParams(Record):
-    onto: str
+    onto: BaseSha
 
 
 class RevertParams(Record):
-    culprit: str
-    onto: str
-    subject: str = ""
+    culprit: Annotated[str, takes("culprit.sha")]
+    onto: BaseSha
+    subject: BaseBranchOrNone = ""
 
 
 class DropParams(Record):
@@ -216,7 +218,7 @@ async def drop(context: ActionContext, params: DropParams) -> Result:
 ACTIONS = (
     ActionDef(
         name="candidate.current", summary="Name the candidate and keep its patch.", run=show, params=CurrentParams,
-        outputs=("sha", "parent", "tree", "kind", "patch"),
+        outputs=("sha", "parent", "tree", "kind", "patch"), about=OBJECT,
     ),
     ActionDef(
         name="candidate.rebase", summary="Carry the candidate over onto a base that moved.", run=rebase,
@@ -224,7 +226,7 @@ ACTIONS = (
     ),
     ActionDef(
         name="candidate.take", summary="Take the ready repair that a person accepted.", run=take, params=TakeParams,
-        raises=(GROUP, PROPOSAL), outputs=("sha", "by", "proof"),
+        raises=(GROUP, PROPOSAL), outputs=("sha", "by", "proof"), about="accepted",
     ),
     ActionDef(
         name="candidate.next", summary="Take the next candidate of the same attempt.", run=following,
@@ -232,7 +234,7 @@ ACTIONS = (
     ),
     ActionDef(
         name="candidate.revert", summary="Make a candidate that undoes the culprit.", run=revert,
-        params=RevertParams, raises=(GROUP,), outputs=("sha",),
+        params=RevertParams, raises=(GROUP,), outputs=("sha",), about="revert",
     ),
     ActionDef(
         name="candidate.drop", summary="Go on without the candidate.", run=drop, params=DropParams, raises=(GROUP,),

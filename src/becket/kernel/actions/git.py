@@ -55,6 +55,7 @@ ACTIONS = (
         run=read_base,
         params=BaseParams,
         outputs=("sha", "branch", "tree", "refs"),
+        about="base",
     ),
     ActionDef(
         name="git.update_ref",

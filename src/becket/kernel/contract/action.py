@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -12,14 +12,24 @@ from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
-from becket.kernel.contract.condition import Condition, ConditionGroup, Conditions
+from becket.kernel.contract.condition import Condition, ConditionGroup, Conditions, ref
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.handoff import Approval
+from becket.kernel.contract.made import object_of
 from becket.kernel.contract.process import ChildEnd, ChildWatcher, SandboxKind
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.run import Decision, Run
-from becket.kernel.contract.spec import COMPLETED, UNASKED, Autonomy, EffectClass, LoopSpec, Phase
+from becket.kernel.contract.spec import (
+    COMPLETED,
+    PHASES,
+    UNASKED,
+    ActionSpec,
+    Autonomy,
+    EffectClass,
+    LoopSpec,
+    Phase,
+)
 
 Port = TypeVar("Port")
 
@@ -258,6 +268,8 @@ class NamesOutput:
 class NamesCondition:
     """Marks a parameter that names conditions of the loop, so that lint can look them up."""
 
+    expression: bool = False  # it may say `a or b`, as in `when`
+
 
 Raises = tuple[ConditionGroup, ...] | Callable[[Any], tuple[ConditionGroup, ...]]
 
@@ -272,6 +284,8 @@ class ActionDef:
     params: type[Record] = NoParams
     raises: Raises = ()
     outputs: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()  # outputs that later iterations have too, without being listed in `persist_outputs`
+    about: str = ""  # the object of its outputs, by which parameters take them; `{of}` is that of its own parameter
     effects: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # names that a trigger's `unless` may use
     signals: tuple[str, ...] = ()  # what may wake a loop that has this action, and no loop without it
@@ -279,6 +293,13 @@ class ActionDef:
 
     def groups(self, params: Record) -> tuple[ConditionGroup, ...]:
         return self.raises(params) if callable(self.raises) else self.raises
+
+    def groups_if_told(self, params: Record) -> tuple[ConditionGroup, ...] | None:
+        """None if its declaration cannot tell while a parameter still is a template."""
+        try:
+            return self.groups(params)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +338,38 @@ class Registry:
             for name in action.signals:
                 found[name] = (*found.get(name, ()), action.name)
         return found
+
+    def made(self, spec: LoopSpec) -> dict[str, tuple[str, ...]]:
+        """Kind -> `id.output` of every step that makes it, in the order of an iteration."""
+        found: dict[str, tuple[str, ...]] = {}
+        for action, definition in self._defined(spec):
+            about = object_of(definition.about, definition.params, action.with_)
+            for name in definition.outputs if about else ():
+                kind = f"{about}.{name}"
+                found[kind] = (*found.get(kind, ()), f"{action.id}.{name}")
+        return found
+
+    def kept(self, spec: LoopSpec) -> frozenset[str]:
+        """`id.output` of everything that later iterations have."""
+        listed = {name for phase in spec.phases.values() for name in phase.persist_outputs}
+        return frozenset(
+            listed | {f"{step.id}.{name}" for step, action in self._defined(spec) for name in action.keeps}
+        )
+
+    def uncounted(self, spec: LoopSpec) -> frozenset[str]:
+        """The conditions whose next iteration does not count."""
+        return frozenset(
+            ref(group.object, name)
+            for action, definition in self._defined(spec)
+            for group in definition.groups_if_told(definition.params.model_construct(**action.with_)) or ()
+            for name in group.uncounted
+        )
+
+    def _defined(self, spec: LoopSpec) -> Iterator[tuple[ActionSpec, ActionDef]]:
+        for phase in PHASES:
+            for action in spec.phase(phase).actions:
+                if (definition := self.actions.get(action.uses or "")) is not None:
+                    yield action, definition
 
     @property
     def facts(self) -> frozenset[str]:

@@ -26,6 +26,7 @@ class ConditionGroup(Record):
     object: str = RUN
     names: tuple[str, ...]
     life: Life = Life.iteration
+    uncounted: tuple[str, ...] = ()  # those whose next iteration does not count towards `max_iterations`
 
     @property
     def refs(self) -> tuple[str, ...]:

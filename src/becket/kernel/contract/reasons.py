@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+ALREADY_SO = "already_so"
+"""Nothing was left to do for a run when its turn came."""
+
 REASONS = {
     "stop_conditions_met": "every stop condition holds",
     "stop_conditions_unmet": "the stop conditions do not hold yet",
@@ -11,6 +14,7 @@ REASONS = {
     "internal_error": "Becket itself failed",
     "invalid_spec": "the stored spec cannot be read",
     "superseded": "a newer start took its place",
+    ALREADY_SO: "what it was started for was settled before its turn came",
     "wait_expired": "what it waited for did not come in time",
     "iterations_exhausted": "the iterations are used up and the stop conditions are not proven",
     "deadline_passed": "its deadline passed",

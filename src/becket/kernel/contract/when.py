@@ -118,6 +118,12 @@ def parse(text: str) -> Expr:
     return _Parser(text).whole()
 
 
+def parsed(text: str) -> str:
+    """The text itself, if it is an expression: for parameters that are one."""
+    parse(text)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str

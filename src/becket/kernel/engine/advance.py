@@ -21,12 +21,14 @@ from becket.kernel.contract.errors import (
 )
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import PROOF, WORK
+from becket.kernel.contract.reasons import ALREADY_SO
 from becket.kernel.contract.removal import removed
 from becket.kernel.contract.run import ENDED, Move, Run, Status
 from becket.kernel.contract.store import Claim, End
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.money import settle_left_open
 from becket.kernel.engine.state import Look
+from becket.kernel.engine.triggers import needless
 from becket.kernel.engine.walk import Walk
 
 log = logging.getLogger("becket.engine")
@@ -79,11 +81,23 @@ class Engine:
         return Advanced.moved
 
     async def _walk(self, claim: Claim) -> None:
+        if await self._settled_meanwhile(claim):
+            return
         walk = self._walks[claim.run.run_id] = Walk(self.house, claim)
         try:
             await walk.to_the_end()
         finally:
             del self._walks[claim.run.run_id]
+
+    async def _settled_meanwhile(self, claim: Claim) -> bool:
+        """A run that waited for its turn ends without work, where others did meanwhile what it was started for."""
+        store, run = self.house.store, claim.run
+        begins = run.iteration == 1 and not claim.steps
+        fact = await needless(store, self.house.loops.parse(claim.spec_text), run) if begins else ""
+        if fact:
+            detail = {"fact": fact, "by_run": await store.recorded_by(fact, run.subject.name) or ""}
+            await store.end(run.run_id, run.epoch, End(move=Move.cancel, reason=ALREADY_SO, detail=detail))
+        return bool(fact)
 
     def interrupt(self, run_id: str) -> None:
         """A person asked to cancel a run that is at work here."""

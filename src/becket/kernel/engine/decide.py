@@ -37,6 +37,8 @@ class Situation:
     autonomy: Autonomy
     failing: str  # the action whose on_error is `fail`, or ""
     now: float
+    kept: frozenset[str] = frozenset()  # outputs, `id.output`, that the next iteration has too
+    uncounted: frozenset[str] = frozenset()  # conditions after which the next iteration does not count
 
 
 def decide(now: Situation) -> Decision:
@@ -113,7 +115,7 @@ def _again(now: Situation) -> Decision:
     if why := no_progress(now):
         detail = {"why": why, **_lacks(now), **_errors(now), **_against(now)}
         return Decision(outcome=Outcome.handoff, reason="no_progress", detail=detail)
-    counts = "main_moved" not in now.conditions
+    counts = now.uncounted.isdisjoint(item.ref for item in now.conditions)
     if counts and now.run.counted >= now.spec.max_iterations:
         detail = {"iterations": now.run.counted, **_lacks(now), **_errors(now), **_against(now)}
         return Decision(outcome=Outcome.handoff, reason="iterations_exhausted", detail=detail)
@@ -168,11 +170,9 @@ def carry(now: Situation) -> Carried:
     """What the next iteration gets from this one."""
     kept = dict(now.carried.outputs)
     made = {step.id: step.outputs for step in now.steps if step.state is StepState.done}
-    for phase in now.spec.phases.values():
-        for ref in phase.persist_outputs:
-            action, _, name = ref.partition(".")
-            if name in made.get(action, {}):
-                kept[action] = {**kept.get(action, {}), name: made[action][name]}
+    for action, _, name in (ref.partition(".") for ref in sorted(now.kept)):
+        if name in made.get(action, {}):
+            kept[action] = {**kept.get(action, {}), name: made[action][name]}
     return Carried(
         outputs=kept,
         failures=now.carried.failures | {signature: count for signature, (_, count) in failures(now).items()},

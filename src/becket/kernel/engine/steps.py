@@ -25,6 +25,7 @@ from becket.kernel.contract.errors import (
     StoreUnavailable,
     WorkerDeclaredDead,
 )
+from becket.kernel.contract.made import taken
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Step, StepState
 from becket.kernel.contract.spec import ActionSpec, LoopSpec, VerifierSpec
@@ -155,11 +156,27 @@ async def _ask(spec: VerifierSpec, context: StepContext) -> Verdict:
 
 
 def _params(definition: ActionDef | VerifierDef, given: dict[str, Json], context: StepContext) -> Record:
+    filled = {name: _filled(value, context) for name, value in given.items()}
     try:
-        return definition.params.model_validate({name: _filled(value, context) for name, value in given.items()})
+        return definition.params.model_validate(_taken(definition, filled, context) | filled)
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise ActionFailed(f"{definition.name}: {problems}", kind="bad_parameter") from None
+
+
+def _taken(definition: ActionDef | VerifierDef, given: dict[str, Json], context: StepContext) -> dict[str, Json]:
+    """What the loop leaves to what earlier steps made. Nothing for what has a default and was not made."""
+    made, outputs = context.house.registry.made(context.spec), context.outputs
+    found: dict[str, Json] = {}
+    for name, field, mark in taken(definition.params, given):
+        refs = [ref.partition(".") for ref in mark.refs(made)]
+        values = [outputs[step][output] for step, _, output in refs if output in outputs.get(step, {})]
+        if values or (mark.each and refs):
+            found[name] = values if mark.each else values[-1]
+        elif field.is_required():
+            missing = f"{definition.name}: `{name}` is missing, as no step made {mark.told}"
+            raise ActionFailed(missing, kind="no_output")
+    return found
 
 
 def _filled(value: Json, context: StepContext) -> Json:

@@ -18,7 +18,7 @@ from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.loop import Loop, Loops
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import NewRun, Run, Started, Status
-from becket.kernel.contract.spec import CommitTrigger
+from becket.kernel.contract.spec import CommitTrigger, EventTrigger, LoopSpec
 from becket.kernel.contract.store import Cursor, RunFilter, Store
 from becket.kernel.engine.causes import Cause, Start, ended, posted, triggers_of
 from becket.kernel.engine.debounce import Debounce, Key, Sleep
@@ -38,6 +38,7 @@ QUIET = 600.0
 before_mark = CrashPoint("follow.before_mark", "what follows a run is started, the run still counts as unfollowed")
 after_mark = CrashPoint("follow.after_mark", "the run is marked as followed, nobody was told of what was started")
 
+_AT_WORK = (Status.queued, Status.running)
 _STAYED_IN = (EffectState.failed, EffectState.refused, EffectState.dry_run)
 
 
@@ -149,8 +150,7 @@ class Triggers:
 
     async def _moving(self, sha: str) -> Run | None:
         """A run at work whose intent was to move a branch to this commit: its record comes after the move is seen."""
-        at_work = RunFilter(statuses=(Status.queued, Status.running), limit=1000)
-        for run in await self._store.list_runs(at_work):
+        for run in await self._store.list_runs(RunFilter(statuses=_AT_WORK, limit=1000)):
             for effect in await self._store.effects(run.run_id):
                 if effect.state not in _STAYED_IN and effect.call.payload.get("new") == sha:
                     return run
@@ -187,6 +187,8 @@ class Triggers:
         if trigger is None or cursor is None or cursor.value == sha:
             return
         mover = await self._mover(sha)
+        if trigger.unless is not None and mover is not None and _has_yet_to_say(mover, loop_id):
+            return  # the cursor stays, so that `sweep` asks once more what is known of the commit
         ask = Ask(
             loop_id=loop_id,
             trigger="commit",
@@ -227,16 +229,10 @@ class Triggers:
             await self._trouble.report(chain, text, {"loop": ask.loop_id, "chain": ask.chain, "of": ask.origin_key})
             return None
         run = await self._intake.prepare(ask)
-        if start.unless is not None and await self._answered(start.unless, run.subject.name, ask.loop_id):
+        if start.unless is not None and await answered(self._store, start.unless, run.subject.name, ask.loop_id):
             return None
         await self._trouble.over(chain)
         return run
-
-    async def _answered(self, fact: str, subject: str, loop_id: str) -> bool:
-        """It is so already, or a person declined what a run made of it."""
-        if await self._store.has_fact(fact, subject, loop_id):
-            return True
-        return await declined_about(self._store, loop_id, subject) is not None
 
     async def _happened(self, cause: Cause, loops: Sequence[Loop], broken: Collection[str]) -> tuple[Started, ...]:
         await self._unread.keep(cause, broken)
@@ -314,6 +310,28 @@ class Triggers:
         if not await self._held.any_of(ask.loop_id):
             await self._trouble.let_in(ask.loop_id)
         return started
+
+
+def _has_yet_to_say(mover: Run, loop_id: str) -> bool:
+    """A run of the loop itself has moved the branch, and is about to say what is so of the commit."""
+    return mover.loop_id == loop_id and mover.status in _AT_WORK
+
+
+async def answered(store: Store, fact: str, subject: str, loop_id: str) -> bool:
+    """It is so already, or a person declined what a run made of it."""
+    return await store.has_fact(fact, subject, loop_id) or await declined_about(store, loop_id, subject) is not None
+
+
+async def needless(store: Store, spec: LoopSpec, run: Run) -> str:
+    """The fact for which the trigger of this run would not start it any more, or nothing."""
+    fields = run.subject.fields
+    by_commit = [one.commit for one in spec.trigger if one.commit and one.commit.branch in (None, fields.get("branch"))]
+    by_event = [one.event for one in spec.trigger if one.event and one.event.name == fields.get("name")]
+    causes: dict[str, Sequence[CommitTrigger | EventTrigger]] = {"commit": by_commit, "event": by_event}
+    facts = {one.unless or "" for one in causes.get(run.trigger, ())}
+    if len(facts) != 1 or not (fact := facts.pop()):
+        return ""  # nothing is asked, or the triggers do not agree
+    return fact if await answered(store, fact, run.subject.name, run.loop_id) else ""
 
 
 async def declined_about(store: Store, loop_id: str, subject: str) -> Handoff | None:

@@ -307,6 +307,7 @@ class Walk:
             spec=self._spec, run=self._run, conditions=self._conditions, steps=tuple(self._steps),
             receipts=tuple(self._receipts), carried=self._carried,
             autonomy=self._house.policy.autonomy(self._spec, self._run), failing=self._failing, now=now,
+            kept=self._house.registry.kept(self._spec), uncounted=self._house.registry.uncounted(self._spec),
         )  # fmt: skip
 
     async def _since(self, now: float) -> dict[str, float]:

@@ -56,14 +56,16 @@ _SPEC = {
         "branch": "The branch; without it, the one of becket.yaml.",
         "debounce": "Moves closer together than this count as one.",
         "edge": "leading: act at once; trailing: wait until it is quiet.",
-        "unless": "Not for commits with this recorded fact, `proven`, `moved` or `completed`.",
+        "unless": "Not for commits with this recorded fact, `proven`, `moved` or `completed`; asked again "
+        "when it is the run's turn.",
         "at_first_sight": "The commit that is there when the branch is first looked at starts a run too.",
         "max_chain": "At most so many runs may lead to one another.",
     },
     "EventTrigger": {
         "name": "The event's name.",
         "match": "Values that the event's data must have.",
-        "unless": "Not for subjects with this recorded fact: `completed`, or another of `commit`.",
+        "unless": "Not for subjects with this recorded fact: `completed`, or another of `commit`; asked again "
+        "when it is the run's turn.",
         "max_chain": "At most so many runs may lead to one another.",
     },
     "AfterTrigger": {

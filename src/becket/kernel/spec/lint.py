@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     chains.endless,
     references.sections,
     references.own,
+    references.taken_from,
     references.facts,
     references.signals,
     references.places,

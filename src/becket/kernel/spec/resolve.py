@@ -8,12 +8,13 @@ from dataclasses import replace
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from becket.kernel.contract.action import ActionDef, Registry
+from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import ConditionGroup, split_ref
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.made import taken
 from becket.kernel.contract.spec import ActionSpec, LoopSpec
 from becket.kernel.contract.template import TemplateError, fields, is_field
 from becket.kernel.spec.case import ActionStep, Case, Order, VerifierStep, action_specs, verifier_specs
@@ -59,7 +60,7 @@ class _Resolver:
             self.unknown(path, "action", spec.uses, self._registry.actions)
             return ActionStep(path, order, spec, None, (), frozenset(), known=False)
         params = self.parameters(path, definition.params, spec.with_)
-        groups = None if params is None else _groups(definition, params)
+        groups = None if params is None else definition.groups_if_told(params)
         made = frozenset(definition.outputs)
         return ActionStep(path, order, spec, definition, groups or (), made, known=groups is not None)
 
@@ -77,7 +78,11 @@ class _Resolver:
         try:
             made = model.model_validate(given, by_alias=True, by_name=False)
         except ValidationError as error:
-            wrong = [details for details in error.errors(include_url=False) if not _open(details)]
+            made_before = {key for key, _, _ in taken(model, given)}  # the rule about them tells what nobody makes
+            wrong = [
+                details for details in error.errors(include_url=False)
+                if not _open(details) and not (details["type"] == "missing" and details["loc"][0] in made_before)
+            ]  # fmt: skip
             found += [self._wrong(details, below, model) for details in wrong]
         self.findings += found
         return None if found else made or model.model_construct(**dict(given))
@@ -109,14 +114,6 @@ def _open(details: ErrorDetails) -> bool:
         return True
     by_a_check = details["type"] in ("value_error", "assertion_error")
     return (by_a_check or details["type"].startswith("string_")) and _is_open(value)
-
-
-def _groups(definition: ActionDef, params: Record) -> tuple[ConditionGroup, ...] | None:
-    """What the action may raise; None if its declaration cannot tell while a parameter still is a template."""
-    try:
-        return definition.groups(params)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None
 
 
 def _groups_of_command(spec: ActionSpec) -> tuple[ConditionGroup, ...]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Annotated
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.config import Config
+from becket.kernel.contract.made import BaseSha, BaseVerdicts, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
@@ -16,13 +19,11 @@ from becket.parts.gates.section import GATES
 from becket.parts.guard.actions.side import side_of, tests_run
 from becket.parts.guard.reading.briefing import rules_in_words
 from becket.parts.heal.actions.fix import fixer_of
-from becket.parts.heal.actions.holdout import FAILED, TOLD_TO_THE_FIXER
+from becket.parts.heal.actions.holdout import FAILED, TOLD_TO_THE_FIXER, about_base
 
 MOST_NAMED = 40
 OTHERS = "{} more lines are not shown: they name no test of the base, and its steps are given variables of their own"
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
-CANDIDATE_GATES = ("candidate_fast", "candidate_slow", "cf", "cs")
-"""The steps that judge a candidate; the short names are those of runs that began with an older spec."""
 SKILLS = ("test-driven-development", "verify-before-complete")
 """Built-in skills that are written for this work."""
 SENT_BACK = """\
@@ -35,24 +36,29 @@ person decides. The same change again is not sent back a second time."""
 class BriefParams(Record):
     """All but `base` are artifacts or short texts; empty where there is nothing.
 
-    `commits` says for each summary what it is about: one of an earlier base would lead the agent astray.
+    `commits` says for each summary what it is about: one of an earlier base would lead the agent astray. The last five
+    tell why an earlier try did not count.
     """
 
-    base: str
-    summaries: tuple[str, ...]
-    commits: tuple[str, ...] = ()
-    failing: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    culprit: str = ""
+    base: BaseSha
+    summaries: Annotated[tuple[str, ...], takes("base.summary", each=True)]
+    commits: Annotated[tuple[str, ...], takes("base.commit", each=True)] = ()
+    failing: Annotated[tuple[str, ...], takes("plan.failing")] = ()
+    verdicts: BaseVerdicts = ()
+    culprit: Annotated[str, takes("culprit.sha")] = ""
     culprit_subject: str = ""
-    diff: str = ""
+    diff: Annotated[str, takes("culprit.diff")] = ""
+    sent_back: Annotated[tuple[str, ...], takes("guard.sent_back")] = ()
+    against: Annotated[tuple[str, ...], takes("crossing.against")] = ()
+    tried: Annotated[tuple[str, ...], takes("candidate.summary", each=True)] = ()
+    tried_failing: Annotated[tuple[tuple[str, ...], ...], takes("candidate.failing", each=True)] = ()
+    held_out: Annotated[str, takes("holdout.state")] = ""
 
 
 async def brief(context: ActionContext, params: BriefParams) -> Result:
     config = await context.port(Projects).committed(params.base)
     fence = secrets.token_hex(6)
-    about = params.commits or (params.base,) * len(params.summaries)
-    digests = [digest for digest, sha in zip(params.summaries, about, strict=True) if digest and sha == params.base]
+    digests = about_base(params.summaries, params.commits, params.base)
     evidence = "\n\n".join([await _text(context, digest) for digest in digests])
     steps = [f"- {gate}: `{step.run}`" for gate, steps in config.section(GATES).items() for step in steps]
     known = {
@@ -111,20 +117,17 @@ async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> s
 
 async def _before(context: ActionContext, params: BriefParams, config: Config, fence: str) -> str:
     """Why earlier tries did not count: the guard's words, the crossing, the candidate's own gates."""
-    told = context.outputs
-    guard = _sent_back([str(words) for words in told.get("guard", {}).get("sent_back", [])], fence)
-    parts = await _known_alone(context, params) if _gives_more(config) else await _as_said(context)
-    if told.get("holdout", {}).get("state") == FAILED:
+    guard = _sent_back(params.sent_back, fence)
+    parts = await _known_alone(context, params) if _gives_more(config) else await _as_said(context, params)
+    if params.held_out == FAILED:
         parts.append(TOLD_TO_THE_FIXER)
     text = "\n".join(part for part in parts if part.strip())
     failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""
     return "\n\n".join(part for part in (guard, failed) if part)
 
 
-async def _as_said(context: ActionContext) -> list[str]:
-    told = context.outputs
-    digests = [str(told.get(step, {}).get("summary") or "") for step in CANDIDATE_GATES]
-    return [*_against(context), *[await _text(context, digest) for digest in digests]]
+async def _as_said(context: ActionContext, params: BriefParams) -> list[str]:
+    return [*params.against, *[await _text(context, digest) for digest in params.tried]]
 
 
 def _gives_more(config: Config) -> bool:
@@ -136,8 +139,7 @@ async def _known_alone(context: ActionContext, params: BriefParams) -> list[str]
     """What the agent's own code said in a step could carry what that was given: only names that base knows are told."""
     ran = await tests_run(context, params.base, params.verdicts)
     known = ran.ids | {name.partition(": ")[2] for name in params.failing}
-    failing = [str(name) for step in CANDIDATE_GATES for name in context.outputs.get(step, {}).get("failing") or []]
-    said = [*_against(context), *failing]
+    said = [*params.against, *(name for names in params.tried_failing for name in names)]
     named = sorted(name for name in known if name and any(name in line for line in said))
     others = sum(not any(name in line for name in named) for line in said)
     left = [f"and {len(named) - MOST_NAMED} more tests"] if len(named) > MOST_NAMED else []
@@ -147,11 +149,7 @@ async def _known_alone(context: ActionContext, params: BriefParams) -> list[str]
     ]  # fmt: skip
 
 
-def _against(context: ActionContext) -> list[str]:
-    return [str(reason) for reason in context.outputs.get("cross", {}).get("against", [])]
-
-
-def _sent_back(words: list[str], fence: str) -> str:
+def _sent_back(words: Sequence[str], fence: str) -> str:
     """Whole in the fence: the guard's words name files and quote lines that an agent wrote."""
     return SENT_BACK.format(fenced("\n".join(words), fence, FEEDBACK_LIMIT)) if words else ""
 
@@ -162,4 +160,5 @@ BRIEF = ActionDef(
     run=brief,
     params=BriefParams,
     outputs=("text", "subject"),
+    about="brief",
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from becket.kernel.actions.candidate import REVERT, Candidate, current
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.made import BaseVerdicts, takes
+from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Autonomy
 from becket.parts.gates.judging.reference import red_without_tests
@@ -19,23 +22,23 @@ LINES_TOLD = 5
 
 
 class WayParams(Record):
-    """`verdicts` are the base's, as artifacts: a red step that named no tests proves little."""
+    """`verdicts` are the base's, as artifacts: a red step that named no tests proves little. `checks` are the hold-out
+    checks that the candidate has met.
+    """
 
-    branch: BranchName
-    verdicts: tuple[str, ...] = ()
+    branch: BranchOrNone = ""  # nothing asks for it any more; specs of runs that began earlier give it
+    verdicts: BaseVerdicts = ()
+    checks: Annotated[tuple[str, ...], takes("holdout.checks")] = ()
 
 
 async def way(context: ActionContext, params: WayParams) -> Result:
     """What a proven candidate may do, by the configuration as it stands now (L18)."""
     candidate = current(context)
     against = await _against(context, params, candidate)
-    name, why = ("propose", against) if against else ("promote", await _in_favour(context, candidate))
+    name, why = ("propose", against) if against else ("promote", await _in_favour(context, params, candidate))
     evidence: dict[str, Json] = {"why": why}
     said = Condition(object="way", name=name, group=WAYS, evidence=evidence)
-    # Recorded before main moves: the commit trigger sees the move at once, and must not start a run about it.
-    promotes = name == "promote" and not context.run.dry_run
-    proven = {"proven": f"{params.branch}@{candidate.sha}"} if promotes else {}
-    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why, facts=proven)
+    return Result(outputs={"way": name, "why": why}, conditions=(said,), note=why)
 
 
 async def _against(context: ActionContext, params: WayParams, candidate: Candidate) -> str:
@@ -81,7 +84,7 @@ def _no_source(context: ActionContext) -> str:
     return f"a person decides about files that are no product source: {'; '.join(lines[:LINES_TOLD])}" if lines else ""
 
 
-async def _in_favour(context: ActionContext, candidate: Candidate) -> str:
+async def _in_favour(context: ActionContext, params: WayParams, candidate: Candidate) -> str:
     if candidate.accepted_by:
         return f"accepted by {candidate.accepted_by}"
     told = [context.autonomy_told]
@@ -91,9 +94,8 @@ async def _in_favour(context: ActionContext, candidate: Candidate) -> str:
             f"`guard: {{promote: powerful}}`: the tests are enough, whatever a change can do; this one is {kind}"
         )
     if f"candidate.{PASSED}" in context.conditions:
-        count = len(context.outputs.get("holdout", {}).get("checks", ()))
         offered = f"`becket runs show {context.run.run_id} --log holdout`"
-        told.append(f"{count} hold-out checks pass; they are kept, and may serve as new tests: {offered}")
+        told.append(f"{len(params.checks)} hold-out checks pass; they are kept, and may serve as new tests: {offered}")
     return "; ".join(told)
 
 
@@ -125,5 +127,5 @@ WAY = ActionDef(
     params=WayParams,
     raises=(ConditionGroup(object="way", names=WAYS),),
     outputs=("way", "why"),
-    facts=("proven",),
+    about="way",
 )

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from becket.kernel.contract.action import NamesCondition, NamesOutput
 from becket.kernel.contract.config import Names
 from becket.kernel.contract.errors import Finding
+from becket.kernel.contract.made import taken
 from becket.kernel.contract.state import STATE_KINDS, fits
 from becket.kernel.contract.template import Field, TemplateError, fill, plain_text
+from becket.kernel.contract.when import parse
 from becket.kernel.spec.case import Case, Step
 from becket.kernel.spec.document import Path
 from becket.kernel.spec.problems import suggestion
 from becket.kernel.spec.rules.conditions import condition
-from becket.kernel.spec.rules.templates import output
+from becket.kernel.spec.rules.templates import output, there
 
 _RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unknown-service"}
 
@@ -35,7 +37,26 @@ def own(case: Case) -> Iterator[Finding]:
                 name = f"{named}.{mark.of}" if mark.of else named
                 yield from output(case, path, Field(name, 1), step.order, makers)
             elif isinstance(mark, NamesCondition) and case.all_known:
-                yield from condition(case, path, named, step)
+                for name in parse(named).refs() if mark.expression else (named,):
+                    yield from condition(case, path, name, step)
+
+
+def taken_from(case: Case) -> Iterator[Finding]:
+    """A parameter that is left to what earlier steps made has a step before it that makes it."""
+    makers, made = {action.spec.id: action for action in case.actions}, case.registry.made(case.spec)
+    for step in case.steps:
+        for name, field, mark in taken(step.definition.params, step.spec.with_) if step.definition else ():
+            refs = mark.refs(made)
+            if field.is_required() and not any(there(case, makers[_id(ref)], ref, step.order) for ref in refs):
+                objects = {kind.partition(".")[0] for kind in mark.kinds}
+                able = [action.name for action in case.registry.actions.values() if action.about in objects]
+                message = f"`{name}` is missing, and no step before this one makes {mark.told}"
+                fix = f"add it to `with`, or a step that makes it{f', such as `{able[0]}`' if able else ''}"
+                yield case.finding(case.value(*step.path, "uses"), "missing-parameter", message, fix)
+
+
+def _id(ref: str) -> str:
+    return ref.partition(".")[0]
 
 
 def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:

@@ -149,7 +149,7 @@ def output(case: Case, path: Path, field: Field, order: Order, makers: dict[str,
     unmade = _unmade(case, path, field.column, field.name, maker)
     if unmade is not None:
         yield unmade
-    elif maker is not None and maker.order >= order and field.name not in _kept(case):
+    elif maker is not None and not there(case, maker, field.name, order):
         spot = case.document.inside(path, field.column - 1)
         message = f"`{field.name}` is made later, and no phase keeps it for the next iteration"
         yield case.finding(
@@ -170,5 +170,6 @@ def _unmade(case: Case, path: Path, column: int, name: str, maker: ActionStep | 
     return None
 
 
-def _kept(case: Case) -> frozenset[str]:
-    return frozenset(name for phase in case.spec.phases.values() for name in phase.persist_outputs)
+def there(case: Case, maker: ActionStep, name: str, order: Order) -> bool:
+    """Whether an output can be there at a step: made before it, or kept from an earlier iteration."""
+    return maker.order < order or name in case.registry.kept(case.spec)

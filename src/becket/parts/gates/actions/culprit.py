@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
@@ -10,7 +11,7 @@ from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.made import BaseBranch, BaseSha, BaseVerdicts, takes
 from becket.parts.gates.culprit import Culprit, Noise, Observation, Undecided, search
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
@@ -21,6 +22,7 @@ from becket.parts.gates.section import GATES
 NAMES = ("known", "unknown")
 MOST_RUNS = 24
 DIFF_LIMIT = 60_000
+OUTPUTS = ("sha", "why", "base", "diff", "subject", "confidence", "runs")
 
 
 class CulpritParams(Record):
@@ -29,10 +31,10 @@ class CulpritParams(Record):
     `green` is a commit before it where the first red step is green; it counts where none is proven.
     """
 
-    base: str
-    branch: BranchName
-    verdicts: tuple[str, ...]
-    green: str = ""
+    base: BaseSha
+    branch: BaseBranch
+    verdicts: BaseVerdicts
+    green: Annotated[str, takes("ever.green")] = ""
 
 
 async def find(context: ActionContext, params: CulpritParams) -> Result:
@@ -128,6 +130,8 @@ ACTIONS = (
         run=find,
         params=CulpritParams,
         raises=(ConditionGroup(object="culprit", names=NAMES),),
-        outputs=("sha", "why", "base", "diff", "subject", "confidence", "runs"),
+        outputs=OUTPUTS,
+        keeps=OUTPUTS,
+        about="culprit",
     ),
 )

@@ -8,7 +8,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import EVER_GREEN, GateVerdict, StepVerdict, ever_green, green_at
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.made import BaseBranch, BaseSha, BaseVerdicts
 from becket.kernel.contract.project import Projects
 from becket.parts.gates.judging.gate import seen_green
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
@@ -21,14 +21,15 @@ NEVER = "never_green"
 OLDER = 3
 """So many commits before base are tried, where nobody knows one at which a step was green."""
 MOST_REASONS = 20
+OUTPUTS = ("base", "green", "tried")
 
 
 class EverParams(Record):
     """`verdicts` are the red verdicts of `base`, as artifacts; `anyway`: a person says that it is a bug of the code."""
 
-    base: str
-    branch: BranchName
-    verdicts: tuple[str, ...]
+    base: BaseSha
+    branch: BaseBranch
+    verdicts: BaseVerdicts
     anyway: bool = False
 
 
@@ -112,6 +113,8 @@ ACTIONS = (
         run=look,
         params=EverParams,
         raises=(ConditionGroup(names=(NEVER,)),),
-        outputs=("base", "green", "tried"),
+        outputs=OUTPUTS,
+        keeps=OUTPUTS,
+        about="ever",
     ),
 )

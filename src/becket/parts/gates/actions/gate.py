@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Duration, Json, Record
@@ -16,6 +16,7 @@ from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, RedClass
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import PROOF
+from becket.kernel.contract.made import OF, takes
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
@@ -37,6 +38,7 @@ MACHINE_CHANGED = (
     "machine: the last proven commit {sha} is red now too, in the same step, so it is not the code that changed; see "
     "what is missing here: `becket gates try {step} --at {sha}`"
 )
+OUTPUTS = ("color", "verdict", "digest", "failing", "commit", "summary", "kinds", "flaky")
 LINES_TOLD = 5
 OPTIONAL = frozenset({"slow"})
 """A project without it is simply proven by the others."""
@@ -47,8 +49,8 @@ class GateParams(Record):
 
     of: Name = "base"
     gate: GateName = "fast"
-    at: Said
-    by: Said
+    at: Annotated[Said, takes("{of}.sha")]
+    by: Annotated[Said, takes("base.sha")]
     place: Literal["resident", "fresh"] = "fresh"
     keep_green: Duration = 7 * 86400.0
     branch: BranchOrNone = ""  # where earlier proofs are looked for, to tell a broken machine from broken code
@@ -178,10 +180,11 @@ def _without_gate(params: GateParams, config: Config) -> Result:
 
 
 async def _earlier(context: ActionContext, params: GateParams) -> Result | None:
-    """This run's own verdict about exactly this commit, red ones too: asking again would only cost time."""
+    """This run's own verdict about exactly this commit, where its code alone decided: asking again only costs time."""
     made = context.outputs.get(context.step_id, {})
     digest = str(made.get("verdict") or "")
-    if not digest or made.get("commit") != params.at or made.get("color") == GateColor.undecided:
+    doubtful = made.get("color") == GateColor.undecided or RedClass.environment in made.get("kinds", [])
+    if not digest or made.get("commit") != params.at or doubtful:
         return None
     verdict = GateVerdict.model_validate_json(await context.read(digest))
     if verdict.commit != params.at or verdict.defined_by != params.by or verdict.gate != params.gate:
@@ -302,6 +305,8 @@ ACTIONS = (
         run=run,
         params=GateParams,
         raises=groups,
-        outputs=("color", "verdict", "digest", "failing", "commit", "summary", "kinds", "flaky"),
+        outputs=OUTPUTS,
+        keeps=OUTPUTS,
+        about=OF,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 from becket.kernel.actions.candidate import REPAIR, current, kept_out_of
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
@@ -12,7 +13,7 @@ from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import Change, ChangeClass, GuardRule, Reading, Refusal
-from becket.kernel.contract.naming import BranchOrNone
+from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, BaseVerdicts, CandidateSha, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.history import since_proven
@@ -41,12 +42,12 @@ class GuardParams(Record):
     """
 
     of: Name = "candidate"
-    base: str
-    candidate: str = ""
-    failing: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
+    base: BaseSha
+    candidate: CandidateSha = ""
+    failing: Annotated[tuple[str, ...], takes("plan.failing")] = ()
+    verdicts: BaseVerdicts = ()
     send_back: bool = False
-    branch: BranchOrNone = ""
+    branch: BaseBranchOrNone = ""
 
 
 def groups(params: GuardParams) -> tuple[ConditionGroup, ...]:
@@ -225,5 +226,7 @@ ACTIONS = (
         params=GuardParams,
         raises=groups,
         outputs=("refusals", "digest", "class", "change", "asks", "question", "sent_back", "sent"),
+        keeps=("sent_back", "sent"),
+        about="guard",
     ),
 )

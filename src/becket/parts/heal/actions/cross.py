@@ -15,6 +15,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
+from becket.kernel.contract.made import BaseSha, BaseVerdicts, CandidateSha
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.gate import StepResult, run_gate
@@ -27,15 +28,16 @@ from becket.parts.gates.section import GATES
 from becket.parts.guard.actions.side import side_of
 
 NAMES = ("crossed", "not_crossed", "cross_undecided")
+OUTPUTS = ("state", "about", "digest", "receipt", "against", "summary")
 
 
 class CrossParams(Record):
     """`verdicts` are the base's verdicts (artifact digests); the red steps in them are what must cross."""
 
     of: Name = "candidate"
-    base: str
-    candidate: str
-    verdicts: tuple[str, ...]
+    base: BaseSha
+    candidate: CandidateSha
+    verdicts: BaseVerdicts
     approved: str = ""  # the condition by which a person let the candidate's own tests count
 
 
@@ -198,6 +200,8 @@ ACTIONS = (
         run=cross,
         params=CrossParams,
         raises=groups,
-        outputs=("state", "about", "digest", "receipt", "against", "summary"),
+        outputs=OUTPUTS,
+        keeps=OUTPUTS,
+        about="crossing",
     ),
 )

@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -19,6 +20,7 @@ from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.guard import Refusal
 from becket.kernel.contract.loop import WORK
+from becket.kernel.contract.made import BaseSha, takes
 from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
 from becket.parts.agents.actions.calling import Called, Calls, Opened, Task
@@ -39,9 +41,9 @@ class FixParams(Record):
     twice in the same way and has changed nothing. With `alone` no fallback is asked.
     """
 
-    brief: str
-    base: str
-    subject: str
+    brief: Annotated[str, takes("brief.text")]
+    base: BaseSha
+    subject: Annotated[str, takes("brief.subject")]
     agent: AgentName = ""
     attempts: int | None = Field(default=None, ge=1, le=8)
     time: Duration | None = None
@@ -238,7 +240,8 @@ def _result(
         "calls": [called.told for called in calls],
     }
     if first.made is None:
-        said.append(none(_why(first, ask_again), ask_again=ask_again))
+        answer = "" if first.refusals else judged.outcome.value
+        said.append(none(_why(first, ask_again), ask_again=ask_again, answer=answer))
         said += [barred(first.refusals)] if first.refusals else []
         return Result(outputs=outputs, conditions=tuple(said))
     others = tuple(each.made.sha for each in useful[1:] if each.made is not None)
@@ -271,6 +274,8 @@ ACTIONS = (
         params=FixParams,
         raises=(calling.GROUP, GROUP, BARRED, outage.UNAVAILABLE),
         outputs=(*calling.OUTPUTS, "sha"),
+        keeps=("sessions", "said", "calls"),
+        about="fix",
         calls_agent=True,
     ),
 )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.naming import BranchName, BranchOrNone
+from becket.kernel.contract.made import (
+    BaseBranch,
+    BaseBranchOrNone,
+    BaseSha,
+    BaseVerdicts,
+    CandidateSha,
+    takes,
+)
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.ready import ACCEPT
 from becket.kernel.contract.spec import Autonomy
@@ -23,12 +32,13 @@ PLANS = ("fix", "revert", "take", "nothing", "observe", "moved_on")
 ENDS = (
     "main_proven", "undecided", "environment_broken", "no_agent", "agent_not_found", "agent_gave_up", "fix_exhausted",
 )  # fmt: skip
-VAIN = ("nothing_done", "refused", "limit_reached")
+VAIN = (AgentOutcome.nothing_done, AgentOutcome.refused, AgentOutcome.limit_reached)
 """What an agent's answer is when asking it the same again and again is vain. A quota that is out says nothing of it."""
 MOST_VAIN = 2
 NOT_A_BRANCH = "symbolic_branch"
 MOST_REASONS = 20
 MOST_SAID = 600
+UNKNOWN = "it is not known what broke it"
 FAULTS = {
     "No space left on device": "make room on that disk, then retry",
     "Disk quota exceeded": "make room within the quota, then retry",
@@ -41,16 +51,17 @@ FAULTS = {
 
 
 class PlanParams(Record):
-    culprit: str = ""
-    branch: BranchOrNone = ""
-    base: str = ""
+    culprit: Annotated[str, takes("culprit.sha")] = ""
+    branch: BaseBranchOrNone = ""
+    base: BaseSha = ""
+    sent_back: Annotated[tuple[str, ...], takes("guard.sent_back")] = ()
 
 
 async def plan(context: ActionContext, params: PlanParams) -> Result:
     """Repair while there are tries; in the last one, or without an agent, undo what broke it."""
     await _check_branch(context, params.branch)
     made = context.outputs.get(context.step_id, {})
-    vain = int(made.get("vain", 0)) + _in_vain(context)
+    vain = int(made.get("vain", 0)) + _in_vain(context, params)
     last = context.conditions.get("candidate.none")
     if last is not None and last.evidence.get("ask_again") is False:
         vain = MOST_VAIN
@@ -93,12 +104,12 @@ async def _check_branch(context: ActionContext, branch: str) -> None:
         )
 
 
-def _in_vain(context: ActionContext) -> int:
+def _in_vain(context: ActionContext, params: PlanParams) -> int:
     """An agent that leaves it at that after the guard's words does as it was told: a person decides."""
-    why = str(_evidence(context, "candidate.none").get("why", ""))
-    if why.startswith("the agent: nothing_done:") and _told_by_guard(context):
+    answer = _evidence(context, "candidate.none").get("answer")
+    if answer == AgentOutcome.nothing_done and params.sent_back:
         return MOST_VAIN
-    return int(why.startswith(tuple(f"the agent: {each}:" for each in VAIN)))
+    return int(answer in VAIN)
 
 
 def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str, str]:
@@ -108,19 +119,12 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
         return _accepted(context)
     agent = fixer_of(context.port(Projects).current())
     last_try = context.run.counted >= context.spec.max_iterations > 1
-    tried_revert = bool("candidate.none" in context.conditions and context.outputs.get("undo", {}).get("sha"))
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
     why = _given_up(context, vain)
-    if params.culprit and not tried_revert:
+    if params.culprit:
         return "revert", f"{why}; what broke it is undone instead"
-    return "nothing", f"{why}; nothing was undone: {_not_undone(context, tried_revert)}"
-
-
-def _not_undone(context: ActionContext, tried: bool) -> str:
-    if tried:
-        return "main would not be green by that"
-    return str(_evidence(context, "culprit.unknown").get("why") or "it is not known what broke it")
+    return "nothing", f"{why}; nothing was undone: {_evidence(context, 'culprit.unknown').get('why') or UNKNOWN}"
 
 
 def _accepted(context: ActionContext) -> tuple[str, str]:
@@ -140,13 +144,22 @@ def _given_up(context: ActionContext, vain: int) -> str:
 
 
 class SettleParams(Record):
-    """`verdicts` are the base's verdicts as artifacts; `candidate` and `proof` count only where it was promoted."""
+    """`verdicts` and `after` are those of base and candidate; `candidate` and `proof` count only where it was promoted.
+    The others are for a person, where nothing was.
+    """
 
-    base: str
-    branch: BranchName
-    verdicts: tuple[str, ...] = ()
-    candidate: str = ""
-    proof: str = ""
+    base: BaseSha
+    branch: BaseBranch
+    verdicts: BaseVerdicts = ()
+    after: Annotated[tuple[str, ...], takes("candidate.verdict", each=True)] = ()
+    candidate: CandidateSha = ""
+    proof: Annotated[str, takes("accepted.proof", "proof.digest")] = ""
+    vain: Annotated[int, takes("plan.vain")] = 0
+    undone: Annotated[str, takes("revert.sha")] = ""  # the commit that undoes what broke main
+    said: Annotated[str, takes("fix.said")] = ""
+    calls: Annotated[tuple[Json, ...], takes("fix.calls")] = ()
+    sent_back: Annotated[tuple[str, ...], takes("guard.sent_back")] = ()
+    not_crossed: Annotated[tuple[str, ...], takes("crossing.against")] = ()
 
 
 async def settle(context: ActionContext, params: SettleParams) -> Result:
@@ -160,7 +173,7 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
     if has("base.fast_undecided") or has("base.slow_undecided"):
         return _ends(outputs, "undecided", _evidence(context, "base.flaky_red"))
     if has("agent.not_found") or has("plan.nothing") or (has("plan.revert") and not has("candidate.proven")):
-        return _ends(outputs, _without_repair(context), _for_a_person(context))
+        return _ends(outputs, _without_repair(context, params), _for_a_person(context, params))
     return Result(outputs=outputs, note="not settled yet")
 
 
@@ -187,56 +200,46 @@ def _instead(context: ActionContext, base: str) -> dict[str, Json]:
     return {"instead_of": asked} if asked != base else {}
 
 
-def _without_repair(context: ActionContext) -> str:
+def _without_repair(context: ActionContext, params: SettleParams) -> str:
     """Whether nobody could be asked, nobody changed anything, or what was changed was never proven."""
     end = "fix_exhausted"
     if context.conditions.has("agent.not_found"):
         end = "agent_not_found"
     elif fixer_of(context.port(Projects).current()) is None:
         end = "no_agent"
-    elif int(context.outputs.get("plan", {}).get("vain", 0)) >= MOST_VAIN:
+    elif params.vain >= MOST_VAIN:
         end = "agent_gave_up"
     # A run that began with an older spec is handed over at `fix_exhausted` alone.
     return end if end in context.spec.handoff_conditions else "fix_exhausted"
 
 
-def _for_a_person(context: ActionContext) -> dict[str, Json]:
+def _for_a_person(context: ActionContext, params: SettleParams) -> dict[str, Json]:
     """Why, the agent's last words, the hosts it was not let reach, and what the guard and the crossing said."""
-    made, missing = context.outputs.get("fix", {}), _evidence(context, "agent.not_found")
-    calls = [call for call in made.get("calls", []) if isinstance(call, dict)]
-    tried = "what would undo it" if _reverted(context) else "its change"
+    missing = _evidence(context, "agent.not_found")
+    calls = [call for call in params.calls if isinstance(call, dict)]
+    tried = "what would undo it" if params.undone else "its change"
     told: dict[str, Json] = {
-        "why": missing.get("reason") or _evidence(context, "plan.nothing").get("why") or _not_reverted(context),
+        "why": missing.get("reason") or _evidence(context, "plan.nothing").get("why") or _not_reverted(context, params),
         "agent": calls[-1].get("agent", "") if calls else "",
-        "said": str(made.get("said", ""))[-MOST_SAID:],
+        "said": params.said[-MOST_SAID:],
         "denied": list(dict.fromkeys(host for call in calls for host in call.get("denied", []))),
         "against": [
-            *(f"the guard sent it back: {words}" for words in _told_by_guard(context)),
-            *(f"{tried} was not proven: {words}" for words in _not_crossed(context)),
+            *(f"the guard sent it back: {words}" for words in params.sent_back),
+            *(f"{tried} was not proven: {words}" for words in params.not_crossed),
             *_why_red(context),
         ],
     }
     return {name: value for name, value in told.items() if value}
 
 
-def _reverted(context: ActionContext) -> str:
-    """The commit that undoes what broke main, where one was made in this iteration."""
-    return str(context.outputs.get("undo", {}).get("sha", ""))
-
-
-def _not_reverted(context: ActionContext) -> str:
+def _not_reverted(context: ActionContext, params: SettleParams) -> str:
     """What was planned is no news where nothing came of it."""
     if not (plan := _evidence(context, "plan.revert")):
         return ""
     culprit = str(_evidence(context, "culprit.known").get("sha", ""))[:12]
     why = _evidence(context, "candidate.none").get("why") or "that could not be tried"
-    said = f"main without {culprit} was not proven" if _reverted(context) else why
+    said = f"main without {culprit} was not proven" if params.undone else why
     return f"{plan.get('given_up')}; nothing was undone: {said}"
-
-
-def _not_crossed(context: ActionContext) -> list[Json]:
-    """Why the last candidate did not pass the tests as they were."""
-    return list(context.outputs.get("cross", {}).get("against", []))
 
 
 def _vain_to_try(context: ActionContext) -> dict[str, Json]:
@@ -252,7 +255,8 @@ def _vain_to_try(context: ActionContext) -> dict[str, Json]:
 
 
 async def _proven(context: ActionContext, params: SettleParams, sha: str, more: dict[str, Json]) -> Result:
-    verdicts = [GateVerdict.model_validate_json(await context.read(digest)) for digest in params.verdicts if digest]
+    kept = [digest for digest in (*params.verdicts, *params.after) if digest]
+    verdicts = [GateVerdict.model_validate_json(await context.read(digest)) for digest in kept]
     verdicts = [verdict for verdict in verdicts if verdict.commit == sha]
     gates: dict[str, Json] = {verdict.gate: verdict.digest for verdict in verdicts}
     head = await context.port(Git).resolve(f"refs/heads/{params.branch}")
@@ -274,11 +278,6 @@ def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Res
     return Result(outputs=outputs, conditions=(Condition(name=name, group=ENDS, evidence=evidence),))
 
 
-def _told_by_guard(context: ActionContext) -> list[Json]:
-    """Why the guard sent an agent's change back, if it did."""
-    return list(context.outputs.get("guard", {}).get("sent_back", []))
-
-
 def _why_red(context: ActionContext) -> list[Json]:
     """What the gates said of main: not every red is a test that fails."""
     reds = [_evidence(context, f"base.{gate}_red").get("reasons", []) for gate in ("fast", "slow")]
@@ -294,11 +293,12 @@ ACTIONS = (
     ActionDef(
         name="heal.plan", summary="Choose between a repair, a revert and a person.", run=plan, params=PlanParams,
         raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
+        keeps=("vain", "failing"), about="plan",
     ),
     BRIEF,
     WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
-        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), facts=("proven",),
+        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), about="settled", facts=("proven",),
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Annotated
 
 from becket.kernel.actions.candidate import REVERT, current
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
@@ -18,7 +19,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import ChangeClass
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.made import BaseBranch, BaseSha, BaseVerdicts, CandidateSha, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Autonomy, Name
@@ -51,13 +52,13 @@ class HoldoutParams(Record):
     """`verdicts` and `summaries` are the base's, as artifacts; `commits` says for each summary what it is about."""
 
     of: Name = "candidate"
-    base: str
-    candidate: str
-    branch: BranchName
-    failing: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    summaries: tuple[str, ...] = ()
-    commits: tuple[str, ...] = ()
+    base: BaseSha
+    candidate: CandidateSha
+    branch: BaseBranch
+    failing: Annotated[tuple[str, ...], takes("plan.failing")] = ()
+    verdicts: BaseVerdicts = ()
+    summaries: Annotated[tuple[str, ...], takes("base.summary", each=True)] = ()
+    commits: Annotated[tuple[str, ...], takes("base.commit", each=True)] = ()
 
 
 class Counted(Record):
@@ -218,9 +219,14 @@ async def _ground(context: ActionContext, params: HoldoutParams) -> Ground:
 
 
 async def _evidence(context: ActionContext, params: HoldoutParams) -> str:
-    about = zip(params.summaries, params.commits, strict=True)
-    digests = [digest for digest, sha in about if digest and sha == params.base]
+    digests = about_base(params.summaries, params.commits, params.base)
     return "\n\n".join([(await context.read(digest)).decode("utf-8", "replace") for digest in digests])
+
+
+def about_base(summaries: Sequence[str], commits: Sequence[str], base: str) -> list[str]:
+    """The summaries of this base: `commits` says what each is about; without, all are."""
+    about = commits if len(commits) == len(summaries) else [base] * len(summaries)
+    return [digest for digest, sha in zip(summaries, about, strict=True) if digest and sha == base]
 
 
 def _nothing(params: HoldoutParams, why: str, until: float | None = None) -> Result:
@@ -275,6 +281,8 @@ ACTIONS = (
         params=HoldoutParams,
         raises=groups,
         outputs=("state", "why", "digest", "receipt", "checks"),
+        keeps=("state",),
+        about="holdout",
         calls_agent=True,
     ),
 )

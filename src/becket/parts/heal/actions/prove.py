@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
 
-from becket.kernel.contract.action import ActionContext, ActionDef, Result
+from pydantic import AfterValidator, Field
+
+from becket.kernel.contract.action import ActionContext, ActionDef, NamesCondition, Result
 from becket.kernel.contract.base import Json, Record, digest_of
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.gate import GateVerdict, StepVerdict
-from becket.kernel.contract.naming import BranchOrNone
+from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, BaseVerdicts, CandidateSha, takes
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
+from becket.kernel.contract.when import parse, parsed
 from becket.parts.gates.judging.reference import ran_when_proven, tells_all
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import Setups
@@ -23,17 +26,20 @@ NAMES = ("proven", "not_proven")
 
 
 class ProveParams(Record):
-    """`before` and `after` are verdict artifacts of base and candidate; `parts` are digests of what else was
-    shown, empty for what was not asked for."""
+    """`before` and `after` are verdict artifacts of base and candidate; `guard`, `crossing`, `holdout` and `parts` are
+    digests of what else was shown, empty for what was not asked for. `needs` says what must hold, as in `when`."""
 
     of: Name = "candidate"
-    base: str
-    candidate: str
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...]
+    base: BaseSha
+    candidate: CandidateSha
+    before: BaseVerdicts = ()
+    after: Annotated[tuple[str, ...], takes("candidate.verdict", each=True)]
+    guard: Annotated[str, takes("guard.digest")] = ""
+    crossing: Annotated[str, takes("crossing.digest")] = ""
+    holdout: Annotated[str, takes("holdout.digest")] = ""
     parts: dict[str, str] = Field(default_factory=dict)
-    branch: BranchOrNone = ""  # where the last proven commit is looked for, whose tests must run
-    needs: tuple[str, ...] = ()  # conditions that must be raised; `a or b` where one is enough
+    branch: BaseBranchOrNone = ""  # where the last proven commit is looked for, whose tests must run
+    needs: Annotated[tuple[Annotated[str, AfterValidator(parsed)], ...], NamesCondition(expression=True)] = ()
 
 
 def groups(params: ProveParams) -> tuple[ConditionGroup, ...]:
@@ -44,7 +50,7 @@ async def prove(context: ActionContext, params: ProveParams) -> Result:
     before = [await _verdict(context, digest) for digest in params.before if digest]
     before = [verdict for verdict in before if verdict.commit == params.base]  # a gate not asked again has its old one
     after = [await _verdict(context, digest) for digest in params.after if digest]
-    against = [f"{need} is not raised" for need in params.needs if not _raised(context, need)]
+    against = [f"{need} is not raised" for need in params.needs if not parse(need).holds(context.conditions.has)]
     against += [f"the verdict of {v.gate} is about {v.commit[:12]}" for v in after if v.commit != params.candidate]
     against += [f"the gate {v.gate} is {v.color}" for v in after if not v.green]
     against += [] if after else ["no gate has judged the candidate"]
@@ -55,12 +61,13 @@ async def prove(context: ActionContext, params: ProveParams) -> Result:
         for key in {step.setup for verdict in after for step in verdict.steps if step.setup}:
             await context.port(Setups).trust(key, context.run.run_id)
         trusted()
+    shown = {"guard": params.guard, "crossing": params.crossing, "holdout": params.holdout, **params.parts}
     body: dict[str, Json] = {
         "base": params.base,
         "candidate": params.candidate,
         "gates": {verdict.gate: verdict.digest for verdict in after},
         "reused": {f"{v.gate}.{s.step}": s.reused_from for v in after for s in v.steps if s.reused_from},
-        "parts": {name: digest for name, digest in params.parts.items() if digest},
+        "parts": {name: digest for name, digest in shown.items() if digest},
         "says": name,
         "against": list(against[:20]),
     }
@@ -69,10 +76,6 @@ async def prove(context: ActionContext, params: ProveParams) -> Result:
     said = Condition(object=params.of, name=name, group=NAMES, evidence={**body, "receipt": receipt})
     outputs: dict[str, Json] = {"state": name, "digest": digest_of(body), "receipt": receipt, "against": against[:50]}
     return Result(outputs=outputs, conditions=(said,))
-
-
-def _raised(context: ActionContext, need: str) -> bool:
-    return any(name.strip() in context.conditions for name in need.split(" or "))
 
 
 async def _verdict(context: ActionContext, digest: str) -> GateVerdict:
@@ -137,5 +140,6 @@ ACTIONS = (
         params=ProveParams,
         raises=groups,
         outputs=("state", "digest", "receipt", "against"),
+        about="proof",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Annotated
 
 from becket.kernel.actions.candidate import OBJECT
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
@@ -13,7 +14,8 @@ from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import ChangeClass, Finding
-from becket.kernel.contract.naming import BranchName, BranchOrNone
+from becket.kernel.contract.made import BaseBranch, BaseSha, CandidateSha, takes
+from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.promote import PROMOTE, WhyNot
 from becket.kernel.contract.proposal import Proposals
 
@@ -22,7 +24,9 @@ after_effect = CrashPoint("promote.after_effect", "the effect is settled; the st
 MOST_MOVES = 3
 MOST_SHOWN = 5
 
-ENDS = ConditionGroup(names=("promoted", "main_moved", "main_dirty", "main_busy", "promote_refused"))
+ENDS = ConditionGroup(
+    names=("promoted", "main_moved", "main_dirty", "main_busy", "promote_refused"), uncounted=("main_moved",)
+)
 CONTENDED = ConditionGroup(names=("contended",))
 READY = ConditionGroup(names=("repair_ready", "proposed"))
 """A spec that was written before says `proposed`; it is raised where a spec hands over at it."""
@@ -41,21 +45,21 @@ _PROMOTED = "promoted"
 class PromoteParams(Record):
     """`moves` is how often main has moved away in this run so far: this action's own output of earlier iterations."""
 
-    branch: BranchName
-    old: str
-    new: str
-    proof: str
+    branch: BaseBranch
+    old: BaseSha
+    new: CandidateSha
+    proof: Annotated[str, takes("accepted.proof", "proof.digest")]
     moves: str | int = ""
 
 
 class ProposeParams(Record):
     """`patch` is the digest of the kept patch, where there is one; `why` tells the person why it is theirs to take."""
 
-    candidate: str
-    base: str
+    candidate: CandidateSha
+    base: BaseSha
     branch: BranchOrNone = ""  # becket/<loop>/<short hash>
-    patch: str = ""
-    why: str = ""
+    patch: Annotated[str, takes("candidate.patch")] = ""
+    why: Annotated[str, takes("way.why")] = ""
 
 
 async def promote(context: ActionContext, params: PromoteParams) -> Result:
@@ -196,6 +200,7 @@ ACTIONS = (
         params=PromoteParams,
         raises=(ENDS, CONTENDED),
         outputs=("state", "main", "moves", "effect"),
+        keeps=("moves",),
         effects=(PROMOTE,),
         facts=("moved",),
     ),

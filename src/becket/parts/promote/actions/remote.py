@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import ValidationError
 
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.made import BaseBranch, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.remote import PUSH, PushRequest, WhyNotPushed, push_call
 from becket.parts.promote.section import REMOTE
@@ -26,8 +28,8 @@ class PushParams(Record):
     """
 
     remote: str = ""
-    branch: BranchName
-    sha: str
+    branch: BaseBranch
+    sha: Annotated[str, takes("settled.sha")]
     expected: str = ""
 
 
