@@ -110,8 +110,3 @@ def pairs(given: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(words.given_twice(name))
         found[name] = value
     return found
-
-
-def console_for(as_json: bool) -> TextIO:
-    """Where notices of loops go: with --json, standard output belongs to the document alone."""
-    return sys.stderr if as_json else sys.stdout

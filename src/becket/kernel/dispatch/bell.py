@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 MAX_PATH = 107
@@ -21,7 +22,7 @@ class Bell:
         with contextlib.suppress(FileNotFoundError):
             if stat.S_ISSOCK(path.stat().st_mode):
                 path.unlink()  # left by an engine that is gone: we hold the engine lock
-        with _short(path) as address:
+        with short_address(path) as address:
             self._socket.bind(address)
 
     def fileno(self) -> int:
@@ -43,7 +44,7 @@ def ring(path: Path) -> bool:
     """Ring; False if nobody listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as caller:
         try:
-            with _short(path) as address:
+            with short_address(path) as address:
                 caller.sendto(b"!", address)
         except BlockingIOError:
             return True  # the queue is full of rings: it will look
@@ -53,7 +54,7 @@ def ring(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _short(path: Path):  # type: ignore[no-untyped-def]
+def short_address(path: Path) -> Iterator[str]:
     """An address for the socket that fits, however deep the repository lies."""
     if len(os.fsencode(path)) <= MAX_PATH:
         yield str(path)

@@ -62,12 +62,12 @@ def _alive(children: Collection[ChildRef]) -> Iterable[tuple[ChildRef, processes
     for process in around:
         owner = leaders.get(process.session) or by_process.get((process.pid, process.started))
         if owner is None:
-            owner = next((by_mark[entry] for entry in _environment(process.pid) if entry in by_mark), None)
+            owner = next((by_mark[entry] for entry in environment(process.pid) if entry in by_mark), None)
         if owner is not None:
             yield owner, process
 
 
-def _environment(pid: int) -> list[bytes]:
+def environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:  # gone, or another user's

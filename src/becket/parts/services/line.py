@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import ActionFailed, BecketError
+from becket.kernel.dispatch.bell import short_address
 from becket.parts.services.ports import Outcome, Request
 
 ANSWER_WITHIN = 10.0
 LONGEST = 1_000_000
-MAX_PATH = 107
 """Longer socket paths do not fit the kernel's address structure."""
 
 UNKNOWN = "unknown_request"
@@ -40,7 +39,7 @@ def ask(path: Path, message: Mapping[str, Json], within: float = ANSWER_WITHIN) 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(within)
         try:
-            with _short(path) as address:
+            with short_address(path) as address:
                 line.connect(address)
         except OSError:
             raise NobodyListens("no watchdog supervises the services; start one with `becket up --detach`") from None
@@ -80,7 +79,7 @@ def listening_socket(path: Path) -> socket.socket:
             path.unlink()
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _short(path) as address:
+        with short_address(path) as address:
             line.bind(address)
         path.chmod(0o600)
         line.listen(16)
@@ -88,16 +87,3 @@ def listening_socket(path: Path) -> socket.socket:
         line.close()
         raise
     return line
-
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """An address for the socket that fits, however deep the repository lies."""
-    if len(os.fsencode(path)) <= MAX_PATH:
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

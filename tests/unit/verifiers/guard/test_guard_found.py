@@ -6,7 +6,7 @@ import pytest
 from found_trees import PROGRAMS, TREES, Found
 
 from becket.parts.gates.reports.formats import PLAIN_ID
-from becket.parts.guard.reading.failing import homes_of, places_of, tied
+from becket.parts.guard.reading.failing import homes_of, names_tests, places_of
 from becket.parts.guard.reading.found.find import find_test_side
 from becket.parts.guard.reading.side import SideReason, TestSide
 
@@ -105,18 +105,11 @@ TEXTS = {
 def test_ids_lead_to_files(test: str, path: str | None) -> None:
     found = [place for place, _ in places_of([test], PATHS, TEXTS.get)]
     assert found == ([path] if path else [])
-    assert tied([test], PATHS, TEXTS.get) is bool(path)
 
 
-def test_one_test_that_is_tied_is_enough() -> None:
-    assert tied(["nobody > knows", "suite.bats::says one"], PATHS)
-    assert not tied(["nobody > knows", "x > y"], PATHS)
-
-
-def test_where_no_test_is_named_there_is_nothing_to_tie() -> None:
-    assert tied([], PATHS)
-    assert tied(["unit: build"], PATHS)
-    assert tied([f"unit: {PLAIN_ID}"], PATHS)
+def test_what_stands_for_a_command_or_a_compilation_names_no_test() -> None:
+    assert not names_tests(["unit: build", f"unit: {PLAIN_ID}"])
+    assert names_tests(["unit: build", "nobody > knows"])
 
 
 def test_a_report_that_gives_a_tests_file_ties_it() -> None:

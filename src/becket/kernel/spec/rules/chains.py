@@ -16,7 +16,7 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.loop import Loop
 from becket.kernel.contract.spec import ActionSpec, EventTrigger, LoopSpec
-from becket.kernel.contract.template import TemplateError, fields
+from becket.kernel.contract.template import TemplateError, fields, plain_text
 from becket.kernel.spec.case import Case, action_specs
 from becket.kernel.spec.document import Document, Path, read
 
@@ -106,7 +106,7 @@ def shortest_cycle(graph: Sequence[Arc], first: Arc) -> tuple[Arc, ...]:
 
 def child(action: ActionSpec) -> str | None:
     """The loop that a `run.start` action names outright."""
-    return _plain(action.with_.get("loop")) if action.uses == "run.start" else None
+    return plain_text(action.with_.get("loop")) if action.uses == "run.start" else None
 
 
 def _in_words(arc: Arc, source: Document | Loop) -> str:
@@ -118,14 +118,6 @@ def _in_words(arc: Arc, source: Document | Loop) -> str:
 def _fix(spec: LoopSpec, arc: Arc) -> str:
     by_fact = arc.at[-1] in ("commit", "event") and not _always_new(spec)
     return "add `unless: completed` or `max_chain: 3`" if by_fact else "add `max_chain: 3`"
-
-
-def _plain(value: Json) -> str | None:
-    """A text without fields, so that it is known now."""
-    try:
-        return value if isinstance(value, str) and not fields(value) else None
-    except TemplateError:
-        return None
 
 
 def _effects(action: ActionSpec, registry: Registry) -> tuple[str, ...]:
@@ -143,7 +135,7 @@ def _moves_branch(spec: LoopSpec, registry: Registry) -> bool:
 def _posts(spec: LoopSpec, event: EventTrigger, registry: Registry) -> bool:
     return any(
         "event.post" in _effects(action, registry)
-        and _plain(action.with_.get("name")) in (None, event.name)
+        and plain_text(action.with_.get("name")) in (None, event.name)
         and _may_match(action.with_.get("data", {}), event)
         for _, _, action in action_specs(spec)
     )
@@ -154,6 +146,6 @@ def _may_match(data: Json, event: EventTrigger) -> bool:
     if not isinstance(data, dict):
         return True
     return all(
-        key in data and (not isinstance(data[key], str) or _plain(data[key]) in (None, value))
+        key in data and (not isinstance(data[key], str) or plain_text(data[key]) in (None, value))
         for key, value in event.match.items()
     )

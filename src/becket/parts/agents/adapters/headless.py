@@ -6,7 +6,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits, Usage
 from becket.kernel.contract.config import AgentConfig
@@ -17,11 +16,9 @@ from becket.parts.agents.adapters.hearing import Hearing, Ledger
 from becket.parts.agents.adapters.inbox import Inbox, Message
 from becket.parts.agents.adapters.lines import Lines, lines_of
 from becket.parts.agents.adapters.outfit import Outfit, Unfit, Wants, Worn, parts_of
-from becket.parts.agents.adapters.prices import priced, refuse_blind_limit
+from becket.parts.agents.adapters.prices import priced, refuse_blind_limit, tightest
 from becket.parts.agents.adapters.sessions import Sessions, remember_before, remembered_before
 from becket.parts.agents.adapters.watch import Watch
-
-N = TypeVar("N", int, float)
 
 _LOOKS = 1.0
 """Seconds between two looks at what a silent program has used."""
@@ -83,7 +80,7 @@ class HeadlessAgent(ABC):
         price = self.outfit.prices(self.config.model or "")
         refuse_blind_limit(self.name, self.config, price, tells_money=self.tells_money)
         around = around or Around()
-        limits = _tightest(limits, self.config)
+        limits = tightest(limits, self.config)
         try:
             with self.outfit.wear(self.config, self.wants(), around) as worn:
                 watch = Watch(limits, worn.files, around.heard, price, redact=self.outfit.redact)
@@ -226,26 +223,11 @@ async def _look_now_and_then(hearing: Hearing) -> None:
         hearing.look()
 
 
-def _tightest(limits: Limits, config: AgentConfig) -> Limits:
-    own = config.limits
-    return Limits(
-        seconds=min(limits.seconds, own.time),
-        turns=_least(limits.turns, own.turns),
-        tokens=_least(limits.tokens, own.tokens),
-        usd=_least(limits.usd, own.usd),
-    )
-
-
 def _left(limits: Limits, used: Usage) -> Limits:
     """For a further child of the same call, in its own words; the watch holds the whole call to its limits."""
     turns = None if limits.turns is None else max(limits.turns - used.turns, 1)
     usd = None if limits.usd is None else max(limits.usd - used.usd, 0.01)
     return limits.model_copy(update={"turns": turns, "usd": usd})
-
-
-def _least(one: N | None, other: N | None) -> N | None:
-    given = [each for each in (one, other) if each is not None]
-    return min(given) if given else None
 
 
 async def _gone(child: asyncio.Future[ChildResult]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from becket.kernel.contract.agent import Priced, Usage
+from becket.kernel.contract.agent import Limits, Priced, Usage
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.section import Price
@@ -67,3 +67,11 @@ def refuse_blind_limit(name: str, config: AgentConfig, price: Price | None, *, t
     raise UsageError(
         f"agents.{name}: `limits.usd` cannot be held, {known}. Name the `model` in full, or its price too: {price_too}"
     )
+
+
+def tightest(limits: Limits, config: AgentConfig) -> Limits:
+    """What a call may use, where the agent has limits of its own too."""
+    own = config.limits
+    pairs = {"turns": (limits.turns, own.turns), "tokens": (limits.tokens, own.tokens), "usd": (limits.usd, own.usd)}
+    least = {name: min((each for each in pair if each is not None), default=None) for name, pair in pairs.items()}
+    return limits.model_copy(update={**least, "seconds": min(limits.seconds, own.time)})

@@ -104,10 +104,6 @@ class TestReport(Record):
         return tuple(case for case in self.cases if case.outcome is not Outcome.skipped)
 
     @property
-    def executed_ids(self) -> frozenset[str]:
-        return frozenset(case.id for case in self.executed)
-
-    @property
     def failing(self) -> tuple[TestCase, ...]:
         return tuple(case for case in self.cases if case.outcome.bad)
 

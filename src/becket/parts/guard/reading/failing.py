@@ -43,11 +43,6 @@ def names_tests(ids: Iterable[str]) -> bool:
     return any(_STEP.sub("", test) not in _NO_TEST for test in ids)
 
 
-def tied(ids: Collection[str], paths: Collection[str], read: Reader = nothing) -> bool:
-    """Can at least one of these tests be tied to a file? True where no test is named: there is nothing to tie."""
-    return not names_tests(ids) or bool(places_of(ids, paths, read))
-
-
 def homes_of(
     ids: Iterable[str], homes: Iterable[tuple[str, str]], paths: Collection[str]
 ) -> tuple[tuple[str, str], ...]:

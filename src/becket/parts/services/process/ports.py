@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from becket.kernel.process.identity import environment
 from becket.parts.services.ports import MARKER, Listener
 
 _LISTEN = "0A"
@@ -58,13 +59,6 @@ def marker(pid: int) -> str | None:
         if entry.startswith(prefix):
             return entry[len(prefix) :].decode("utf-8", "replace")
     return None
-
-
-def environment(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
 
 
 def command(pid: int) -> str:

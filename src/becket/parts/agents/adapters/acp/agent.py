@@ -17,7 +17,7 @@ from becket.parts.agents.adapters.dialect import larger
 from becket.parts.agents.adapters.lines import lines_of
 from becket.parts.agents.adapters.loose import Object, mapping
 from becket.parts.agents.adapters.outfit import Outfit, Unfit, Wants, Worn
-from becket.parts.agents.adapters.prices import priced, refuse_blind_limit
+from becket.parts.agents.adapters.prices import priced, refuse_blind_limit, tightest
 from becket.parts.agents.adapters.sessions import remembered_before
 
 _SHELL_SIGNS = frozenset("|&;<>()$`\\*?[#~%\n")
@@ -54,7 +54,7 @@ class AcpAgent:
         price = self.outfit.prices(self.config.model or "")
         refuse_blind_limit(self.name, self.config, price, tells_money=self.tells_money)
         around = around or Around()
-        limits = _tightest(limits, self.config)
+        limits = tightest(limits, self.config)
         try:
             with self.outfit.wear(self.config, self.wants(), around) as worn:
                 spec = worn.child(self._argv(worn), workspace, limits.seconds)
@@ -98,18 +98,6 @@ def _plain_words(command: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     return () if not words or "=" in words[0] else words
-
-
-def _tightest(limits: Limits, config: AgentConfig) -> Limits:
-    own = config.limits
-    pairs = {
-        "seconds": (limits.seconds, own.time),
-        "turns": (limits.turns, own.turns),
-        "tokens": (limits.tokens, own.tokens),
-        "usd": (limits.usd, own.usd),
-    }
-    least = {name: min((each for each in pair if each is not None), default=None) for name, pair in pairs.items()}
-    return limits.model_copy(update=least)
 
 
 def _first_work(messages: Sequence[Object]) -> int:
