@@ -447,7 +447,7 @@ def test_an_agent_is_told_with_version_sandbox_ways_out_and_fallback(healthy: Do
         ("", "none", "reaches nothing: `hosts` in becket.yaml names what it may"),
         (", network: none", "none", "reaches nothing"),
         (", network: full", "full", "reaches every host (`network: full`)"),
-        (", sandbox: none", "none", "is given no network, and not kept from one: `hosts` in becket.yaml names"),
+        (", sandbox: none", "none", "is given no network, but not kept from using one: `hosts` in becket.yaml names"),
     ],
 )
 def test_what_an_agent_can_reach_is_told_where_no_host_is_named(
