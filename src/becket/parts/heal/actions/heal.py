@@ -201,7 +201,7 @@ def _without_repair(context: ActionContext) -> str:
 
 
 def _for_a_person(context: ActionContext) -> dict[str, Json]:
-    """Why, the agent's last words, the hosts it was not allowed to reach, and what the guard and the crossing said."""
+    """Why, the agent's last words, the hosts it was not let reach, and what the guard and the crossing said."""
     made, missing = context.outputs.get("fix", {}), _evidence(context, "agent.not_found")
     calls = [call for call in made.get("calls", []) if isinstance(call, dict)]
     tried = "what would undo it" if _reverted(context) else "its change"
