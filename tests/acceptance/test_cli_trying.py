@@ -55,7 +55,7 @@ def test_init_ends_with_what_the_doctor_knows_of_this_repository(stage: Stage) -
     assert told[submodule].endswith("lib")
     assert "git submodule update --init --recursive" in told[submodule + 1]
     assert any("go, which gates.fast.go_test_svc starts, was not found" in line for line in told)
-    assert any("no agent works here" in line for line in told)
+    assert any("no agent is configured" in line for line in told)
     assert told[-1].strip() == "becket doctor"
     remarks = stage.becket("init", "--no-try", "--force", "--json", env=env).json["remarks"]
     assert {one["name"] for one in remarks} >= {"tools", "contents", "agents"}

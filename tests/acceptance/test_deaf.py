@@ -153,7 +153,7 @@ def test_a_stopped_daemon_is_replaced_and_its_run_goes_on(house: House) -> None:
     until("the run is at work again", resting.exists)
     (house.scratch_of(run_id) / "wake").touch()
     until("it is completed", lambda: house.json("runs", "list")[0]["status"] == "completed")
-    until("it was told", lambda: "found it deaf" in house.told("daemon_dead"))
+    until("it was told", lambda: "found it unresponsive" in house.told("daemon_dead"))
     assert len(read_restarts(house.paths.daemon_restarts).at) == 1
 
 
@@ -195,7 +195,7 @@ def test_up_replaces_a_pair_that_is_stopped_and_says_so(house: House) -> None:
     pair = house.daemon, house.watchdog
     for pid in pair:
         os.kill(pid, signal.SIGSTOP)
-    until("it shows", lambda: house.status().count("deaf: pid") == 2)
+    until("it shows", lambda: house.status().count("not responding: pid") == 2)
     shown = house.status()
     assert "`becket up --detach` replaces it" in shown
     answer = house.do("up", "--detach")
@@ -212,7 +212,7 @@ def test_down_ends_a_stopped_daemon_quickly_and_says_that_it_was_killed(house: H
     pair = house.daemon, house.watchdog
     for pid in pair:
         os.kill(pid, signal.SIGSTOP)
-    assert "did not hear and was killed" in house.do("down").out
+    assert "did not respond and was killed" in house.do("down").out
     assert gone(pair[0])
     assert gone(pair[1])
     assert "Nothing was running" in house.do("down").out
@@ -342,7 +342,7 @@ def test_a_stopped_run_in_a_terminal_is_told_of_and_not_ended(house: House) -> N
     assert waits.returncode == 0
     assert "is stopped (Ctrl-Z?): its run does not move" in said
     assert house.json("runs", "show", run["run_id"])["run"]["epoch"] == 1, "the daemon did not take it"
-    until("it is over", lambda: "Nobody deaf" in house.told("well:engine_deaf"))
+    until("it is over", lambda: "No unresponsive process" in house.told("well:engine_deaf"))
 
 
 def driver(house: House) -> Path | None:

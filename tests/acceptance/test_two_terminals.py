@@ -91,11 +91,11 @@ def test_two_terminals_drive_a_run_each_and_ctrl_c_in_one_does_not_disturb_the_o
     os.kill(first.pid, signal.SIGINT)
     assert stage.end(first).code == 130
     wake(stage, two)
-    assert "1 other run waits: `becket up` works it." in stage.end(second).err
+    assert "1 other run waits: `becket up` runs it." in stage.end(second).err
     assert (run_of(stage, two)["status"], run_of(stage, two)["epoch"]) == ("completed", 1), "claimed once, paid once"
     left = run_of(stage, one)
     assert left["status"] == "queued"
-    assert stage.becket("run", "greet").err == "1 other run waits: `becket up` works it.\n"
+    assert stage.becket("run", "greet").err == "1 other run waits: `becket up` runs it.\n"
     assert run_of(stage, one) == left, "a stranger's command does not touch it"
     assert f"{two} has already ended: completed" in stage.becket("runs", "cancel", two, code=2).err
 

@@ -35,7 +35,7 @@ WAYS = [pytest.param(False, id="none"), pytest.param(True, id="reach")]
 @pytest.mark.parametrize("reach", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_escapes_end_as_published(kind: SandboxKind, reach: bool, tmp_path: Path) -> None:
-    """Every attempt is held or escapes exactly as the table says (L1, L12, L19, L25; DESIGN 6)."""
+    """Every attempt is held or escapes exactly as the table says (L1, L12, L19, L25)."""
     played = play(kind, sys.executable, tmp_path, reach=reach)
     assert played.outcomes == played.published, played.said
 

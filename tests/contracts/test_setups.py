@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_the_command_sees_only_the_key_files_of_the_commit(world: World) -> None:
-    """DESIGN 6: the lock files are those of the tree being proven; no source is there that could be installed."""
+    """The lock files are those of the tree being proven; no source is there that could be installed."""
     first = world.commit({"lock": "one\n", "sub/lock": "inner\n", "big/a.key": "a", "big/deep/b.key": "b"})
     world.commit({"lock": "two\n"})
     ready = world.ready(
@@ -64,7 +64,7 @@ def test_a_second_run_finds_what_is_trusted(world: World) -> None:
 
 
 def test_an_unproven_entry_that_steps_could_write_to_serves_only_the_run_that_made_it(world: World) -> None:
-    """DESIGN 6: a new entry is quarantined until its tree is proven. The sandbox `none` keeps nothing read-only."""
+    """A new entry is quarantined until its tree is proven. The sandbox `none` keeps nothing read-only."""
     sha = world.commit({"lock": "one\n"})
     mine = world.ready(sha, setup(MAKE), "run_1")
     other = world.ready(sha, setup(MAKE), "run_2")
@@ -96,7 +96,7 @@ def test_an_unproven_entry_that_no_step_could_write_to_is_shared_for_an_hour(tmp
 
 @held
 def test_once_shown_without_a_sandbox_an_unproven_entry_is_nobody_elses(tmp_path: Path) -> None:
-    """DESIGN 6: what a step may have written to is not as it was built."""
+    """What a step may have written to is not as it was built."""
     world = World(tmp_path, HELD)
     sha = world.commit({"lock": "one\n"})
     mine = world.ready(sha, setup(MAKE), "run_1")

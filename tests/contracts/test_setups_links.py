@@ -27,7 +27,7 @@ def links_of(tree: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_reads_the_set_up_and_cannot_change_it(kind: SandboxKind, tmp_path: Path) -> None:
-    """DESIGN 6: mounted read-only, although the state folder around it is hidden; `none` holds nothing."""
+    """Mounted read-only, although the state folder around it is hidden; `none` holds nothing."""
     world = World(tmp_path, kind)
     sha = world.commit({"lock": "one\n", "sub/lock": "two\n"})
     run = "mkdir -p .venv/bin sub/node_modules && cp lock .venv/data && cp sub/lock sub/node_modules && pwd > .venv/at"

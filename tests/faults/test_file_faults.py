@@ -92,4 +92,4 @@ def test_a_disk_that_is_full_is_no_fault_of_ours(
         insert(None)
     said = capsys.readouterr().err
     assert (code, "internal error" in said) == (1, False), said
-    assert f"{outbox}: No space left on device; make room on that disk, then say it again" in said
+    assert f"{outbox}: No space left on device; make room on that disk, then run the command again" in said

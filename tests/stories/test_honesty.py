@@ -75,7 +75,7 @@ def test_no_action_can_say_for_a_verifier_that_it_passed_and_one_that_is_skipped
 
 
 def test_a_step_that_times_out_with_an_effect_under_way_is_not_followed_by_the_same_effect_again(world: World) -> None:
-    """DESIGN 5: blind effects are never repeated by themselves, not by the next iteration either."""
+    """Blind effects are never repeated by themselves, not by the next iteration either."""
     under_way: list[EffectCall] = []
 
     class Slow(RecordedEffect):

@@ -1,4 +1,4 @@
-"""Services with real processes: released, kept or rolled back, restarted within limits, and adopted (DESIGN 8)."""
+"""Services with real processes: released, kept or rolled back, restarted within limits, and adopted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house keeps its walls: who imports whom, and no room grows without a wall."""
+"""Who may import whom, room by room; and no folder is outside of these rules."""
 
 from __future__ import annotations
 

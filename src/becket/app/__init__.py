@@ -1,1 +1,1 @@
-"""The only room that knows everybody: configuration -> adapters -> engine."""
+"""Puts one repository's configuration, adapters and engine together; the daemon, the watchdog and read models."""

@@ -1,4 +1,4 @@
-"""What the daemon did, as lines of its log that a person can read: `becket watch logs`."""
+"""The daemon's log of runs it worked on, one readable line each: `becket watch logs`."""
 
 from __future__ import annotations
 

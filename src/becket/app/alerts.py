@@ -1,4 +1,4 @@
-"""Handoffs and questions in the shape of alarms, so that they are told by the same rules."""
+"""Handoffs and approval requests as alarms, so that they are delivered by the same rules."""
 
 from __future__ import annotations
 

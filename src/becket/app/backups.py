@@ -1,4 +1,4 @@
-"""The daemon's own backups of the journal: one a day, in a thread, never in the way of what is at work."""
+"""The daemon's daily backup of the journal, made in a thread so that no run waits for it."""
 
 from __future__ import annotations
 

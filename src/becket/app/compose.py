@@ -1,4 +1,4 @@
-"""Puts the parts together for one repository."""
+"""The composition root: one opened repository and everything that works on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does becket.yaml load? For the quick verbs: a file that was found good is not read again until it changes."""
+"""Does becket.yaml load? The answer is cached until the file changes, so that quick verbs stay quick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command sees its own run through: it moves that run and its children, and leaves everything else alone."""
+"""A command without a daemon moves its own run and that run's children, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in the foreground of a terminal: seen through while somebody looks on, and stopped by Ctrl-C."""
+"""A run in the foreground of a terminal: shown until it ends, stopped by Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ground an engine stands on: its journal is whole, and nobody else can be the engine."""
+"""What an engine relies on while it works: an intact journal, and the lock that makes it the only engine."""
 
 from __future__ import annotations
 

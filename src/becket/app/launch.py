@@ -1,4 +1,4 @@
-"""How our processes are started and ended. A start is known by its pid from its first moment; an end is seen."""
+"""Starts and ends the daemon and the watchdog. A start is known by its pid at once; an end is waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that tell of other processes: who is being started, and who writes to a database. Standard library only."""
+"""Locks that show what other processes do: which one starts, which one writes to a database. Standard library only."""
 
 from __future__ import annotations
 

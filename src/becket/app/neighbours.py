@@ -1,4 +1,4 @@
-"""The processes that move runs of one repository: an engine, and commands that each drive a run of their own.
+"""The other processes that work on this repository's runs: an engine, and commands that each drive their own run.
 
 A driver holds a lock named after its worker as long as its process lives. So everybody knows who is there: a worker
 whose lock is free is dead, and one whose lock is held keeps what it has at work, even while it does not hear.

@@ -1,4 +1,4 @@
-"""Becket's own programs are nobody else's: its private environment leaves PATH before anything is started."""
+"""Takes Becket's own virtual environment off PATH, so that nothing it starts finds Becket's tools there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sign of life on a lock, from the event loop that it stands for."""
+"""A heartbeat on a lock file, shown by the event loop of the process that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watchdog's own store. A damaged one is kept aside, told of and made anew: never a reason to stop watching."""
+"""Opens the watchdog's own store. A damaged one is moved aside, reported and replaced, so that watching goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raises `worktree_changed`: a run that somebody's files or locks hold up looks again as soon as they change.
+"""Raises `worktree_changed`: a run that files or locks hold up looks again as soon as they change.
 
 Its wait's `poll` is the net below: another work tree, or a change within the moment between two looks.
 """

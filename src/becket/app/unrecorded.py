@@ -1,4 +1,4 @@
-"""What git tells of and the journal does not: after a restore, and after a journal was begun anew.
+"""Promotions that git knows and the journal does not: after a restore, or after a new journal was begun.
 
 Git's reflog names every promotion by its key, and `refs/becket/` every run that left a candidate.
 """

@@ -183,7 +183,7 @@ class Watchdog:
         if daemon is not None:
             return other_writer(self.state, daemon)
         ended = self.keeper.trouble.ended
-        return f"The watchdog found it deaf ({ended}) and starts it again." if ended else ""
+        return f"The watchdog found it unresponsive ({ended}) and starts it again." if ended else ""
 
     def well(self) -> bool:
         """No thread of this process hangs; one that does is mended by the daemon, which replaces the process."""

@@ -1,4 +1,4 @@
-"""What the watchdog says of processes. Each says what is so and the one command to type."""
+"""The watchdog's messages about processes: what is wrong, and the one command to type."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def stuck(pid: int) -> Alarm:
     return Alarm(
         case=Case.stuck,
         text=(
-            f"Becket's daemon (pid {pid}) is deaf and does not end, even by SIGKILL: it hangs in the kernel, most "
-            "likely on a disk that does not answer. Mend that, or restart the machine; then it is started again."
+            f"Becket's daemon (pid {pid}) does not respond and does not end, even by SIGKILL: it hangs in the kernel, "
+            "most likely on a disk that does not answer. Mend that, or restart the machine; then it is started again."
         ),
         well="Becket's daemon that did not end is gone.",
         data={"pid": pid},
@@ -35,7 +35,7 @@ def stuck(pid: int) -> Alarm:
 
 
 def engine_deaf(text: str) -> Alarm:
-    return Alarm(case=Case.engine_deaf, text=text, well="Nobody deaf drives a run any more.")
+    return Alarm(case=Case.engine_deaf, text=text, well="No unresponsive process drives a run any more.")
 
 
 def unwritable(text: str) -> Alarm:

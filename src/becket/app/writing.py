@@ -1,4 +1,4 @@
-"""What keeps the journal from being written: another process, or its disk. Standard library only."""
+"""Why the journal cannot be written: another process holds it, or its disk is full. Standard library only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def undecided(state: State, error: Exception) -> StoreUnavailable:
     stands = unwritable(state) or "See that this user may read and write there, and what the system's log says."
     return StoreUnavailable(
         f"the journal {state.database} cannot be looked at now ({error}), and nothing is known to be wrong with it. "
-        f"{stands[:1].upper()}{stands[1:]} Then say it again."
+        f"{stands[:1].upper()}{stands[1:]} Then run the command again."
     )
 
 

@@ -63,7 +63,7 @@ MACHINE = {
 def machine(error: Exception) -> str:
     assert isinstance(error, OSError)
     advice = MACHINE[error.errno or errno.EIO]
-    return f"{_name()} {safe(f'{error.filename}: {error.strerror}')}; {advice}, then say it again"
+    return f"{_name()} {safe(f'{error.filename}: {error.strerror}')}; {advice}, then run the command again"
 
 
 def unknown_option(option: str) -> str:
@@ -105,9 +105,7 @@ def no_output(run_id: str, name: str, known: str) -> str:
 def others(count: int) -> str:
     """Said when a command has seen its own run through."""
     return (
-        "1 other run waits: `becket up` works it."
-        if count == 1
-        else f"{count} other runs wait: `becket up` works them."
+        "1 other run waits: `becket up` runs it." if count == 1 else f"{count} other runs wait: `becket up` runs them."
     )
 
 
@@ -135,8 +133,8 @@ READY_ALREADY = (
 )
 DROPPED = "Nothing was started: {why}."
 SUPERSEDED = "{run_id} was cancelled: a newer start of its group waits instead."
-PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; let it go with `{command}`."
-HELD = "{run_id} is held; let it go with `becket hold {run_id} --off`."
+PAUSED = "{run_id} is queued, but {scope} is paused by {by}{note}; resume it with `{command}`."
+HELD = "{run_id} is held; release it with `becket hold {run_id} --off`."
 BEHIND = (
     "{run_id} waits behind {other} ({subject}), which nobody works on. Go on with that one: becket runs show {other} "
     "--follow; or give it up: becket runs cancel {other}"
@@ -146,7 +144,7 @@ WAITS_ALONE = (
     "now: becket runs show {run_id} --follow"
 )
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
-NO_SUCH_RUNS = "No run is like that."
+NO_SUCH_RUNS = "No run matches that."
 CANCELLED = "{run_id} is cancelled."
 ENDED_ALREADY = "{run_id} has already ended: {status}."
 STATUS_UNWRITTEN = "nothing could be recorded of it for {took}, as the journal cannot be written"
@@ -156,7 +154,7 @@ STATUS_NOBODY_AT_WORK = (
     "or end it: becket runs cancel {run_id}"
 )
 STATUS_NOBODY_TAKES_IT = ", and nobody works on it; go on with it: becket runs show {run_id} --follow"
-CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action lets go."
+CANCEL_ASKED = "{run_id} is at work and was told to stop; it ends as soon as its action stops."
 MIGRATED = "{run_id} follows the current spec of {loop_id} ({digest}) when it wakes."
 NEXT = "Next: "
 STILL = "{step} at work for {took}{said}"
@@ -201,10 +199,10 @@ DECIDE_IT = "Next: becket approve {approval_id}   or   becket deny {approval_id}
 DECIDED = "{approval_id} is {state}; it was about {about}."
 TAKEN = "{handoff_id} is yours, {by}. Next: {next_step}"
 DONE = "{handoff_id} is done."
-PAUSE_ON = "Paused: {scope}. What is at work goes on to its end. Let go with `{command}`."
+PAUSE_ON = "Paused: {scope}. What is at work finishes. Resume with `{command}`."
 PAUSE_OFF = "Not paused any more: {scope}."
 HOLD_ON = "{run_id} is held: it does not go on until `becket hold {run_id} --off`."
-HOLD_OFF = "{run_id} is let go."
+HOLD_OFF = "{run_id} is released."
 DROPPED_RUN = "{run_id} is dropped."
 WATCH_IT = "See it with `becket runs show {run_id}`."
 
@@ -248,19 +246,18 @@ CHAIN_HEAD = "chain head {head}"
 REPEATED = "Commands were repeated in a fresh checkout; only exit codes are compared, logs hold times."
 
 
-# The house
+# Daemon and watchdog
 
 UP_FOREGROUND = "becket is up (pid {pid}); Ctrl-C stops it. `becket status` shows what it does."
 UP_ALREADY = "Nothing was started: the daemon runs already (pid {pid})."
 UP_STARTED = "The daemon is up (pid {pid}), and its watchdog (pid {watchdog})."
 UP_UNWATCHED = "The daemon is up (pid {pid}), but its watchdog did not start; see {log}."
-UP_REPLACED = "Ended because it was deaf: pid {pids}."
-DOWN_KILLED = ", which did not hear and was killed"
+UP_REPLACED = "Ended because it did not respond: pid {pids}."
+DOWN_KILLED = ", which did not respond and was killed"
 DOWN_DONE = "Stopped: {what}."
 DOWN_NOTHING = "Nothing was running."
 
-# The test side
-
+# Status
 
 WATCH_NOTHING = "None: no loop of this repository has a commit trigger."
 WATCH_NO_LOG = "There is no log yet: {path}"
@@ -268,7 +265,7 @@ WATCH_NO_LOG = "There is no log yet: {path}"
 STATUS_UP = "up (pid {pid})"
 STATUS_DOWN = "down"
 STATUS_STARTING = "starting (pid {pid})"
-STATUS_DEAF = "deaf: pid {pid} has given no sign of life for {silent}; {next}"
+STATUS_DEAF = "not responding: pid {pid} has been silent for {silent}; {next}"
 DEAF_KEPT = "its {other} replaces it"
 DEAF_ALONE = "`becket up --detach` replaces it"
 STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"

@@ -54,7 +54,7 @@ def test_who_repairs_by_hand_reads_the_test_the_last_words_the_guard_and_the_hos
         "FAIL tests/test_gcd.py::test_gcd at tests/test_gcd.py:9",
         "    assert 1 == 2",
         "fixer said: I think the sign is wrong.",
-        "fixer was not let reach pypi.org:443 (`hosts` in becket.yaml)",
+        "fixer was not allowed to reach pypi.org:443 (`hosts` in becket.yaml)",
         "OSError: the disk is full",
         "the guard sent it back: gcd.py:3: adds a power",
     )

@@ -1,4 +1,4 @@
-"""What the door's tests share: a scripted outside behind the adapter port, and a house that can crash and come back."""
+"""What the door's tests share: a scripted outside behind the port, and a runtime that can crash and come back."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     ),
     "silent daemon": (
         {"open_store": lambda: StoreFacts(NOW, (daemon(11, beat_at=NOW - 3600),))},
-        "daemons", WARN, "no sign of life", "becket up",
+        "daemons", WARN, "no longer responds", "becket up",
     ),
     "clock ahead": ({"now": lambda: NOW + 60}, "clock", WARN, "1m ahead of", "timedatectl"),
     "clock behind": ({"now": lambda: NOW - 7200}, "clock", ERROR, "2h behind", "timedatectl"),
@@ -451,7 +451,7 @@ def test_an_agent_is_told_with_version_sandbox_ways_out_and_fallback(healthy: Do
         ("", "none", "reaches nothing: `hosts` in becket.yaml names what it may"),
         (", network: none", "none", "reaches nothing"),
         (", network: full", "full", "reaches every host (`network: full`)"),
-        (", sandbox: none", "none", "is given no network, and not kept from one: `hosts` in becket.yaml names"),
+        (", sandbox: none", "none", "is given no network, but not kept from using one: `hosts` in becket.yaml names"),
     ],
 )
 def test_what_an_agent_can_reach_is_told_where_no_host_is_named(
@@ -471,7 +471,7 @@ def test_ways_out_that_nothing_enforces_are_not_called_a_limit(healthy: DoctorFa
     found = examine(dataclasses.replace(healthy, **loose, **facts))
     (told,) = [item.what for item in found if "agents.a: codex" in item.what]
     assert "in none, which does not contain files, processes, network" in told
-    assert "not kept from other ways" in told
+    assert "not kept from reaching others" in told
     assert "nothing else" not in told
 
 

@@ -1,1 +1,1 @@
-"""What can be told of runs and of the house: read models, rendered from records."""
+"""Read models of runs and of the repository's state, rendered from records."""

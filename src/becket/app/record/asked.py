@@ -1,4 +1,4 @@
-"""What a person is asked about: the question, and where it is a change, the change itself."""
+"""An approval request as a person sees it: the question and, where it is about a change, the patch."""
 
 from __future__ import annotations
 

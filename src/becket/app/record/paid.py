@@ -1,4 +1,4 @@
-"""What a run used of its budgets, as its chain tells it: each call against its row, and the sum of them all."""
+"""Checks what a run paid: each agent call in its event chain against its row, and the sum of all."""
 
 from __future__ import annotations
 

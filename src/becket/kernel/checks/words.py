@@ -242,7 +242,7 @@ phases:
           "0": greeted
     persist_outputs: [greet.text]
   verify:
-    objective: See the greeting with other eyes than those that wrote it.
+    objective: Check the greeting independently of the step that wrote it.
     verifiers:
       - id: greeting
         run: grep -qx hello greeting.txt
@@ -349,20 +349,20 @@ FILE_MEND = "create {file} and make it executable: chmod +x {file}"
 NOT_SHELL = "{user} is not a shell command ({why})"
 NOT_SHELL_MEND = "check its quotes"
 NOT_THERE = "it is not there"
-NO_AGENT = "no agent works here: what is red is told, and nobody repairs it"
-NO_AGENT_MEND = "if one shall: name it under `agents` in becket.yaml, where an example is commented out"
+NO_AGENT = "no agent is configured: a red commit is reported, and nobody repairs it"
+NO_AGENT_MEND = "to have one, name it under `agents` in becket.yaml, where an example is commented out"
 AGENT_FOUND = "agents.{name}: {driver}, {what}"
 AGENT_SHELL = "a shell command"
 AGENT_HELD = "contained by {kind}"
 AGENT_LOOSE = "in {kind}, which does not contain {parts}"
 AGENT_WAYS = "reaches {hosts} and nothing else"
-AGENT_WAYS_LOOSE = "is shown the way to {hosts}, and not kept from other ways"
+AGENT_WAYS_LOOSE = "is shown the way to {hosts}, but not kept from reaching others"
 AGENT_REACHES = {
     "none": "reaches nothing",
     "loopback": "reaches the ports of this machine (`network: loopback`)",
     "full": "reaches every host (`network: full`)",
 }
-AGENT_NONE_LOOSE = "is given no network, and not kept from one"
+AGENT_NONE_LOOSE = "is given no network, but not kept from using one"
 AGENT_HOSTS_HINT = "{told}: `hosts` in becket.yaml names what it may"
 AGENT_FALLBACK = "falls back to {names}"
 AGENT_UNTESTED = "agents.{name}: {what}"
@@ -398,7 +398,7 @@ BACKUP_NONE = "there is no good backup of the journal"
 DATABASE_NEWER_MEND = "python3 -m pip install --upgrade becket"
 DAEMON_OK = "one daemon, pid {pid} on {host}"
 DAEMON_NONE = "no daemon is running"
-DAEMON_SILENT = "the daemon (pid {pid} on {host}) gives no sign of life any more"
+DAEMON_SILENT = "the daemon (pid {pid} on {host}) no longer responds"
 TWO_DAEMONS = "two daemons work on one database: {who}"
 TWO_DAEMONS_MEND = "stop one of them: kill {pid}  (on {host})"
 CLOCK_OK = "this machine and the database agree on the time"

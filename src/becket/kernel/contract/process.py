@@ -109,7 +109,7 @@ class ChildResult(Record):
     output_capped: bool
     sandbox: SandboxKind
     left_running: int = 0  # processes that outlived the child and were killed
-    denied: tuple[str, ...] = ()  # `host:port` that it asked the proxy for and was not let reach
+    denied: tuple[str, ...] = ()  # `host:port` that it asked the proxy for and was not allowed to reach
     message: str = ""
 
     @property

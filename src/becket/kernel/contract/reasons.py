@@ -26,7 +26,7 @@ REASONS = {
     "cancelled": "a person cancelled it",
     "main_dirty": "uncommitted work is in the way",
     "main_busy": "another git command is at work",
-    "declined_before": "the agent made the very change again that a person declined",
+    "declined_before": "the agent made the same change again that a person had declined",
     "repair_ready": "a proven repair waits for a person",
     "proposed": "a proven repair waits for a person",
     "no_agent": "no agent is configured that could repair it",

@@ -1,4 +1,4 @@
-"""advance(run, segment): safe to call late, twice, or not at all until the next sweep."""
+"""Moves one run as far as it goes: `advance(run, segment)` may be called late or twice, the claim decides."""
 
 from __future__ import annotations
 

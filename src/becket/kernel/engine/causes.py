@@ -1,4 +1,4 @@
-"""What starts loops besides commits and clocks: an event, and a run that ended. And which starts follow from it."""
+"""Events and ended runs as causes of new runs, and which runs each of them starts."""
 
 from __future__ import annotations
 

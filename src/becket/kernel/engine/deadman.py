@@ -1,4 +1,4 @@
-"""The dead-man's switch: a second process that notices what no longer gives a sign of life (L43).
+"""The dead man's switch: a second process that notices what no longer shows a heartbeat (L43).
 
 The rules are pure. Alarms live in a store of the switch's own and are told until a delivery succeeds (L42).
 """

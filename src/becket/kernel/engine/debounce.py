@@ -1,4 +1,4 @@
-"""Many moves of one thing become few: act on the newest, and never lose it (L2)."""
+"""Debounce: many events of one key become few; the newest is acted on and never lost (L2)."""
 
 from __future__ import annotations
 

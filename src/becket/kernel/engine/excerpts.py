@@ -1,4 +1,4 @@
-"""As much of a program's output as a person or a condition needs; the whole of it is an artifact."""
+"""Bounded excerpts of a program's output, for people and for conditions; the whole output is an artifact."""
 
 from __future__ import annotations
 

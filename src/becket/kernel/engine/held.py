@@ -1,4 +1,4 @@
-"""Starts that could not be made, each in a cursor until it works: so many, for so long, and never in silence."""
+"""Starts that failed, kept in cursors and retried: a bounded number, for a bounded time, always reported."""
 
 from __future__ import annotations
 

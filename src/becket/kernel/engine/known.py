@@ -1,4 +1,4 @@
-"""Secrets that are known by their values: every form in which one may stand in a text."""
+"""Secrets whose values are known, in every encoding in which one may appear in a text."""
 
 from __future__ import annotations
 

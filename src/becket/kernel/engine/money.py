@@ -1,4 +1,4 @@
-"""Leave to call an agent: the least of what is wished and of what the budgets of run, loop, day and month leave.
+"""Grants for agent calls: the least of what is requested and of what run, loop, day and month budgets leave.
 
 The sums that a grant is made from may be stale by the time it is booked: the store checks every limit again, in the
 transaction that books, and whoever came second asks anew with the new sums.

@@ -1,4 +1,4 @@
-"""The store as a run at work sees it: one that cannot be written for a while is waited for.
+"""The store of a run at work: while it is locked or full, each write is retried.
 
 What a step has made is known here and nowhere else until it is written. Giving the run back would make it twice, and
 pay for it twice; only the loss of the claim, or the end of this process, ends the waiting.

@@ -1,4 +1,4 @@
-"""A step's time limit counts the time in which this process ran. What it slept through is given back."""
+"""Time limits of steps count only the time in which this process ran; what it was suspended for is given back."""
 
 from __future__ import annotations
 

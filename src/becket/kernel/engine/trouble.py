@@ -1,4 +1,4 @@
-"""What keeps a trigger from starting its loop, said once as an alert and withdrawn when it is over."""
+"""Alerts for triggers that cannot start their loop: raised once, closed when the cause is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened while a loop file did not load: kept until the file can say whether it wants to hear of it (L42)."""
+"""Keeps what happened while a loop file did not load, until the file loads and says whether it starts a run (L42)."""
 
 from __future__ import annotations
 

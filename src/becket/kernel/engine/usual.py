@@ -1,4 +1,4 @@
-"""Words that settings and logs say every day: a value that is one of them says nothing about whoever uses it."""
+"""Common words of settings and logs: a value that is one of them is no secret."""
 
 from __future__ import annotations
 

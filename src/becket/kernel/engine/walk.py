@@ -1,4 +1,4 @@
-"""One claim's way through a run: the seven phases, again and again, until the run ends or waits.
+"""Moves a claimed run through its seven phases, iteration by iteration, until it ends or waits.
 
 Nothing here remembers anything: every step is looked up in the journal first, and written there before the next one.
 """

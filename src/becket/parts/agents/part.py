@@ -1,4 +1,4 @@
-"""Agents: called, contained, budgeted, never believed."""
+"""Coding agents: called in a sandbox within budgets, judged by what they changed and never by what they say."""
 
 from __future__ import annotations
 

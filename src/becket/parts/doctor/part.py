@@ -1,4 +1,4 @@
-"""`becket doctor`: what is wrong, and the command that mends it."""
+"""`becket doctor`: finds what is wrong, and names the command that fixes it."""
 
 from __future__ import annotations
 

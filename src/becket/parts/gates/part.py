@@ -1,4 +1,4 @@
-"""Gates: steps tried, judged and remembered on exact commits; set-ups, reports, test trees."""
+"""Gates: runs the test steps of becket.yaml on exact commits, judges and caches the results; set-ups, reports."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The guard: what a change newly can do, and what it must not touch."""
+"""The guard: checks what a change touches and what it newly can do, before it may be proven."""

@@ -1,4 +1,4 @@
-"""The guard: what a change newly can do, and what it must not touch."""
+"""The guard: checks what a change touches and what it newly can do, before it may be proven."""
 
 from __future__ import annotations
 

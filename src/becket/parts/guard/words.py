@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-GUARD_TWO = "--staged compares the index with HEAD; leave it away, or the commit"
-GUARD_EMPTY = "the commit is empty; name one, or A..B, or leave it away for HEAD"
+GUARD_TWO = "--staged compares the index with HEAD; leave out one of them"
+GUARD_EMPTY = "the commit is empty; name one, or A..B, or leave it out for HEAD"
 GUARD_NOTHING = "Nothing differs."
 SIDE_COUNTED = "{count} of {total} files of {commit} count as tests."
 SIDE_USUAL = "where test runners usually look (the committed becket.yaml declares no test_side)"

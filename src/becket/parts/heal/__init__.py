@@ -1,1 +1,1 @@
-"""From a red commit to a proven, running main."""
+"""The heal loop: from a red commit to a proven, running main."""

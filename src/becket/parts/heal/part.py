@@ -1,4 +1,4 @@
-"""From a red commit to a proven, running main."""
+"""The heal loop: from a red commit to a proven, running main."""
 
 from __future__ import annotations
 

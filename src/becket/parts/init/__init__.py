@@ -1,1 +1,1 @@
-"""What `becket init` and `becket doctor` do: read a folder, propose a becket.yaml, say what is wrong and its cure."""
+"""`becket init`: detects a repository's build tools and proposes its first becket.yaml."""

@@ -1,1 +1,1 @@
-"""Notices: the console, files and a command of yours."""
+"""Notifications: on the console, in files, and by a command of yours."""

@@ -1,4 +1,4 @@
-"""Notices: the console, files and a command of yours."""
+"""Notifications: on the console, in files, and by a command of yours."""
 
 from __future__ import annotations
 

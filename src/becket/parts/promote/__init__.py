@@ -1,1 +1,1 @@
-"""Promotion: main moves to exactly the proven commit; ready repairs, and the remote."""
+"""Promotion: moves main to exactly the proven commit; ready repairs, and the remote."""

@@ -1,4 +1,4 @@
-"""Promotion: main moves to exactly the proven commit; ready repairs, and the remote."""
+"""Promotion: moves main to exactly the proven commit; ready repairs, and the remote."""
 
 from __future__ import annotations
 

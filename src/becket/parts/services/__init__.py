@@ -1,1 +1,1 @@
-"""Services: released, watched and rolled back by the watchdog."""
+"""Services: released, supervised and rolled back by the watchdog."""

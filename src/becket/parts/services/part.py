@@ -1,4 +1,4 @@
-"""Services: released, watched and rolled back by the watchdog."""
+"""Services: released, supervised and rolled back by the watchdog."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ DRY = "Dry run: {stand}; {would}. Nothing left this machine"
 STOPPED = "{loop}: {reason} ({status})"
 
 HEADLINES = {
-    "declined_before": "the agent made the very change again that a person declined",
+    "declined_before": "the agent made the same change again that a person had declined",
     "repair_ready": "a proven repair by {agent} waits for you",
     "proposed": "a proven repair by {agent} waits for you",
     "no_agent": "no agent is configured that could repair it",
@@ -23,7 +23,7 @@ HEADLINES = {
     "never_green": "it was never green here, so no agent was called",
     "no_progress": "the last try brought nothing new, and no repair was proven",
     "iterations_exhausted": "the tries are used up, and no repair was proven",
-    "deadline_passed": "the time is over, and no repair was proven",
+    "deadline_passed": "the deadline passed, and no repair was proven",
     "budget_exhausted": "a budget is used up, and no repair was proven",
     "model_unavailable": "the model of {agent} did not answer",
     "observe_only": "the autonomy is observe, so nothing was repaired",
@@ -100,7 +100,7 @@ NEXT_OTHERWISE = "becket runs show {run} --all"
 STUCK = "it is stuck at the step {step} of the gate {gate}: {why}"
 STUCK_APPROVED = "with the approved change of the tests, the step {step} of the gate {gate} still fails: {why}"
 SAID = "{agent} said: {words}"
-DENIED = "{agent} was not let reach {hosts} (`hosts` in becket.yaml)"
+DENIED = "{agent} was not allowed to reach {hosts} (`hosts` in becket.yaml)"
 MORE = "... {count}"
 NOT_TOLD = "not told"
 NOBODY = "an agent"

@@ -148,7 +148,7 @@ class HeadlessAgent(ABC):
             inbox.give_back(message)
         error = report.error
         if error and denied:
-            error = f"{error}; it was not let reach {', '.join(denied)}: see `hosts`"
+            error = f"{error}; it was not allowed to reach {', '.join(denied)}: see `hosts`"
         return report.model_copy(
             update={
                 "error": error,

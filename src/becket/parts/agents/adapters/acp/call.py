@@ -254,7 +254,7 @@ class Call:
     def _report(self, ending: Ending, result: ChildResult) -> AgentReport:
         error = ending.error
         if result.denied and ending.hint in RETRYABLE:
-            error = f"{error} (it was not let reach {', '.join(result.denied)}: see `hosts`)"
+            error = f"{error} (it was not allowed to reach {', '.join(result.denied)}: see `hosts`)"
         self._reading.flush()
         self._take_stock()
         reports.tell_what_is_missing(self._watch, self._wire.passed_over, result.output_capped)
