@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.desk import config_schema, spec_schema
 from becket.app.sections import load_config
 from becket.cli import front
 from becket.kernel.contract.action import Registry
@@ -34,7 +33,7 @@ from becket.testing.world import World
 from .mutants import SLIPS, Mutant, mutants, repository
 from .registry import CONFIG, OTHERS, REGISTRY
 from .test_config import WHOLE
-from .test_schema import fits
+from .test_schema import config_schema, fits, spec_schema
 
 ENV = {"USER": "ada", "BECKET_DATABASE": "postgresql://db.example/becket"}
 LOOP_CONFIG = load_config(

@@ -8,14 +8,19 @@ from typing import Any
 
 import pytest
 
-from becket.app.desk import config_schema, spec_schema
+from becket.app.sections import config_model
+from becket.kernel.spec import schema as schemas
 from becket.kernel.spec.descriptions import DESCRIPTIONS
 from becket.kernel.spec.document import read
-from becket.kernel.spec.schema import Schema
+from becket.kernel.spec.schema import Schema, spec_schema
 
 from .test_config import WHOLE
 
 SPECS = Path(__file__).parents[2] / "specs"
+
+
+def config_schema() -> Schema:
+    return schemas.config_schema(config_model())
 
 
 def fits(value: Any, schema: Schema, root: Schema) -> bool:
