@@ -135,6 +135,23 @@ def test_a_try_and_a_run_see_their_tree_at_the_same_place_that_misleads_no_tool(
     assert stage.becket("shell", "--", "pwd").out == "/run/becket/tree\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="it shows what a set-up made as read-only, to root as well")
+def test_a_write_into_what_the_set_up_made_is_not_blamed_on_the_code(stage: Stage) -> None:
+    stage.write("lock", "one\n")
+    stage.commit("a lock")
+    step = '{name: unit, run: "seq 30; touch node_modules/tool/cache || true; seq 30; exit 1"}'
+    stage.write(
+        CONFIG_FILE,
+        f"version: 1\nsandbox: {{use: bwrap}}\ngates: {{fast: [{step}]}}\n"
+        'setup: {run: "mkdir -p node_modules/tool && cp lock node_modules/tool", key: [lock]}\n',
+    )
+    told = stage.becket("gates", "try", code=1).out
+    assert "fast/unit: environment" in told
+    assert told.count("Read-only file system") >= 2  # in the excerpt and in the advice
+    assert "turn off what writes there" in told
+
+
 def test_init_without_a_commit_or_a_wish_to_try_only_writes(stage: Stage, tmp_path: Path) -> None:
     told = stage.json("init", "--no-try")
     assert told["tried"] is None

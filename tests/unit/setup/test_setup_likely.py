@@ -35,6 +35,7 @@ CONFIG = config_model()(
         ),
         ("fast", "unit", Trouble.environment, "module: No module named 'six'", "", "setup.run"),
         ("fast", "unit", Trouble.environment, "tool: python3: No module named pytest", "", "setup.run"),
+        ("fast", "unit", Trouble.environment, "read-only: EROFS: open '/s/x'", "", "gates.fast[0].run"),
         ("fast", "unit", Trouble.code, "", "E   KeyError: 'DATABASE_URL'", "gates.fast[0].env"),
         ("fast", "unit", Trouble.code, "", "E   assert 1 == 2", "gates.fast[0].run"),
         ("slow", "lint", Trouble.code, "", "[warn] .becket/loops/hello.yaml", "gates.slow[1].run"),

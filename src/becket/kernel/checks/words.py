@@ -83,6 +83,10 @@ LIKELY_MODULE = "the set-up does not install what the tests import ({line})"
 LIKELY_TOOL = (
     "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
 )
+LIKELY_HELD = (
+    "it writes where a step may only read, as in what `setup` made ({line}): let the tool write elsewhere or turn off what "
+    "writes there, or let `setup.run` make that file"
+)
 LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
 LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"

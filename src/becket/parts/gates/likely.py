@@ -69,6 +69,8 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
     if kind == "module" or "No module named" in line:
         path = ("setup", "run") if config.section(SET_UP) else ("setup",)
         return Likely(path=path, say=words.LIKELY_MODULE.format(line=text))
+    if kind == "read-only":
+        return Likely(path=(*place, "run"), say=words.LIKELY_HELD.format(line=cap_text(text, LONGEST_LINE)))
     if kind == "tool":
         return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
     return _of_code(step, place, said, text)

@@ -42,6 +42,15 @@ class ProofTree:
         objects = self.workspace.objects
         return (objects,) if self.setup is None else (objects, self.setup.folder)
 
+    def held(self, beside: tuple[Path, ...], path: str) -> bool:
+        """May a step read this place and not write there: what the set-up made, git's objects, what lies `beside` the
+        system? Paths come from logs."""
+        try:
+            place = (self.root / path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return any(place.is_relative_to(folder.resolve()) for folder in (*self.readable, *beside))
+
     @property
     def setup_key(self) -> str:
         return "" if self.setup is None else self.setup.key
