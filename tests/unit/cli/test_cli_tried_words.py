@@ -6,7 +6,7 @@ import pytest
 
 from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
 from becket.parts.gates.trial import StepTried, Tried
-from becket.parts.gates.verbs.trying import show_red
+from becket.parts.gates.verbs.trying import show_red, step_line
 
 
 def test_a_long_reason_is_told_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,6 +17,12 @@ def test_a_long_reason_is_told_to_its_end(capsys: pytest.CaptureFixture[str]) ->
     told = capsys.readouterr().out.splitlines()
     assert f"  {reason}" in told
     assert max(len(line) for line in told if "x" in line and reason not in line) < 210
+
+
+def test_a_plain_step_claims_no_test() -> None:
+    plain = TriedStep(gate="slow", step="lint", color=GateColor.green, tests_run=1, counts_tests=False, exit_code=0)
+    assert "exit code 0, no tests counted in" in step_line(plain)
+    assert "1 test in" in step_line(plain.model_copy(update={"counts_tests": True}))
 
 
 def test_the_line_that_blames_the_machine_is_shown_of_a_long_log(capsys: pytest.CaptureFixture[str]) -> None:

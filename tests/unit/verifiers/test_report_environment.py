@@ -112,9 +112,8 @@ HELD = "/state/setups/ab/tree/node_modules"
     ("line", "what"),
     [
         (
-            f"error TS5033: Could not write file '{HELD}/.pnpm/@vitest+expect@3/tsconfig.tmp.tsbuildinfo': EROFS: "
-            f"read-only file system, open '{HELD}/.pnpm/@vitest+expect@3/tsconfig.tmp.tsbuildinfo'.",
-            f"{HELD}/.pnpm/@vitest+expect@3/tsconfig.tmp.tsbuildinfo",
+            f"error TS5033: Could not write file '{HELD}/.pnpm/@vitest+expect@3/x.tmp': EROFS: read-only file system.",
+            f"{HELD}/.pnpm/@vitest+expect@3/x.tmp",
         ),
         (f"Error: EACCES: permission denied, mkdir '{HELD}/x/.cache'", f"{HELD}/x/.cache"),
         (f"touch: cannot touch '{HELD}/x': Read-only file system", f"{HELD}/x"),

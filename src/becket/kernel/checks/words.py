@@ -49,6 +49,10 @@ TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps 
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
 SEEN = "these were seen, and no command that runs their tests is known: {names}"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
+NO_COUNT = (
+    "{steps}: no tests are counted, only the exit code decides; where the test program can write a report, name it in "
+    "becket.yaml (`report: junit:FILE`, or pytest, go, cargo, tap)"
+)
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
 UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"
 COPIED = "`setup` lists what {file} asks for today; a lock file (`uv lock`) would keep the two in step"
@@ -84,8 +88,8 @@ LIKELY_TOOL = (
     "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
 )
 LIKELY_HELD = (
-    "it writes where a step may only read, as in what `setup` made ({line}): let the tool write elsewhere or turn off what "
-    "writes there, or let `setup.run` make that file"
+    "it writes where a step may only read, as in what `setup` made ({line}): let the tool write elsewhere or turn off "
+    "what writes there, or let `setup.run` make that file"
 )
 LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
 LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"

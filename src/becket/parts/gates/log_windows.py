@@ -35,10 +35,10 @@ _STRONG = re.compile(
     rb"|--- FAIL: |^\s*not ok |^FAILED |^ERROR |<<< (?:FAILURE|ERROR)!|(?:Fatal|Uncaught|Unhandled) |Segmentation fault"
     rb"|SyntaxError|: error: |: error TS\d|\): error |undefined reference|cannot find symbol|Exception in thread"
     rb"|\xe2\x9c[\x95\x96\x97] |\xe2\x97\x8f |core dumped|[Ee]xpected:|^FAIL:? |Received signal|INTERNALERROR"
-    rb"|##\[error\]|\bE(?:ROFS|ACCES)\b|[Rr]ead-only file system"
+    rb"|##\[error\]|\bE(?:ROFS|ACCES)\b|[Rr]ead-only file system|: [Pp]ermission denied"
 )
 _WEAK = re.compile(
-    rb"\b[Ee]rror:|\b[Pp]ermission denied\b|\bERROR\b|\bFAIL(?:ED|URE)?\b|\bfail(?:ed|ure)\b|\b[Ff]atal:|\b[A-Z]\w{2,60}(?:Error|Exception)\b"
+    rb"\b[Ee]rror:|\bERROR\b|\bFAIL(?:ED|URE)?\b|\bfail(?:ed|ure)\b|\b[Ff]atal:|\b[A-Z]\w{2,60}(?:Error|Exception)\b"
 )
 _MASK = re.compile(rb"\d+|0x[0-9a-f]+|\b[0-9a-f]{7,64}\b|/tmp/\S+")
 _COLOR = re.compile(rb"\x1b\[[\d;]{0,20}m")

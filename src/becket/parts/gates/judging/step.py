@@ -193,6 +193,7 @@ async def _judged(
         end=done.end,
         seconds=done.seconds,
         tests_run=report.tests_run,
+        counts_tests=step.report != "plain",
         failing=tuple(names[:MOST_NAMES]),
         reasons=tuple(reasons_shown),
         problem=context.redact(f"{problem.kind}: {problem.line}") if problem is not None else "",

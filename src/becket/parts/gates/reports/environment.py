@@ -119,8 +119,8 @@ _MODULE = re.compile(r"^(?:E\s+)?ModuleNotFoundError: No module named '([\w.]{1,
 _PACKAGE = re.compile(r"\bCannot find (?:module|package) '((?:@[\w.-]{1,80}/)?[\w-][\w.-]{0,80})(?:/[^']{0,200})?'")
 _MARKS = re.compile(
     rb"not found|No such file or dir|ENOENT|No module named|Cannot find (?:module|package)|shared (?:object|libraries)"
-    rb"|ermission denied|[Rr]ead-only file|EACCES|Cannot connect to|refused|Could not (?:resolve|transfer)|name resolution"
-    rb"|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection|npm (?:ERR!|error) network|rate limit"
+    rb"|ermission denied|[Rr]ead-only file|EACCES|Cannot connect to|refused|Could not (?:resolve|transfer)"
+    rb"|name resolution|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection|npm (?:ERR!|error) network|rate limit"
     rb"|Too Many Requests|returned error: 50|while fetching|No space left|quota exceeded|ENOSPC|allocate memory"
     rb"|ENOMEM|fork: |Killed|EADDRINUSE|already (?:in use|allocated)|JAVA_HOME|not installed"
     rb"|could not choose|No version is set"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from becket.cli.paper import note, say
 from becket.cli.plain import Paint, fitted, line, safe, short, took
 from becket.cli.shape import Interrupted, in_app, me
+from becket.kernel.contract.gate import no_tests_counted
 from becket.parts.gates import words
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ def _measure(step: TriedStep) -> str:
         )
     if not step.gate:
         return f"made in {took(step.seconds)}" if step.seconds else "was made before"
-    counted = f"{step.tests_run} test{'s' if step.tests_run != 1 else ''} in " if step.tests_run else ""
-    return counted + took(step.seconds)
+    tests = f"{step.tests_run} test{'s' if step.tests_run != 1 else ''}"
+    return f"{tests if step.counts_tests else no_tests_counted(step.exit_code)} in {took(step.seconds)}"
 
 
 def show_red(tried: Tried) -> None:
