@@ -177,3 +177,27 @@ def test_a_shell_sees_what_a_step_sees_and_leaves_nothing(stage: Stage) -> None:
     assert (piped.returncode, b"becket.yaml" in piped.stdout) == (4, True)
     assert not list(stage.state.glob("shell-*"))
     assert "there is no commit" in stage.becket("shell", "--at", "nowhere", code=2).err
+
+
+def test_a_key_file_that_git_ignores_is_told_as_such(stage: Stage) -> None:
+    stage.write(".gitignore", "deps.lock\n")
+    stage.commit("ignores its lock")
+    stage.write("deps.lock", "one\n")
+    setup = 'setup: {run: "cp deps.lock made", key: [deps.lock]}'
+    stage.write(CONFIG_FILE, f'version: 1\n{setup}\ngates: {{fast: [{{name: unit, run: "true"}}]}}\n')
+    told = stage.becket("gates", "try", code=1).out
+    assert "deps.lock: here, but git ignores it" in told
+    assert "name every file that its command reads" not in told
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_init_proposes_no_lock_file_that_only_lies_in_the_folder(stage: Stage, ignored: bool) -> None:
+    stage.write("Cargo.toml", "[package]\nname = 'x'\nversion = '1.0.0'\n[dependencies]\ny = '1'\n")
+    stage.write(".gitignore", "Cargo.lock\n" if ignored else "")
+    stage.commit("a crate without a lock file")
+    stage.write("Cargo.lock", '[[package]]\nname = "y"\nsource = "registry"\n')
+    stage.becket("init", "--no-try")
+    assert "Cargo.lock" not in (stage.root / CONFIG_FILE).read_text()
+    stage.git("add", "--force", "Cargo.lock")
+    stage.becket("init", "--no-try", "--force")
+    assert "Cargo.lock" in (stage.root / CONFIG_FILE).read_text()

@@ -109,6 +109,10 @@ LIKELY_ABSENT = (
     "registry that has it"
 )
 LIKELY_KEY = "the set-up sees only its key files: name every file that its command reads"
+LIKELY_UNTRACKED = (
+    "{names}: here, but git ignores it or does not track it, so no checkout has it. Commit it (`git add --force`), "
+    "or take it out of `setup.key` and out of what needs it (`--locked`)"
+)
 LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
 DROPPED = "left out by `becket init`: {why}"
 

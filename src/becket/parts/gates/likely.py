@@ -41,10 +41,10 @@ class Likely(Record):
         return text.removeprefix(".")
 
 
-def likely(step: TriedStep, config: Config, said: str) -> Likely:
-    """`said` is what the step's log says of its failure."""
+def likely(step: TriedStep, config: Config, said: str, absent: tuple[str, ...] = ()) -> Likely:
+    """`said` is what the step's log says of its failure; `absent` are key files that git does not track."""
     if not step.gate:
-        return _of_setup(step, config, said)
+        return _of_absent(absent) if absent else _of_setup(step, config, said)
     steps = config.section(GATES)[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
     if step.trouble is Trouble.timeout and step.at_work:
@@ -84,6 +84,10 @@ def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
     if step.trouble is Trouble.environment:
         return Likely(path=(*place, "run"), say=words.LIKELY_MACHINE.format(line=text))
     return Likely(path=(*place, "run"), say=words.LIKELY_CODE)
+
+
+def _of_absent(files: tuple[str, ...]) -> Likely:
+    return Likely(path=("setup", "key"), say=words.LIKELY_UNTRACKED.format(names=", ".join(files)))
 
 
 def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:

@@ -120,7 +120,8 @@ _PACKAGE = re.compile(r"\bCannot find (?:module|package) '((?:@[\w.-]{1,80}/)?[\
 _MARKS = re.compile(
     rb"not found|No such file or dir|ENOENT|No module named|Cannot find (?:module|package)|shared (?:object|libraries)"
     rb"|ermission denied|[Rr]ead-only file|EACCES|Cannot connect to|refused|Could not (?:resolve|transfer)"
-    rb"|name resolution|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection|npm (?:ERR!|error) network|rate limit"
+    rb"|name resolution|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection"
+    rb"|npm (?:ERR!|error) network|rate limit"
     rb"|Too Many Requests|returned error: 50|while fetching|No space left|quota exceeded|ENOSPC|allocate memory"
     rb"|ENOMEM|fork: |Killed|EADDRINUSE|already (?:in use|allocated)|JAVA_HOME|not installed"
     rb"|could not choose|No version is set"

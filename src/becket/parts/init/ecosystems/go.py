@@ -59,4 +59,4 @@ def _replaced(folder: Folder) -> list[str]:
     """The go.mod of every module that is taken from a folder of the tree: go reads them all before it downloads."""
     places = re.findall(r"=>\s*(\.\.?/[^\s]*)", folder.text("go.mod"))
     files = [posixpath.normpath(posixpath.join(folder.name, place, "go.mod")) for place in places]
-    return [file for file in dict.fromkeys(files) if Folder(folder.root).has(file)]
+    return [file for file in dict.fromkeys(files) if folder.at().has(file)]
