@@ -42,6 +42,7 @@ def test_init_ends_with_what_the_doctor_knows_of_this_repository(stage: Stage) -
     stage.write(".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n')
     stage.write("Makefile", "test: \n\tgrep -q good state.txt\n")
     stage.write("svc/go.mod", "module x\n")
+    stage.write("svc/a_test.go", "package x\n")
     stage.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
     (stage.root / "lib").mkdir()
     stage.commit("with a submodule")
@@ -201,3 +202,12 @@ def test_init_proposes_no_lock_file_that_only_lies_in_the_folder(stage: Stage, i
     stage.git("add", "--force", "Cargo.lock")
     stage.becket("init", "--no-try", "--force")
     assert "Cargo.lock" in (stage.root / CONFIG_FILE).read_text()
+
+
+def test_where_nothing_is_proposed_the_last_words_say_what_to_write(stage: Stage) -> None:
+    stage.write("Makefile", "all:\n\ttrue\n")
+    stage.commit("no tests")
+    told = stage.becket("init").out
+    after = told[told.index("Next:") :]
+    assert after.index('gates: {fast: [{name: unit, run: "YOUR TEST COMMAND"}]}') < after.index("git add")
+    assert "becket gates try" in after

@@ -403,3 +403,10 @@ def test_a_lock_file_that_git_does_not_track_is_none(
     assert name in with_lock.setup.key
     assert without.setup is None or name not in without.setup.key
     assert "--locked" not in (without.setup.run if without.setup else "")
+
+
+def test_go_files_without_a_module_are_told_the_command_that_makes_one(look: Look) -> None:
+    assert look({"tool/main.go": ""}).notes == ()
+    detected = look({"main.go": "", "main_test.go": ""})
+    assert detected.ecosystems == ()
+    assert "`go mod init NAME`" in detected.notes[0]

@@ -11,6 +11,7 @@ _INSTALL = {
     "meson": "sudo apt-get install -y meson",
     "ninja": "sudo apt-get install -y ninja-build",
     "ruby": "sudo apt-get install -y ruby",
+    "rspec": "gem install rspec",
     "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
@@ -53,6 +54,10 @@ NO_COUNT = (
     "{steps}: no tests are counted, only the exit code decides; where the test program can write a report, name it in "
     "becket.yaml (`report: junit:FILE`, or pytest, go, cargo, tap)"
 )
+NO_TESTS_BELOW = (
+    "{file}: no tests were found in this module, so it has no gate; add a step to gates.fast when there are"
+)
+NO_GO_MOD = "there are Go files and no go.mod: `go mod init NAME` makes it; commit it, then `becket init --force`"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
 UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"
 COPIED = "`setup` lists what {file} asks for today; a lock file (`uv lock`) would keep the two in step"

@@ -63,7 +63,7 @@ class Ecosystem(Record):
 
 
 class Unreadable(Exception):
-    """A file that decides about the proposal cannot be understood; the message is the note for the person."""
+    """What decides about the proposal cannot be understood or is not there; the message is the note for the person."""
 
 
 class Tools:
