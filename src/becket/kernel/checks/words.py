@@ -118,6 +118,9 @@ LIKELY_UNTRACKED = (
     "{names}: here, but git ignores it or does not track it, so no checkout has it. Commit it (`git add --force`), "
     "or take it out of `setup.key` and out of what needs it (`--locked`)"
 )
+LIKELY_UNSEEN = (
+    "a contained program may not read {place}: write `sandbox: {{readable: [{place}]}}`, if nothing there is secret"
+)
 LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
 DROPPED = "left out by `becket init`: {why}"
 

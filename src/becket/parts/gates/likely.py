@@ -28,6 +28,13 @@ _OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
 
 
+_UNSEEN = re.compile(
+    r"[Pp]ermission denied: '(/(?!(?:usr|s?bin|lib\w*|etc|dev|proc|sys|var|tmp|run)/|[^'\n]*/becket/setups/)[^'\n]{1,300})'"
+    r"|\bLocation '(?:file://)?(/[^'\n]{1,300})' is ignored"
+)
+"""A place outside that a contained program may not read: a tool's own settings may name one."""
+
+
 class Likely(Record):
     """`path` leads to the key in the file; the nearest thing above it counts where it is not written yet."""
 
@@ -93,6 +100,9 @@ def _of_absent(files: tuple[str, ...]) -> Likely:
 def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
     if "setup.timeout" in " ".join(step.reasons):
         return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
+    if found := _UNSEEN.search(said):
+        place = found[1] or found[2]
+        return Likely(path=("sandbox", "readable"), say=words.LIKELY_UNSEEN.format(place=place))
     setup = config.section(SET_UP)
     network = setup.network if setup is not None else Network.none
     refused = network is Network.full and (_CERTIFICATE.search(said) or _FORBIDDEN.search(said))
