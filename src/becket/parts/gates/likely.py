@@ -29,7 +29,8 @@ _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", 
 
 
 _UNSEEN = re.compile(
-    r"[Pp]ermission denied: '(/(?!(?:usr|s?bin|lib\w*|etc|dev|proc|sys|var|tmp|run)/|[^'\n]*/becket/setups/)[^'\n]{1,300})'"
+    r"[Pp]ermission denied: '(?!/(?:usr|s?bin|lib\w*|etc|dev|proc|sys|var|tmp|run)/|[^'\n]*/becket/setups/)"
+    r"(/[^'\n]{1,300})'"
     r"|\bLocation '(?:file://)?(/[^'\n]{1,300})' is ignored"
 )
 """A place outside that a contained program may not read: a tool's own settings may name one."""

@@ -127,7 +127,9 @@ _MARKS = re.compile(
     rb"|could not choose|No version is set"
 )
 _REFUSED = re.compile(r"\bE(?:ROFS|ACCES)\b|(?:read-only file system|permission denied)\b", re.IGNORECASE)
-_PATHS = re.compile(r"['\"`‘]([^'\"`’]{0,300}/[^'\"`’]{0,300})['\"`’]|([^\s'\"`‘(]{0,300}/[^\s'\"`’:,;)]{1,300})")
+_PATHS = re.compile(
+    r"['\"`‘]([^'\"`’]{0,300}/[^'\"`’]{0,300})['\"`’]|(?<![^\s'\"`‘(])([^\s'\"`‘(]{0,300}/[^\s'\"`’:,;)]{1,300})"
+)
 # A line of source, an assertion or a made-up error says nothing about this machine.
 _OWN_WORDS = re.compile(
     r"^\s*(?:>|//|#(?!#)|\*)|\b(?:assert\w*|expect\w*|raises|toThrow\w*|mock\w*|fake\w*|simulat\w*)\b", re.IGNORECASE
