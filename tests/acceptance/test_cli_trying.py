@@ -138,10 +138,11 @@ def test_a_try_and_a_run_see_their_tree_at_the_same_place_that_misleads_no_tool(
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="it shows what a set-up made as read-only, to root as well")
-def test_a_write_into_what_the_set_up_made_is_not_blamed_on_the_code(stage: Stage) -> None:
+@pytest.mark.parametrize("place", ["node_modules/tool", "/run/becket/tree/node_modules/tool"])
+def test_a_write_into_what_the_set_up_made_is_not_blamed_on_the_code(stage: Stage, place: str) -> None:
     stage.write("lock", "one\n")
     stage.commit("a lock")
-    step = '{name: unit, run: "seq 30; touch node_modules/tool/cache || true; seq 30; exit 1"}'
+    step = f'{{name: unit, run: "seq 30; touch {place}/cache || true; seq 30; exit 1"}}'
     stage.write(
         CONFIG_FILE,
         f"version: 1\nsandbox: {{use: bwrap}}\ngates: {{fast: [{step}]}}\n"
