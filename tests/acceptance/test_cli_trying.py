@@ -42,6 +42,7 @@ def test_init_ends_with_what_the_doctor_knows_of_this_repository(stage: Stage) -
     stage.write(".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n')
     stage.write("Makefile", "test: \n\tgrep -q good state.txt\n")
     stage.write("svc/go.mod", "module x\n")
+    stage.write("svc/a_test.go", "package x\n")
     stage.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
     (stage.root / "lib").mkdir()
     stage.commit("with a submodule")
@@ -135,6 +136,24 @@ def test_a_try_and_a_run_see_their_tree_at_the_same_place_that_misleads_no_tool(
     assert stage.becket("shell", "--", "pwd").out == "/run/becket/tree\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="it shows what a set-up made as read-only, to root as well")
+@pytest.mark.parametrize("place", ["node_modules/tool", "/run/becket/tree/node_modules/tool"])
+def test_a_write_into_what_the_set_up_made_is_not_blamed_on_the_code(stage: Stage, place: str) -> None:
+    stage.write("lock", "one\n")
+    stage.commit("a lock")
+    step = f'{{name: unit, run: "seq 30; touch {place}/cache || true; seq 30; exit 1"}}'
+    stage.write(
+        CONFIG_FILE,
+        f"version: 1\nsandbox: {{use: bwrap}}\ngates: {{fast: [{step}]}}\n"
+        'setup: {run: "mkdir -p node_modules/tool && cp lock node_modules/tool", key: [lock]}\n',
+    )
+    told = stage.becket("gates", "try", code=1).out
+    assert "fast/unit: environment" in told
+    assert told.count("Read-only file system") >= 2  # in the excerpt and in the advice
+    assert "turn off what writes there" in told
+
+
 def test_init_without_a_commit_or_a_wish_to_try_only_writes(stage: Stage, tmp_path: Path) -> None:
     told = stage.json("init", "--no-try")
     assert told["tried"] is None
@@ -160,3 +179,36 @@ def test_a_shell_sees_what_a_step_sees_and_leaves_nothing(stage: Stage) -> None:
     assert (piped.returncode, b"becket.yaml" in piped.stdout) == (4, True)
     assert not list(stage.state.glob("shell-*"))
     assert "there is no commit" in stage.becket("shell", "--at", "nowhere", code=2).err
+
+
+def test_a_key_file_that_git_ignores_is_told_as_such(stage: Stage) -> None:
+    stage.write(".gitignore", "deps.lock\n")
+    stage.commit("ignores its lock")
+    stage.write("deps.lock", "one\n")
+    setup = 'setup: {run: "cp deps.lock made", key: [deps.lock]}'
+    stage.write(CONFIG_FILE, f'version: 1\n{setup}\ngates: {{fast: [{{name: unit, run: "true"}}]}}\n')
+    told = stage.becket("gates", "try", code=1).out
+    assert "deps.lock: here, but git ignores it" in told
+    assert "name every file that its command reads" not in told
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_init_proposes_no_lock_file_that_only_lies_in_the_folder(stage: Stage, ignored: bool) -> None:
+    stage.write("Cargo.toml", "[package]\nname = 'x'\nversion = '1.0.0'\n[dependencies]\ny = '1'\n")
+    stage.write(".gitignore", "Cargo.lock\n" if ignored else "")
+    stage.commit("a crate without a lock file")
+    stage.write("Cargo.lock", '[[package]]\nname = "y"\nsource = "registry"\n')
+    stage.becket("init", "--no-try")
+    assert "Cargo.lock" not in (stage.root / CONFIG_FILE).read_text()
+    stage.git("add", "--force", "Cargo.lock")
+    stage.becket("init", "--no-try", "--force")
+    assert "Cargo.lock" in (stage.root / CONFIG_FILE).read_text()
+
+
+def test_where_nothing_is_proposed_the_last_words_say_what_to_write(stage: Stage) -> None:
+    stage.write("Makefile", "all:\n\ttrue\n")
+    stage.commit("no tests")
+    told = stage.becket("init").out
+    after = told[told.index("Next:") :]
+    assert after.index('gates: {fast: [{name: unit, run: "YOUR TEST COMMAND"}]}') < after.index("git add")
+    assert "becket gates try" in after

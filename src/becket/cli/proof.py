@@ -13,7 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from becket.app.record.report.diff import lines_of
-from becket.app.record.report.plain import HELD_HEADS, class_words, finding_words, held_row, held_words, offered
+from becket.app.record.report.plain import (
+    HELD_HEADS,
+    class_words,
+    finding_words,
+    held_row,
+    held_words,
+    offered,
+    tests_words,
+)
 from becket.cli import words
 from becket.cli.plain import line, safe, short, took
 
@@ -77,13 +85,12 @@ def _gate(gate: GateFacts) -> Iterator[RenderableType]:
     yield Text.assemble("  ", f"{line(gate.of)} {line(gate.gate)} ", (gate.color, color), f"  at {short(gate.commit)}")
     grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     for step in gate.steps:
-        failing = f", {len(step.failing)} failing" if step.failing else ""
         reused = f" of {line(step.reused_from)}" if step.reused_from else ""
         grid.add_row(
             "   ",
             Text(line(step.step, 40)),
             Text(step.color, COLORS.get(step.color, "")),
-            Text(f"{step.tests_run} tests{failing}"),
+            Text(tests_words(step, " tests")),
             Text(took(step.seconds), "dim"),
             Text(f"receipt {short(step.receipt)}{reused}", "dim"),
         )

@@ -66,6 +66,19 @@ def shown(**parts: object) -> str:
     return text_of(Group(*proof_sections(PLAIN.model_copy(update=parts))), width=120)
 
 
+def test_a_step_of_an_exit_code_claims_no_test_in_any_form() -> None:
+    counted = gate("green")
+    uncounted = counted.model_copy(
+        update={"steps": (counted.steps[0].model_copy(update={"counts_tests": False, "tests_run": 1}),)}
+    )
+    text = " ".join(shown(gates=(uncounted,)).split())
+    assert "exit code 1, no tests counted" in text
+    assert "1 test" not in text
+    report = PLAIN.model_copy(update={"gates": (uncounted,)})
+    assert "exit code 1, no tests counted" in markdown_of(report)
+    assert "exit code 1, no tests counted" in html_of(report)
+
+
 def test_a_red_step_shows_its_summary_and_a_green_one_does_not() -> None:
     text = shown(gates=(gate("red", "step unit: 1 failing\n\x1b[31mFAIL t\n"),))
     assert "base fast red  at aaaaaaaa" in text

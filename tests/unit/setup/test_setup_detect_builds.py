@@ -61,6 +61,17 @@ def test_without_a_task_the_test_files_are_run_themselves(look: Look) -> None:
     assert [step.run for step in look(helped).fast] == [RUBY]
 
 
+def test_specs_are_run_by_rspec_and_counted_where_the_project_has_the_gem_for_it(look: Look) -> None:
+    specs = {".rspec": "--require spec_helper\n", "spec/x_spec.rb": ""}
+    (alone,) = look(specs).ecosystems
+    assert [(step.run, step.report) for step in alone.fast] == [("rspec", "plain")]
+    assert (alone.evidence, alone.test_side) == (".rspec", ("spec/**",))
+    assert [step.run for step in look({**specs, "Rakefile": "task :spec\n"}).fast] == ["rake spec"]
+    (step,) = look({"Rakefile": "", "Gemfile": "gem 'rspec_junit_formatter'\n"}).fast
+    assert step.run == f"{GEMS} bundle exec rspec --format RspecJunitFormatter --out rspec.xml"
+    assert (step.report, step.min_tests) == ("junit:rspec.xml", 1)
+
+
 def test_ruby_files_that_nothing_would_run_are_no_tests(look: Look) -> None:
     assert look({"test/a_test.rb": "puts 1\n"}).fast == ()
 

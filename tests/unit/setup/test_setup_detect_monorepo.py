@@ -16,6 +16,19 @@ MOCHA = json.dumps({"scripts": {"test": "mocha"}})
 CRATE = "[package]\nname = 'x'\n"
 
 
+def module(*folders: str) -> dict[str, str]:
+    """Go modules that have tests."""
+    return {f"{folder}/{name}": "" for folder in folders for name in ("go.mod", "a_test.go")}
+
+
+def test_a_nested_module_without_tests_gets_no_gate_and_is_named(look: Look) -> None:
+    detected = look({"go.mod": "", "a_test.go": "", "generator/go.mod": "", "generator/main.go": ""})
+    assert [step.run for step in detected.fast] == ["go test -json ./..."]
+    assert detected.ecosystems[0].notes == ()
+    (note,) = detected.notes
+    assert note.startswith("generator/go.mod: no tests")
+
+
 def test_folders_below_the_root_are_found_with_their_own_commands(look: Look) -> None:
     detected = look(
         {
@@ -42,7 +55,7 @@ def test_folders_below_the_root_are_found_with_their_own_commands(look: Look) ->
 @pytest.mark.parametrize(
     ("files", "folders"),
     [
-        ({"go.mod": "", "tool/go.mod": ""}, ["", "tool"]),
+        ({"go.mod": "", **module("tool")}, ["", "tool"]),
         (
             {"Cargo.toml": "[workspace]\nmembers = ['a', 'lib-*']\n", "a/Cargo.toml": CRATE, "lib-b/Cargo.toml": CRATE},
             [""],
@@ -118,7 +131,7 @@ def test_odd_workspace_patterns_do_no_harm(look: Look) -> None:
 
 
 def test_step_names_stay_unique_whatever_the_folders_are_called(look: Look) -> None:
-    detected = look({f"{name}/go.mod": "" for name in ("a-b", "a.b", "A b", "ünï", "9lives", "x" * 100)})
+    detected = look(module("a-b", "a.b", "A b", "ünï", "9lives", "x" * 100))
     names = [step.name for step in (*detected.fast, *detected.slow)]
     assert len(names) == len(set(names)) == 12
 
@@ -142,16 +155,16 @@ def test_two_set_ups_become_one(look: Look) -> None:
 
 @pytest.mark.parametrize("name", [".hidden", "node_modules", "vendor", "target", "testdata", "bad\nname"])
 def test_folders_that_are_not_the_projects_own(look: Look, name: str) -> None:
-    assert look({f"{name}/go.mod": ""}).ecosystems == ()
+    assert look(module(name)).ecosystems == ()
 
 
 @pytest.mark.parametrize("mark", [".git", "pyvenv.cfg"])
 def test_another_repository_or_environment_inside_is_left_alone(look: Look, mark: str) -> None:
-    assert look({"sub/go.mod": "", f"sub/{mark}": "gitdir: elsewhere\n"}).ecosystems == ()
+    assert look({**module("sub"), f"sub/{mark}": "gitdir: elsewhere\n"}).ecosystems == ()
 
 
 def test_only_the_first_two_hundred_folders_are_looked_at(look: Look) -> None:
-    detected = look({f"d{number:03}/go.mod": "" for number in range(203)})
+    detected = look(module(*(f"d{number:03}" for number in range(203))))
     assert len(detected.ecosystems) == 200
     assert "first 200" in detected.notes[0]
 

@@ -376,3 +376,37 @@ def test_a_missing_tool_comes_with_its_cure(
 def test_a_path_that_is_no_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a folder"):
         detect(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("files", "lock"),
+    [
+        ({"Cargo.toml": CRATE, "src/lib.rs": ""}, '[[package]]\nname = "y"\nsource = "registry"\n'),
+        ({"package.json": '{"scripts": {"test": "mocha"}, "devDependencies": {"mocha": "1"}}'}, "{}"),
+        ({"Gemfile": "gem 'rake'", "Rakefile": "task :test\n"}, "GEM\n"),
+        ({"pyproject.toml": '[project]\nname = "x"\n[tool.pytest.ini_options]\n'}, "version = 1\n"),
+        ({"go.mod": "module x\n", "a_test.go": ""}, "example.org/y v1 h1:x\n"),
+    ],
+)
+def test_a_lock_file_that_git_does_not_track_is_none(
+    tree: Callable[[Mapping[str, str]], Path], tools: Callable[..., Tools], files: dict[str, str], lock: str
+) -> None:
+    names = {
+        "Cargo.toml": "Cargo.lock", "package.json": "package-lock.json", "Gemfile": "Gemfile.lock",
+        "pyproject.toml": "uv.lock", "go.mod": "go.sum",
+    }  # fmt: skip
+    name = names[next(iter(files))]
+    root = tree({**files, name: lock})
+    every = tools("cargo", "npm", "node", "bundle", "python3", "uv", "go")
+    with_lock, without = detect(root, every), detect(root, every, frozenset(files))
+    assert with_lock.setup is not None
+    assert name in with_lock.setup.key
+    assert without.setup is None or name not in without.setup.key
+    assert "--locked" not in (without.setup.run if without.setup else "")
+
+
+def test_go_files_without_a_module_are_told_the_command_that_makes_one(look: Look) -> None:
+    assert look({"tool/main.go": ""}).notes == ()
+    detected = look({"main.go": "", "main_test.go": ""})
+    assert detected.ecosystems == ()
+    assert "`go mod init NAME`" in detected.notes[0]

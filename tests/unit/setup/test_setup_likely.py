@@ -35,6 +35,7 @@ CONFIG = config_model()(
         ),
         ("fast", "unit", Trouble.environment, "module: No module named 'six'", "", "setup.run"),
         ("fast", "unit", Trouble.environment, "tool: python3: No module named pytest", "", "setup.run"),
+        ("fast", "unit", Trouble.environment, "read-only: EROFS: open '/s/x'", "", "gates.fast[0].run"),
         ("fast", "unit", Trouble.code, "", "E   KeyError: 'DATABASE_URL'", "gates.fast[0].env"),
         ("fast", "unit", Trouble.code, "", "E   assert 1 == 2", "gates.fast[0].run"),
         ("slow", "lint", Trouble.code, "", "[warn] .becket/loops/hello.yaml", "gates.slow[1].run"),
@@ -52,6 +53,26 @@ def test_the_key_to_begin_with(gate: str, step: str, trouble: Trouble, problem: 
 def test_a_step_that_hangs_is_told_with_the_command_that_did() -> None:
     tried = TriedStep(gate="slow", step="lint", color=GateColor.red, trouble=Trouble.timeout, at_work="npm exec aud")
     assert likely(tried, CONFIG, "").say.startswith("`npm exec aud` did not end in time")
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("PermissionError: [Errno 13] Permission denied: '/srv/wheels'", "sandbox.readable"),
+        (
+            "WARNING: Location '/srv/wheels' is ignored: it is a non-existing path\nERROR: No matching distribution",
+            "sandbox.readable",
+        ),
+        ("PermissionError: [Errno 13] Permission denied: '/usr/lib/x'", "setup.run"),
+        ("PermissionError: [Errno 13] Permission denied: 'made/x'", "setup.run"),
+        ("PermissionError: [Errno 13] Permission denied: '/r/.git/becket/setups/a/tree/x'", "setup.run"),
+    ],
+)
+def test_a_place_of_the_tools_own_settings_that_is_not_seen_is_named(said: str, key: str) -> None:
+    step = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, log="l", exit_code=1)
+    found = likely(step, CONFIG, f"first\n{said}\nlast")
+    assert found.key == key
+    assert ("`sandbox: {readable: [/srv/wheels]}`" in found.say) == (found.key == "sandbox.readable")
 
 
 UNRESOLVED = "ssh: Could not resolve hostname git.example.org: Name or service not known"

@@ -272,3 +272,10 @@ def test_a_step_that_is_left_out_becomes_a_comment_and_the_file_still_loads(tmp_
     assert set(load_config(text, "becket.yaml", {}).gates) == {"fast"}
     assert "# left out by `becket init`: types: not found" in text
     assert "#    - name: types" in text
+
+
+def test_gates_that_count_no_tests_are_told(tree: Tree) -> None:
+    counting, plain = GateStep(name="unit", run="x", report="tap"), GateStep(name="make_test", run="make test")
+    found = Ecosystem(name="make", folder="", evidence="Makefile", fast=(counting, plain), slow=(plain,))
+    (note,) = write_config(tree({}), Detected(ecosystems=(found,)), "main", "jane").notes
+    assert note.startswith("make_test: no tests are counted")

@@ -105,6 +105,40 @@ def test_a_node_package_counts_only_if_it_is_declared(name: str, is_machine: boo
     assert (mentions_environment(f"Error: Cannot find module '{name}'", PACKAGES.get) is not None) == is_machine
 
 
+HELD = "/state/setups/ab/tree/node_modules"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (
+            f"error TS5033: Could not write file '{HELD}/.pnpm/@vitest+expect@3/x.tmp': EROFS: read-only file system.",
+            f"{HELD}/.pnpm/@vitest+expect@3/x.tmp",
+        ),
+        (f"Error: EACCES: permission denied, mkdir '{HELD}/x/.cache'", f"{HELD}/x/.cache"),
+        (f"touch: cannot touch '{HELD}/x': Read-only file system", f"{HELD}/x"),
+        (f"sh: 1: cannot create {HELD}/x: Permission denied", f"{HELD}/x"),
+    ],
+)
+def test_a_write_where_a_step_may_only_read_blames_the_machine(line: str, what: str) -> None:
+    reason = mentions_environment(f"collecting\n{line}\n", held=lambda path: path.startswith(HELD))
+    assert reason is not None
+    assert (reason.kind, reason.what) == (EnvironmentKind.held, what)
+    assert mentions_environment(f"collecting\n{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error: EACCES: permission denied, open '/srv/pump/out.txt'",
+        f"expect(write).toThrow('EROFS: read-only file system, open {HELD}/x')",
+        f"AssertionError: {HELD}/x is not there",
+    ],
+)
+def test_a_refusal_elsewhere_and_an_assertion_of_one_do_not(line: str) -> None:
+    assert mentions_environment(line, held=lambda path: path.startswith(HELD)) is None
+
+
 def test_real_failures_of_code_are_not_blamed_on_the_machine() -> None:
     """The stored reports all come from a machine in order."""
     blamed = {name: reason for name in all_names() if (reason := mentions_environment(stored(name)))}

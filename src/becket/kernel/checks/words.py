@@ -11,6 +11,7 @@ _INSTALL = {
     "meson": "sudo apt-get install -y meson",
     "ninja": "sudo apt-get install -y ninja-build",
     "ruby": "sudo apt-get install -y ruby",
+    "rspec": "gem install rspec",
     "rake": "sudo apt-get install -y rake",
     "cargo": "sudo apt-get install -y cargo",
     "go": "sudo apt-get install -y golang-go",
@@ -49,6 +50,14 @@ TOO_MANY_FOLDERS = "only the first {most} folders were looked at; add the steps 
 NO_TESTS = "{kind} was found, but no tests; add a step to gates.fast when there are some"
 SEEN = "these were seen, and no command that runs their tests is known: {names}"
 NO_TESTS_YET = "no test files were found: the gate stays red until there is one"
+NO_COUNT = (
+    "{steps}: no tests are counted, only the exit code decides; where the test program can write a report, name it in "
+    "becket.yaml (`report: junit:FILE`, or pytest, go, cargo, tap)"
+)
+NO_TESTS_BELOW = (
+    "{file}: no tests were found in this module, so it has no gate; add a step to gates.fast when there are"
+)
+NO_GO_MOD = "there are Go files and no go.mod: `go mod init NAME` makes it; commit it, then `becket init --force`"
 NO_LOCK = "{file} has dependencies but no lock file; make one (`{command}`) and commit it, then add `setup`"
 UNLOCKED = "`setup` installs what fits {file} on the day; a lock file (`{command}`, committed) would keep it the same"
 COPIED = "`setup` lists what {file} asks for today; a lock file (`uv lock`) would keep the two in step"
@@ -83,6 +92,10 @@ LIKELY_MODULE = "the set-up does not install what the tests import ({line})"
 LIKELY_TOOL = (
     "a program is missing where the step runs ({line}): install it on this machine or in `setup`, or leave it out"
 )
+LIKELY_HELD = (
+    "it writes where a step may only read, as in what `setup` made ({line}): let the tool write elsewhere or turn off "
+    "what writes there, or let `setup.run` make that file"
+)
 LIKELY_VARIABLE = "it wants the variable {name}, which a step is not given"
 LIKELY_OWN_FILE = "it judges {file}, which Becket wrote: leave becket.yaml and .becket out in its own settings"
 LIKELY_MACHINE = "its log blames the machine ({line})"
@@ -101,6 +114,13 @@ LIKELY_ABSENT = (
     "registry that has it"
 )
 LIKELY_KEY = "the set-up sees only its key files: name every file that its command reads"
+LIKELY_UNTRACKED = (
+    "{names}: here, but git ignores it or does not track it, so no checkout has it. Commit it (`git add --force`), "
+    "or take it out of `setup.key` and out of what needs it (`--locked`)"
+)
+LIKELY_UNSEEN = (
+    "a contained program may not read {place}: write `sandbox: {{readable: [{place}]}}`, if nothing there is secret"
+)
 LIKELY_SETUP = "the command failed in a clean folder that holds only the key files"
 DROPPED = "left out by `becket init`: {why}"
 

@@ -32,6 +32,7 @@ class StepVerdict(Record):
     end: str
     seconds: float
     tests_run: int
+    counts_tests: bool = True  # a plain step's one case is its exit code
     failing: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     problem: str = ""  # for an environment's fault: what was seen
@@ -68,7 +69,9 @@ class GateVerdict(Record):
     @property
     def digest(self) -> str:
         """Of what was proven, not of how long it took."""
-        told: list[Json] = [step.model_dump(mode="json", exclude={"seconds", "reused_from"}) for step in self.steps]
+        told: list[Json] = [
+            step.model_dump(mode="json", exclude={"seconds", "reused_from", "counts_tests"}) for step in self.steps
+        ]
         return digest_of({"gate": self.gate, "tree": self.tree, "defined_by": self.defined_by, "steps": told})
 
 
@@ -91,6 +94,7 @@ class TriedStep(Record):
     trouble: Trouble | None = None
     seconds: float = 0.0
     tests_run: int = 0
+    counts_tests: bool = True
     exit_code: int | None = None
     end: str = ""
     reasons: tuple[str, ...] = ()
@@ -107,6 +111,11 @@ class TriedStep(Record):
     @property
     def name(self) -> str:
         return f"{self.gate}/{self.step}" if self.gate else self.step
+
+
+def no_tests_counted(exit_code: int | None) -> str:
+    """What a plain step says, to people."""
+    return "no tests counted" if exit_code is None else f"exit code {exit_code}, no tests counted"
 
 
 def green_at(gate: str, step: str, command: str) -> str:

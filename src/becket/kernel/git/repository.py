@@ -185,6 +185,18 @@ class GitRepository:
         listed = self._source.listing(commit) if SHA.fullmatch(commit) else listing(self._place, commit)
         return by_path(await listed)
 
+    async def tracked(self) -> frozenset[str]:
+        """The files of the work tree that git tracks, its submodules' not among them."""
+        return await self._files("--cached")
+
+    async def untracked(self) -> frozenset[str]:
+        """The files that it neither tracks nor ignores."""
+        return await self._files("--others", "--exclude-standard")
+
+    async def _files(self, *which: str) -> frozenset[str]:
+        names = (await run(self._place, "ls-files", "-z", *which)).stdout.split(b"\0")
+        return frozenset(name.decode(errors="surrogateescape") for name in names if name)
+
     async def absent_submodules(self, commit: str) -> Sequence[str]:
         links = (await self._source.inventory(commit)).submodules
         return await absent(self._source.git_dirs, links, await self._source.modules(commit)) if links else ()

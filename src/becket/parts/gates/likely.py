@@ -28,6 +28,14 @@ _OWN_FILE = re.compile(r"\bbecket\.yaml\b|(?<![\w.])\.becket/")
 _NO_FILE = re.compile(r"[Nn]o such file or directory|does not exist|not found", re.IGNORECASE)
 
 
+_UNSEEN = re.compile(
+    r"[Pp]ermission denied: '(?!/(?:usr|s?bin|lib\w*|etc|dev|proc|sys|var|tmp|run)/|[^'\n]*/becket/setups/)"
+    r"(/[^'\n]{1,300})'"
+    r"|\bLocation '(?:file://)?(/[^'\n]{1,300})' is ignored"
+)
+"""A place outside that a contained program may not read: a tool's own settings may name one."""
+
+
 class Likely(Record):
     """`path` leads to the key in the file; the nearest thing above it counts where it is not written yet."""
 
@@ -41,10 +49,10 @@ class Likely(Record):
         return text.removeprefix(".")
 
 
-def likely(step: TriedStep, config: Config, said: str) -> Likely:
-    """`said` is what the step's log says of its failure."""
+def likely(step: TriedStep, config: Config, said: str, absent: tuple[str, ...] = ()) -> Likely:
+    """`said` is what the step's log says of its failure; `absent` are key files that git does not track."""
     if not step.gate:
-        return _of_setup(step, config, said)
+        return _of_absent(absent) if absent else _of_setup(step, config, said)
     steps = config.section(GATES)[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
     if step.trouble is Trouble.timeout and step.at_work:
@@ -69,6 +77,8 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
     if kind == "module" or "No module named" in line:
         path = ("setup", "run") if config.section(SET_UP) else ("setup",)
         return Likely(path=path, say=words.LIKELY_MODULE.format(line=text))
+    if kind == "read-only":
+        return Likely(path=(*place, "run"), say=words.LIKELY_HELD.format(line=cap_text(text, LONGEST_LINE)))
     if kind == "tool":
         return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
     return _of_code(step, place, said, text)
@@ -84,9 +94,16 @@ def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
     return Likely(path=(*place, "run"), say=words.LIKELY_CODE)
 
 
+def _of_absent(files: tuple[str, ...]) -> Likely:
+    return Likely(path=("setup", "key"), say=words.LIKELY_UNTRACKED.format(names=", ".join(files)))
+
+
 def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
     if "setup.timeout" in " ".join(step.reasons):
         return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
+    if found := _UNSEEN.search(said):
+        place = found[1] or found[2]
+        return Likely(path=("sandbox", "readable"), say=words.LIKELY_UNSEEN.format(place=place))
     setup = config.section(SET_UP)
     network = setup.network if setup is not None else Network.none
     refused = network is Network.full and (_CERTIFICATE.search(said) or _FORBIDDEN.search(said))

@@ -27,7 +27,7 @@ MOST_NAMES = 20
 # whole log is ten times slower.)
 _SUSPECT = (
     rb"\nE   |rror|RROR|FAIL|fail|panic|not ok|Traceback|fault|xception|atal|xpected|nhandled|ncaught|undefined ref"
-    rb"|cannot find|core dumped|eceived signal|\xe2\x9c|\xe2\x97\x8f"
+    rb"|cannot find|EROFS|EACCES|ead-only file|ermission denied|core dumped|eceived signal|\xe2\x9c|\xe2\x97\x8f"
 )
 # The strong marks are what test tools and compilers print for a failure itself; the weak ones are often mere echoes.
 _STRONG = re.compile(
@@ -35,7 +35,7 @@ _STRONG = re.compile(
     rb"|--- FAIL: |^\s*not ok |^FAILED |^ERROR |<<< (?:FAILURE|ERROR)!|(?:Fatal|Uncaught|Unhandled) |Segmentation fault"
     rb"|SyntaxError|: error: |: error TS\d|\): error |undefined reference|cannot find symbol|Exception in thread"
     rb"|\xe2\x9c[\x95\x96\x97] |\xe2\x97\x8f |core dumped|[Ee]xpected:|^FAIL:? |Received signal|INTERNALERROR"
-    rb"|##\[error\]"
+    rb"|##\[error\]|\bE(?:ROFS|ACCES)\b|[Rr]ead-only file system|: [Pp]ermission denied"
 )
 _WEAK = re.compile(
     rb"\b[Ee]rror:|\bERROR\b|\bFAIL(?:ED|URE)?\b|\bfail(?:ed|ure)\b|\b[Ff]atal:|\b[A-Z]\w{2,60}(?:Error|Exception)\b"

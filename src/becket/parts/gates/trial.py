@@ -23,6 +23,7 @@ from becket.kernel.contract.run import ENDED, Run
 from becket.kernel.spec.document import read
 from becket.parts.gates.actions.trial import PROGRESS, SETUP, wanted
 from becket.parts.gates.likely import likely
+from becket.parts.gates.section import SET_UP
 
 TRIAL = "trial"
 LOOK_EVERY = 0.1
@@ -114,16 +115,25 @@ async def result(app: App, run_id: str, sha: str) -> Tried:
         rest = "" if run.status in ENDED else f"; it is {run.status.value}: `becket runs show {run_id}`"
         return Tried(run_id=run_id, sha=sha, trouble=why + rest)
     tried = [TriedStep.model_validate(one) for one in steps[-1].outputs["steps"]]
-    return Tried(run_id=run_id, sha=sha, steps=tuple(_explained(app, step) for step in tried))
+    absent = await _untracked_keys(app)
+    return Tried(run_id=run_id, sha=sha, steps=tuple(_explained(app, step, absent) for step in tried))
 
 
-def _explained(app: App, step: TriedStep) -> StepTried:
+async def _untracked_keys(app: App) -> tuple[str, ...]:
+    """Key files that lie in the folder and that no checkout has."""
+    setup = app.config.section(SET_UP)
+    lying = [name for name in setup.key if (app.state.root / name).is_file()] if setup is not None else []
+    tracked = await app.git.tracked() if lying else frozenset()
+    return tuple(name for name in lying if name.removeprefix("./") not in tracked)
+
+
+def _explained(app: App, step: TriedStep, absent: tuple[str, ...]) -> StepTried:
     if step.green:
         return StepTried(step=step)
     said = ""
     with suppress(NotFound):
         said = app.artifacts.read(step.summary, None).decode(errors="replace") if step.summary else ""
-    found = likely(step, app.config, said)
+    found = likely(step, app.config, said, absent)
     return StepTried(step=step, said=said, key=found.key, line=_line(app.state.config, found.path), advice=found.say)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pwd
 import shutil
+from fnmatch import fnmatch
 
 from becket.app.state import State
 from becket.kernel.checks.programs import needed
@@ -19,6 +20,7 @@ from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config
 
 FAST, SLOW = "fast", "slow"
 LIKELY = ("main", "master")
+LOCKS = ("*.lock", "*.lockb", "*-lock.json", "*-lock.yaml", "go.sum", "npm-shrinkwrap.json")
 AGENTS = ("claude", "codex", "gemini")
 """Programs that are proposed where they are on PATH, in this order."""
 
@@ -33,7 +35,7 @@ class Begun(Record):
 
 def begin(state: State, *, force: bool, with_example: bool) -> Begun:
     branch = asyncio.run(_branch(state))
-    found = detect(state.root)
+    found = detect(state.root, files=asyncio.run(_files(state)))
     written = write_config(
         state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
         agent=next(filter(shutil.which, AGENTS), None),
@@ -71,6 +73,15 @@ def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
 
 def _why(step: TriedStep) -> str:
     return step.problem or "; ".join(step.reasons) or "it is red"
+
+
+async def _files(state: State) -> frozenset[str]:
+    """What a checkout has once everything is committed that is not ignored. A lock file that is not tracked is what a
+    tool left behind: nobody has decided yet that the project has one."""
+    git = discover(state.root)
+    tracked, others = await git.tracked(), await git.untracked()
+    left = {name for name in others if any(fnmatch(name.rpartition("/")[2], lock) for lock in LOCKS)}
+    return tracked | (others - left)
 
 
 async def _branch(state: State) -> str:

@@ -83,22 +83,25 @@ def _by_build(folder: Folder, tools: Tools) -> Ecosystem | None:
     return native.propose(folder, tools) or make.propose(folder, tools)
 
 
-def detect(root: Path, tools: Tools | None = None) -> Detected:
-    """Look at the root and at most 200 folders below it. Reads files; runs nothing of the project."""
+def detect(root: Path, tools: Tools | None = None, files: frozenset[str] | None = None) -> Detected:
+    """Look at the root and at most 200 folders below it. Reads files; runs nothing of the project.
+
+    With `files`, those that a checkout has, nothing else counts.
+    """
     if not root.is_dir():
         raise UsageError(words.NO_FOLDER.format(path=root))
-    return _Look(root, tools or Tools()).all()
+    return _Look(Folder(root, files=files), tools or Tools()).all()
 
 
 @dataclass
 class _Look:
-    root: Path
+    top: Folder
     tools: Tools
     notes: list[str] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)  # kinds whose files at the root cannot be read
 
     def all(self) -> Detected:
-        top = Folder(self.root)
+        top = self.top
         at_root = self._kinds(top)
         below = [
             (kind, found)
@@ -152,9 +155,9 @@ class _Look:
     def _folders(self) -> list[Folder]:
         """The folders to look at. Another repository inside this one is not part of its trees."""
         try:
-            paths = sorted(self.root.iterdir())
+            paths = sorted(self.top.path.iterdir())
         except OSError as error:
-            raise UsageError(words.CANNOT_LIST.format(path=self.root, why=error.strerror)) from error
+            raise UsageError(words.CANNOT_LIST.format(path=self.top.path, why=error.strerror)) from error
         names = [
             path.name
             for path in paths
@@ -167,7 +170,7 @@ class _Look:
         ]
         if len(names) > MOST_FOLDERS and (note := words.TOO_MANY_FOLDERS.format(most=MOST_FOLDERS)) not in self.notes:
             self.notes.append(note)
-        return [Folder(self.root, name) for name in names[:MOST_FOLDERS]]
+        return [self.top.at(name) for name in names[:MOST_FOLDERS]]
 
 
 def _seen(top: Folder) -> list[str]:

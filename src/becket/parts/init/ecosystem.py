@@ -63,7 +63,7 @@ class Ecosystem(Record):
 
 
 class Unreadable(Exception):
-    """A file that decides about the proposal cannot be understood; the message is the note for the person."""
+    """What decides about the proposal cannot be understood or is not there; the message is the note for the person."""
 
 
 class Tools:
@@ -96,26 +96,42 @@ class Tools:
 
 
 class Folder:
-    """The root or one folder below it. Reads only regular files inside the root, and only so much of them."""
+    """The root or one folder below it. Reads only regular files inside the root, and only so much of them.
 
-    def __init__(self, root: Path, name: str = "") -> None:
+    Where `files` names those that a checkout has, there are no others.
+    """
+
+    def __init__(self, root: Path, name: str = "", files: frozenset[str] | None = None) -> None:
         self.root = root
         self.name = name
+        self.listed = files
         self.path = root / name if name else root
 
     def has(self, name: str) -> bool:
         path = self.path / name
         try:
-            return path.is_file() and path.resolve().is_relative_to(self.root.resolve())
+            real, root = path.resolve(), self.root.resolve()
+            return path.is_file() and real.is_relative_to(root) and self._lists(real.relative_to(root).as_posix())
         except OSError:
             return False
+
+    def _lists(self, file: str) -> bool:
+        return self.listed is None or file in self.listed
+
+    def at(self, name: str = "") -> Folder:
+        """Another folder of the same root."""
+        return Folder(self.root, name, self.listed)
 
     def has_folder(self, name: str) -> bool:
         path = self.path / name
         try:
-            return path.is_dir() and not path.is_symlink()
+            return path.is_dir() and not path.is_symlink() and self._has_listed_in(name)
         except OSError:
             return False
+
+    def _has_listed_in(self, name: str) -> bool:
+        inside = f"{self.below(name)}/"
+        return self.listed is None or any(file.startswith(inside) for file in self.listed)
 
     def text(self, name: str) -> str:
         """The file's text; empty if it is not there."""
@@ -156,7 +172,8 @@ class Folder:
         for here, folders, names in os.walk(self.path):
             folders[:] = sorted(name for name in folders if not skipped(name))
             for name in sorted(names):
-                yield (Path(here) / name).relative_to(self.path).as_posix()
+                if self._lists((file := Path(here) / name).relative_to(self.root).as_posix()):
+                    yield file.relative_to(self.path).as_posix()
             seen += len(folders) + len(names)
             if seen > MOST_ENTRIES:
                 return

@@ -60,6 +60,8 @@ def write_config(
         example = _write_example(root) if with_example else None
     notes = [*detected.notes, *(note for found in detected.ecosystems for note in found.notes)]
     notes += [] if detected.fast else [words.NO_TEST_COMMAND]
+    plain = [step.name for step in detected.fast if step.report == "plain"]
+    notes += [words.NO_COUNT.format(steps=", ".join(plain))] if plain else []
     notes += [words.AGENT_PROPOSED.format(program=agent)] if agent else []
     if with_example and example is None:
         notes.append(words.EXAMPLE_EXISTS.format(path=root / EXAMPLE_FILE))

@@ -10,6 +10,12 @@ INIT_NEXT = """\
 Next:
   git add {paths} && git commit -m "Set up Becket"
   becket doctor"""
+INIT_NEXT_NOTHING = """\
+Next: write in becket.yaml what runs your tests, and try it:
+  gates: {{fast: [{{name: unit, run: "YOUR TEST COMMAND"}}]}}
+  becket gates try
+  git add {paths} && git commit -m "Set up Becket"
+  becket doctor"""
 INIT_NEXT_GREEN = """\
 Next:
   git add {paths} && git commit -m "Set up Becket"

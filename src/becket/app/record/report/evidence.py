@@ -111,6 +111,7 @@ def _gate_steps(verdict: GateVerdict | None) -> Iterator[told.GateStepFacts]:
             step=step.step,
             color=step.color.value,
             tests_run=step.tests_run,
+            counts_tests=step.counts_tests,
             seconds=step.seconds,
             exit_code=step.exit_code,
             end=step.end,

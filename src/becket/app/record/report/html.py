@@ -279,7 +279,7 @@ def _gates(report: told.Report) -> Iterator[str]:
 def _gate_step(step: told.GateStepFacts) -> tuple[str, ...]:
     reused = f"<br>{soft(f'of {code(step.reused_from)}')}" if step.reused_from else ""
     receipt = f"{code(short(step.receipt))}{reused}"
-    return text(step.step), pill(step.color), text(tests_words(step)), took(step.seconds), receipt
+    return text(step.step), pill(step.color), text(tests_words(step, "")), took(step.seconds), receipt
 
 
 def _guard(report: told.Report) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _gates(report: told.Report) -> Iterator[str]:
                 (
                     plain(step.step),
                     plain(step.color),
-                    tests_words(step),
+                    tests_words(step, ""),
                     f"{step.seconds:.2f}",
                     code(short(step.receipt)) + (f" of {code(step.reused_from)}" if step.reused_from else ""),
                 )

@@ -73,6 +73,7 @@ class GateStepFacts(Record):
     step: str
     color: str
     tests_run: int
+    counts_tests: bool = True
     seconds: float
     exit_code: int | None
     end: str

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from becket.app.record.report import model as told
 from becket.app.record.report.words import NOT_TOLD
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.gate import no_tests_counted
 from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.text import harmless, one_line
 
@@ -159,9 +160,12 @@ def call_end(call: told.CallFacts) -> str:
     return spaced(call.outcome) or "no end seen"
 
 
-def tests_words(step: told.GateStepFacts) -> str:
+def tests_words(step: told.GateStepFacts, what: str) -> str:
+    """`what` is empty in a table whose head says that these are tests."""
+    if not step.counts_tests:
+        return no_tests_counted(step.exit_code)
     failing = f", {len(step.failing)} failing" if step.failing else ""
-    return f"{step.tests_run}{failing}"
+    return f"{step.tests_run}{what}{failing}"
 
 
 def class_words(kind: str) -> str:

@@ -91,7 +91,8 @@ async def _tried(context: ActionContext, result: StepResult) -> TriedStep:
         summary = await context.keep(context.redact(text).encode(), f"{said.gate}.{said.step}.summary.txt")
     return TriedStep(
         gate=said.gate, step=said.step, color=said.color, trouble=_trouble(result), seconds=said.seconds,
-        tests_run=said.tests_run, exit_code=said.exit_code, end=said.end, reasons=said.reasons, problem=said.problem,
+        tests_run=said.tests_run, counts_tests=said.counts_tests, exit_code=said.exit_code, end=said.end,
+        reasons=said.reasons, problem=said.problem,
         at_work=next((one.at_work for one in result.runs), ""), failing=said.failing[:MOST_FAILING], summary=summary,
         log=said.log,
     )  # fmt: skip

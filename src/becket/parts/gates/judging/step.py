@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from becket.kernel.contract.action import ActionContext, Executed, RunCommand
@@ -182,7 +183,8 @@ async def _judged(
         from becket.parts.gates.reports.environment import mentions_environment, not_found  # it takes a while to load
 
         said = await asyncio.to_thread(_content, done.log_path)
-        problem = mentions_environment(said, ReportFolder(proof.root).read) or not_found(done.exit_code)
+        read = ReportFolder(proof.root).read
+        problem = mentions_environment(said, read, partial(proof.held, holds.readable)) or not_found(done.exit_code)
     verdict = StepVerdict(
         gate=gate,
         step=step.name,
@@ -191,6 +193,7 @@ async def _judged(
         end=done.end,
         seconds=done.seconds,
         tests_run=report.tests_run,
+        counts_tests=step.report != "plain",
         failing=tuple(names[:MOST_NAMES]),
         reasons=tuple(reasons_shown),
         problem=context.redact(f"{problem.kind}: {problem.line}") if problem is not None else "",

@@ -10,6 +10,7 @@ from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed, PlaceTaken
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.loop import PROOF, Places
+from becket.kernel.contract.process import NEUTRAL
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import SETUP, Receipt
 from becket.parts.gates.ports.setup import SetupFailed, SetupReady, Setups
@@ -41,6 +42,16 @@ class ProofTree:
     def readable(self) -> tuple[Path, ...]:
         objects = self.workspace.objects
         return (objects,) if self.setup is None else (objects, self.setup.folder)
+
+    def held(self, beside: tuple[Path, ...], path: str) -> bool:
+        """May a step read this place and not write there: what the set-up made, git's objects, what lies `beside` the
+        system? Paths come from logs."""
+        try:
+            inside = path.removeprefix(f"{NEUTRAL}/")
+            place = (self.root / inside).resolve()
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return any(place.is_relative_to(folder.resolve()) for folder in (*self.readable, *beside))
 
     @property
     def setup_key(self) -> str:

@@ -6,7 +6,7 @@ A wrong yes keeps a real failure from the fixer, so a line that could be a test'
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 from becket.kernel.contract.base import Record
@@ -26,6 +26,7 @@ class EnvironmentKind(StrEnum):
     module = "module"
     library = "library"
     permission = "permission"
+    held = "read-only"
     network = "network"
     service = "service"
     disk = "disk"
@@ -118,11 +119,16 @@ _MODULE = re.compile(r"^(?:E\s+)?ModuleNotFoundError: No module named '([\w.]{1,
 _PACKAGE = re.compile(r"\bCannot find (?:module|package) '((?:@[\w.-]{1,80}/)?[\w-][\w.-]{0,80})(?:/[^']{0,200})?'")
 _MARKS = re.compile(
     rb"not found|No such file or dir|ENOENT|No module named|Cannot find (?:module|package)|shared (?:object|libraries)"
-    rb"|ermission denied|Read-only file|Cannot connect to|refused|Could not (?:resolve|transfer)|name resolution"
-    rb"|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection|npm (?:ERR!|error) network|rate limit"
+    rb"|ermission denied|[Rr]ead-only file|EACCES|Cannot connect to|refused|Could not (?:resolve|transfer)"
+    rb"|name resolution|getaddrinfo|dial tcp|UNREACH|unreachable|No route to host|new connection"
+    rb"|npm (?:ERR!|error) network|rate limit"
     rb"|Too Many Requests|returned error: 50|while fetching|No space left|quota exceeded|ENOSPC|allocate memory"
     rb"|ENOMEM|fork: |Killed|EADDRINUSE|already (?:in use|allocated)|JAVA_HOME|not installed"
     rb"|could not choose|No version is set"
+)
+_REFUSED = re.compile(r"\bE(?:ROFS|ACCES)\b|(?:read-only file system|permission denied)\b", re.IGNORECASE)
+_PATHS = re.compile(
+    r"['\"`‘]([^'\"`’]{0,300}/[^'\"`’]{0,300})['\"`’]|(?<![^\s'\"`‘(])([^\s'\"`‘(]{0,300}/[^\s'\"`’:,;)]{1,300})"
 )
 # A line of source, an assertion or a made-up error says nothing about this machine.
 _OWN_WORDS = re.compile(
@@ -131,14 +137,19 @@ _OWN_WORDS = re.compile(
 _STAMP = re.compile(r"^(?:\d{4}-\d\d-\d\dT[\d:.]{8,20}Z |\[\d\d:\d\d:\d\d\] |##\[error\])+")
 
 
-def mentions_environment(output: bytes | str, read_file: ReadFile | None = None) -> EnvironmentReason | None:
+def mentions_environment(
+    output: bytes | str, read_file: ReadFile | None = None, held: Callable[[str], bool] = lambda path: False
+) -> EnvironmentReason | None:
     """The first line that blames the machine, or None.
 
-    A missing module counts only with `read_file`, which tells whether the repository itself should have had it.
+    A missing module counts only with `read_file`, which tells whether the repository itself should have had it. `held`
+    tells of a path whether the sandbox lets nobody write there.
     """
     raw = output.encode("utf-8", "replace") if isinstance(output, str) else output
     tree = Tree(read_file) if read_file else None
     for line in _suspects(raw):
+        if (refused := _refused(line, held)) is not None:
+            return refused
         if _OWN_WORDS.search(line):
             continue
         reason = _reason(line) or (_missing_module(line, tree) if tree else None)
@@ -174,6 +185,15 @@ def _reason(line: str) -> EnvironmentReason | None:
             what = next((group for group in match.groups() if group), "")
             return EnvironmentReason(kind=kind, what=what.strip(), line=line)
     return None
+
+
+def _refused(line: str, held: Callable[[str], bool]) -> EnvironmentReason | None:
+    """A write that the sandbox refused. Names of packages in a path are not the line's own words."""
+    if not _REFUSED.search(line) or _OWN_WORDS.search(_PATHS.sub("", line)):
+        return None
+    paths = (quoted or bare for quoted, bare in _PATHS.findall(line))
+    path = next((path for path in paths if held(path)), "")
+    return EnvironmentReason(kind=_K.held, what=path, line=line) if path else None
 
 
 def _missing_module(line: str, tree: Tree) -> EnvironmentReason | None:

@@ -43,6 +43,8 @@ def _reasons(report: TestReport, exit_code: int | None, min_tests: int) -> Itera
 
 
 def _failing(report: TestReport) -> str:
+    if report.format == "plain":
+        return f"{report.failing[0].message}, no tests counted"
     names = [case.id for case in report.failing if not case.group] or [case.id for case in report.failing]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     verb = "fails" if len(names) == 1 else "fail"

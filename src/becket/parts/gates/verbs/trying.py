@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from becket.cli.paper import note, say
 from becket.cli.plain import Paint, fitted, line, safe, short, took
 from becket.cli.shape import Interrupted, in_app, me
+from becket.kernel.contract.gate import no_tests_counted
 from becket.parts.gates import words
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from becket.parts.gates.trial import StepTried, Tried
 
 MOST_LINES = 20
+LONGEST_BLAME = 80
 SAY_EVERY = 30.0
 """Seconds of silence in a pipe."""
 
@@ -114,8 +116,8 @@ def _measure(step: TriedStep) -> str:
         )
     if not step.gate:
         return f"made in {took(step.seconds)}" if step.seconds else "was made before"
-    counted = f"{step.tests_run} test{'s' if step.tests_run != 1 else ''} in " if step.tests_run else ""
-    return counted + took(step.seconds)
+    tests = f"{step.tests_run} test{'s' if step.tests_run != 1 else ''}"
+    return f"{tests if step.counts_tests else no_tests_counted(step.exit_code)} in {took(step.seconds)}"
 
 
 def show_red(tried: Tried) -> None:
@@ -134,10 +136,18 @@ def show_red(tried: Tried) -> None:
 
 
 def _excerpt(one: StepTried) -> list[str]:
+    """The beginning, the end, and between them what blames the machine."""
     lines = safe(one.said).strip().splitlines()
     if len(lines) <= MOST_LINES:
         return lines
-    return [*lines[: MOST_LINES // 2], words.TRIAL_CUT, *lines[-MOST_LINES // 2 :]]
+    blamed = safe(one.step.problem).partition(": ")[2][:LONGEST_BLAME]
+    half = MOST_LINES // 2
+    at = next((n for n, text in enumerate(lines) if blamed and blamed in text), 0)
+    if not half <= at < len(lines) - half:
+        return [*lines[:half], words.TRIAL_CUT, *lines[-half:]]
+    begin, stop = max(at - half // 2, 0), at + half // 2
+    shown = [*lines[: half // 2], words.TRIAL_CUT, *lines[begin:stop], words.TRIAL_CUT]
+    return [*shown, *lines[max(stop, len(lines) - half // 2) :]]
 
 
 def green_line(tried: Tried) -> str:

@@ -64,7 +64,7 @@ def _other_files(folder: Folder, manifest: dict[str, Any]) -> list[str]:
     members = workspace.get("members", ()) if isinstance(workspace, dict) else ()
     places = [str(place).strip("/") for place in (*members, *_path_dependencies(manifest))]
     patterns = [posixpath.normpath(posixpath.join(folder.name, place, "Cargo.toml")) for place in places]
-    root = Folder(folder.root)
+    root = folder.at()
     found = [pattern for pattern in dict.fromkeys(patterns) if not pattern.startswith("..") and root.names(pattern)]
     return [*found, *(folder.below(name) for name in (".cargo/config.toml", ".cargo/config") if folder.has(name))]
 

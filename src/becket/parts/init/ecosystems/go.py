@@ -8,14 +8,19 @@ import re
 from becket.kernel.checks import words
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
-from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, missing_tools
+from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools
 
 _CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
 
 
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     if not folder.has("go.mod"):
+        if not folder.name and folder.names("*.go") and not folder.names("*/go.mod"):
+            raise Unreadable(words.NO_GO_MOD)
         return None
+    has_tests = any(folder.named("*_test.go"))
+    if folder.name and not has_tests:
+        raise Unreadable(words.NO_TESTS_BELOW.format(file=folder.below("go.mod")))
     setup = _setup(folder)
     prefix = f"{_CACHE} " if setup else ""
     fast = GateStep(
@@ -35,7 +40,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
         test_side=tuple(folder.glob(pattern) for pattern in ("*_test.go", "**/*_test.go", "**/testdata/**")),
         setup=setup,
         missing=missing_tools(tools, "go"),
-        notes=() if any(folder.named("*_test.go")) else (words.NO_TESTS_YET,),
+        notes=() if has_tests else (words.NO_TESTS_YET,),
     )
 
 
@@ -59,4 +64,4 @@ def _replaced(folder: Folder) -> list[str]:
     """The go.mod of every module that is taken from a folder of the tree: go reads them all before it downloads."""
     places = re.findall(r"=>\s*(\.\.?/[^\s]*)", folder.text("go.mod"))
     files = [posixpath.normpath(posixpath.join(folder.name, place, "go.mod")) for place in places]
-    return [file for file in dict.fromkeys(files) if Folder(folder.root).has(file)]
+    return [file for file in dict.fromkeys(files) if folder.at().has(file)]

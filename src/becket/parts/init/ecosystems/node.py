@@ -142,7 +142,7 @@ def _is_member(package: _Package, name: str) -> bool:
 
 def _owner(package: _Package) -> _Package:
     """Who holds the lock of a package without one: the root, if this is a member of its workspace."""
-    root = _Package(Folder(package.folder.root))
+    root = _Package(package.folder.at())
     if root.folder.has("package.json") and root.lock and _is_member(root, package.folder.name):
         return root
     return package
@@ -199,7 +199,7 @@ def _member_folders(package: _Package) -> list[Folder]:
             inside = path.relative_to(package.folder.path)
             if len(found) == _MOST_MEMBERS or any(skipped(part) for part in inside.parts) or path.is_symlink():
                 continue
-            member = Folder(package.folder.root, package.folder.below(inside.as_posix()))
+            member = package.folder.at(package.folder.below(inside.as_posix()))
             if member.has("package.json"):
                 found.append(member)
     return found
@@ -300,7 +300,9 @@ def _settings(package: _Package) -> list[str]:
     """Files besides manifest and lock that change what is installed."""
     folder = package.folder
     found = [name for name in _SETTINGS if folder.has(name)]
-    found += [f"{name}/**" for name in _SETTINGS_FOLDERS if any((folder.path / name).glob("*"))]
+    found += [
+        f"{name}/**" for name in _SETTINGS_FOLDERS if folder.has_folder(name) and any((folder.path / name).glob("*"))
+    ]
     if any(_PATCHES.search(package.script(name)) for name in _INSTALL_SCRIPTS) and folder.has_folder("patches"):
         found.append("patches/**")
     return [folder.below(name) for name in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatch
+from typing import NamedTuple
 
 from becket.kernel.checks import words
 from becket.kernel.contract.process import Network
@@ -24,25 +25,27 @@ _RUNS_ITSELF = re.compile(r"minitest/autorun|test/unit\b|\bautorun\b")
 _ALL = (
     """ruby -Ilib -Itest -e 'Dir["test/**/{test_*,*_test}.rb"].sort.each { |file| require File.expand_path(file) }'"""
 )
+_REPORTS, _REPORT = "rspec_junit_formatter", "rspec.xml"
 _GEMS = 'BUNDLE_PATH="$PWD/.gems"'
 
 
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
-    """By the Rakefile's task; where it has none that can run here, every test file in one process."""
+    """By the Rakefile's task; where it has none that can run here, by rspec, else every test file in one process."""
     file = next((name for name in _FILES if folder.has(name)), None)
     task = _task(folder.text(file)) if file else None
     setup = _setup(folder) if folder.has("Gemfile") else None
     if task and file and setup is None and re.search(r"\bHoe\.spec\b", folder.text(file)) and not tools.has(_HOE):
         task = None
-    tests = () if task else _tests(folder)
-    evidence = file if task else next(iter(tests), None)
-    if evidence is None:
+    chosen = _by_task(file, task) or _by_rspec(folder) or _by_files(folder)
+    if chosen is None:
         return None
-    command = f"rake {task}" if task else _ALL
+    name, command, evidence, report = chosen
     step = GateStep(
-        name=folder.step_name(f"rake_{task}" if task else "ruby_test"),
+        name=folder.step_name(name),
         run=folder.command(f"{_GEMS} bundle exec {command}" if setup else command),
+        report=f"junit:{folder.below(report)}" if report else "plain",
         timeout=TEST_TIMEOUT,
+        min_tests=1 if report else 0,
     )
     unlocked = setup is not None and not folder.has("Gemfile.lock")
     return Ecosystem(
@@ -61,6 +64,35 @@ def covers(root: Folder, sub: Folder) -> bool:
     """A gem in a folder of its own is tested by its own Rakefile."""
     del root
     return not sub.names("*.gemspec") and not sub.has("Gemfile")
+
+
+class _Chosen(NamedTuple):
+    """How the tests are run, what told so, and the report that the command writes."""
+
+    name: str
+    command: str
+    evidence: str
+    report: str = ""
+
+
+def _by_task(file: str | None, task: str | None) -> _Chosen | None:
+    return _Chosen(f"rake_{task}", f"rake {task}", file) if file and task else None
+
+
+def _by_rspec(folder: Folder) -> _Chosen | None:
+    """It counts its tests where the project has the gem that writes reports."""
+    specs = [name for name in folder.named("*_spec.rb") if name.startswith("spec/")]
+    if not specs:
+        return None
+    evidence = ".rspec" if folder.has(".rspec") else specs[0]
+    if _REPORTS not in folder.text("Gemfile") + folder.text("Gemfile.lock"):
+        return _Chosen("rspec", "rspec", evidence)
+    return _Chosen("rspec", f"rspec --format RspecJunitFormatter --out {_REPORT}", evidence, _REPORT)
+
+
+def _by_files(folder: Folder) -> _Chosen | None:
+    first = next(iter(_tests(folder)), None)
+    return _Chosen("ruby_test", _ALL, first) if first else None
 
 
 def _tests(folder: Folder) -> tuple[str, ...]:
