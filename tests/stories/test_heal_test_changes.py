@@ -234,7 +234,8 @@ def test_an_end_without_progress_names_the_gate_the_step_and_the_failing_tests(t
         end = (await read_report(stage.world.app, run.run_id)).end
         assert end is not None
         stuck = "it is stuck at the step unit of the gate fast: 1 of 3 fails: tests/test_calc.py::test_add"
-        assert end.lines == (stuck, "fix brought the same result as an earlier iteration")
+        shown = "the last change that was tried, which is not proven:"
+        assert (end.lines, end.change) == ((stuck, "fix brought the same result as an earlier iteration", shown), True)
 
     asyncio.run(story())
 
