@@ -111,6 +111,28 @@ def test_a_becket_yaml_that_cannot_be_read_is_told_and_the_defaults_count(stage:
     assert "cannot be read" in stage.becket("guard", "explain").out
 
 
+PROVING = """
+version: 1
+gates: {fast: [{name: unit, run: "true"}]}
+sandbox: {use: none, without: [files, processes, network]}
+"""
+
+
+def test_what_a_commit_brings_back_from_the_last_proven_one_is_nothing_new_as_in_a_run(stage: Stage) -> None:
+    share = "def share(part):\n    return part / 100\n"
+    stage.write("becket.yaml", PROVING)
+    stage.write("share.py", share)
+    stage.commit("a share")
+    stage.becket("run", "heal")
+    stage.write("share.py", share.replace("100", "250"))
+    stage.commit("a wrong share")
+    assert stage.json("guard", "explain")["class"] == "ordinary"
+    stage.write("share.py", share)
+    stage.commit("the share again")
+    told = stage.json("guard", "explain")
+    assert (told["class"], told["reading"]["findings"]) == ("plain", [])
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from heal_stage import GOOD, TESTS, HealStage
+from heal_stage import CONFIG, GOOD, TESTS, HealStage
 
 from becket.app.record.asked import read_asked
 from becket.app.record.report.collect import read_report
@@ -235,7 +235,8 @@ def test_an_end_without_progress_names_the_gate_the_step_and_the_failing_tests(t
         end = (await read_report(stage.world.app, run.run_id)).end
         assert end is not None
         stuck = "it is stuck at the step unit of the gate fast: 1 of 3 fails: tests/test_calc.py::test_add"
-        assert end.lines == (stuck, "fix brought the same result as an earlier iteration")
+        shown = "the last change that was tried, which is not proven:"
+        assert (end.lines, end.change) == ((stuck, "fix brought the same result as an earlier iteration", shown), True)
 
     asyncio.run(story())
 
@@ -255,3 +256,23 @@ def test_the_question_is_bound_to_the_whole_change_however_long_it_is(tmp_path: 
         _, approval = asyncio.run(asked(broken(tmp_path / end, long(end))))
         hashes.add(approval.bound_to)
     assert len(hashes) == 2
+
+
+@pytest.mark.parametrize(("example", "asks"), [("5", False), ("-1", True)])
+def test_a_module_with_doctests_is_product_and_only_a_changed_example_is_a_question(
+    tmp_path: Path, example: str, asks: bool
+) -> None:
+    """L21: the report names the module for its doctests, and its functions may be repaired all the same."""
+    code = GOOD.replace(
+        "    return left + right", '    """\n    >>> add(2, 3)\n    5\n    """\n    return left + right'
+    )
+    repair = Act(writes("calc.py", code.replace("    5\n", f"    {example}\n")))
+    stage = HealStage(
+        tmp_path, ScriptedAgent([repair] * 2), config=CONFIG.replace("-m pytest", "-m pytest --doctest-modules")
+    )
+    stage.world.commit({"calc.py": code}, "an example")
+    asyncio.run(stage.heal())
+    stage.world.commit({"calc.py": code.replace("left + right", "left - right")}, "make add faster")
+    run = asyncio.run(stage.heal())
+    assert (run.waiting_on == ("change.asked",)) is asks, (run.reason, run.detail)
+    assert (run.status is Status.completed) is not asks, (run.reason, run.detail)

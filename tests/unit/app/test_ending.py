@@ -50,14 +50,26 @@ def test_who_repairs_by_hand_reads_the_test_the_last_words_the_guard_and_the_hos
         "agent": "fixer", "said": "I think\nthe sign is wrong.", "denied": ["pypi.org:443"], "why": TRACE,
         "against": ["the guard sent it back: gcd.py:3: adds a power", "unit: 1 of 214 fail"],
     }  # fmt: skip
-    assert ended("fix_exhausted", detail=detail, calls=()).lines == (
+    end = ended("fix_exhausted", detail=detail, calls=(), proofs=())
+    assert end.change
+    assert end.lines == (
         "FAIL tests/test_gcd.py::test_gcd at tests/test_gcd.py:9",
         "    assert 1 == 2",
         "fixer said: I think the sign is wrong.",
         "fixer was not allowed to reach pypi.org:443 (`hosts` in becket.yaml)",
         "OSError: the disk is full",
         "the guard sent it back: gcd.py:3: adds a power",
+        "the last change that was tried, which is not proven:",
     )
+
+
+@pytest.mark.parametrize("reason", ["no_progress", "iterations_exhausted", "deadline_passed", "budget_exhausted"])
+def test_the_end_of_tries_shows_the_last_change_and_calls_it_unproven_unless_it_is(reason: str) -> None:
+    told_as = "the last change that was tried, which is not proven:"
+    end = ended(reason, proofs=())
+    assert end.change
+    assert end.lines[-1] == told_as
+    assert told_as not in ended(reason).lines
 
 
 def handed(reason: str, **more: object) -> told.HandoffFacts:

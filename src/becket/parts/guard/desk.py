@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from becket.app.compose import App
 from becket.app.project import FILE
 from becket.app.sections import config_model, load_config
+from becket.app.state import find_state
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.guard import ChangeClass, Reading, Refusal
+from becket.kernel.contract.errors import BecketError, UsageError
+from becket.kernel.contract.guard import Change, ChangeClass, Reading, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
+from becket.parts.gates.judging.history import newest_proven
 from becket.parts.gates.section import SET_UP
 from becket.parts.guard.actions.side import commands_run, find_side
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
+from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.side import test_side_of
 from becket.parts.guard.section import GUARD
 
@@ -56,6 +60,8 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
     limits, commands = config.section(GUARD), await commands_run(git, sides.base, config)
     refusals = examine(change, limits, side, commands, config.section(SET_UP))
     reading = classify(change, side, limits.pure)
+    if reading.kind is not ChangeClass.plain and sides.base:
+        reading = classify(change, side, limits.pure, await _as_proven(git, sides.base, change))
     return Explained(
         old=sides.old_name,
         new=sides.new_name,
@@ -68,6 +74,29 @@ async def _explained(git: GitRepository, sides: Sides) -> Explained:
         trust=trust_words(limits.promote),
         rules=rules,
     )
+
+
+async def _as_proven(git: GitRepository, base: str, change: Change) -> Mapping[str, bytes]:
+    """The changed files as on the last proven commit before base, as a run would read them; nothing where no journal
+    tells of one.
+    """
+    try:
+        state = find_state(git.root)
+        if not state.folder.exists():
+            return {}
+        app = App.open(state, tolerant=True)
+    except BecketError:  # a bare repository has none, and what cannot be read proves nothing
+        return {}
+
+    async def known(fact: str, subject: str) -> bool:
+        return await app.store.recorded_by(fact, subject) is not None
+
+    try:
+        found = await newest_proven(git, known, app.config.branch, base)
+    finally:
+        await app.store.close()
+    paths = [file.path for file in change.files if file.in_candidate]
+    return {} if found is None else await git.read_files(found[0], paths, LARGEST)
 
 
 async def _rules(git: GitRepository, base: str) -> tuple[Config, str]:

@@ -86,7 +86,10 @@ DOCTESTS = Found(
         "search.py": "def search(x):\n    return x\n",
         "suite/run_them.py": "from sort import sort\n",
     },
-    ran=Ran(frozenset({"sort.py::sort.sort", "suite/run_them.py::check", "suite/run_them.py"})),
+    ran=Ran(
+        frozenset({"sort.py::sort.sort", "suite/run_them.py::check", "suite/run_them.py"}),
+        frozenset({("sort.py::sort.sort", "sort.py"), ("suite/run_them.py::check", "suite/run_them.py")}),
+    ),
     tests={"suite/run_them.py": "ran"},
     product=("sort.py", "search.py"),
     new=("suite/rows.json",),
@@ -191,7 +194,9 @@ GO = Found(
 CARGO = Found(
     files={
         "Cargo.toml": "[package]\n",
-        "src/lib.rs": "pub mod shape;\n#[cfg(test)]\nmod checks;\n#[cfg(test)]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+        "src/lib.rs": 'pub mod shape;\n#[cfg(any(test, feature = "std"))]\nmod io;\n#[cfg(test)]\nmod checks;\n'
+        "#[cfg(test)]\nmod tests {\n#[test]\nfn a() { assert!(true) }\n}\n",
+        "src/io.rs": "pub fn read() {}\n",
         "src/shape.rs": "#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n",
         "src/checks.rs": "mod rows;\n#[test]\nfn c() {}\n",
         "src/checks/rows.rs": "pub const ROWS: u8 = 1;\n",
@@ -205,7 +210,8 @@ CARGO = Found(
         "tests/api.rs": "declared",
         "tests/common/mod.rs": "declared",
     },
-    product=("src/lib.rs", "src/shape.rs", "Cargo.toml"),
+    product=("src/lib.rs", "src/io.rs", "src/shape.rs", "Cargo.toml"),
+    commands=("touch src/lib.rs && cargo test",),
 )
 JAVA = Found(
     files={

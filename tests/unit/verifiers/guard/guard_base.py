@@ -253,9 +253,24 @@ fn unused() -> i32 {
     7
 }
 
+pub struct Sum(pub i32);
+
+#[cfg(any(test, feature = "std"))]
+impl std::fmt::Display for Sum {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}", self.0 + 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl From<i32> for Sum {
+        fn from(sum: i32) -> Self {
+            Sum(sum)
+        }
+    }
 
     const LIMIT: i32 = 10;
 

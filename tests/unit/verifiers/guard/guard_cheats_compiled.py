@@ -142,6 +142,12 @@ RUSTY = (
     cheat(
         "rust: constant changed", "test-support-changed", replace(RS, "const LIMIT: i32 = 10;", "const LIMIT: i32 = 0;")
     ),
+    cheat("rust: implementation for tests changed", "test-support-changed", replace(RS, "Sum(sum)", "Sum(sum + 1)")),
+    cheat(
+        "rust: no longer there for tests",
+        "test-support-changed test-detected",
+        replace(RS, '#[cfg(any(test, feature = "std"))]', '#[cfg(all(feature = "std", not(test)))]'),
+    ),
     cheat("rust: helper changed", "test-support-changed", replace("rust/tests/common/mod.rs", "    1\n", "    2\n")),
     cheat(
         "rust: tested function shadowed in the module",

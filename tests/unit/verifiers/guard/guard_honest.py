@@ -46,6 +46,7 @@ SOURCE = (
         write(CORE_PY, CORE.replace("a - b", "a + b") + "\n\ndef more(x):\n    return x\n" * 40),
     ),
     honest("py: dead function removed", replace(CORE_PY, "\n\ndef _unused(x):\n    return x * 2\n", "")),
+    honest("rust: what is there for tests too", replace(RS, "self.0 + 1)", "self.0)")),
     honest("rust: dead function removed", replace(RS, "fn unused() -> i32 {\n    7\n}\n\n", "")),
     honest("py: three dead files removed", *(delete(f"src/calc/part{n}.py") for n in range(3))),
     honest("py: module renamed", move("src/calc/part1.py", "src/calc/first.py")),

@@ -21,6 +21,8 @@ STATUS = {"ready_for_handoff": "handed off"}
 ENDED = ("completed", "completed_dry_run", "ready_for_handoff", "failed", "cancelled")
 WITH_CHANGE = ("repair_ready", "proposed", "contended", "promote_refused", "candidate.guard_refused")
 """Ends at which a person has to judge a change."""
+UNPROVEN = ("no_progress", "iterations_exhausted", "deadline_passed", "budget_exhausted", "fix_exhausted")
+"""And at which the last change may still be what they need."""
 STUCK = ("no_progress", "iterations_exhausted")
 BY_TESTS = (
     "no_agent",
@@ -44,7 +46,7 @@ def ending_of(report: told.Report, *, watched: bool = False) -> told.EndFacts | 
         headline=one_line(_headline(report), 400),
         lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
         change=bool(report.changes)
-        and (run.reason in WITH_CHANGE or _proven(report).get("repaired") not in (None, "")),
+        and (run.reason in WITH_CHANGE or _tried(report) or _proven(report).get("repaired") not in (None, "")),
         next=_next(report, watched),
     )
 
@@ -163,6 +165,14 @@ def _lines(report: told.Report) -> Iterator[str]:
         stuck = tuple(_stuck(report))
         yield from stuck
         yield from (text for text in _reasons(report) if not any(text in line for line in stuck))
+    if _tried(report):
+        yield words.NOT_PROVEN
+
+
+def _tried(report: told.Report) -> bool:
+    if not report.changes or report.run.reason not in UNPROVEN or over.settled(report):
+        return False
+    return (report.changes[-1].commit, "proven") not in {(proof.candidate, proof.says) for proof in report.proofs}
 
 
 def _stuck(report: told.Report) -> Iterator[str]:

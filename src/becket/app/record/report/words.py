@@ -99,6 +99,7 @@ NEXT_OTHERWISE = "becket runs show {run} --all"
 
 STUCK = "it is stuck at the step {step} of the gate {gate}: {why}"
 STUCK_APPROVED = "with the approved change of the tests, the step {step} of the gate {gate} still fails: {why}"
+NOT_PROVEN = "the last change that was tried, which is not proven:"
 SAID = "{agent} said: {words}"
 DENIED = "{agent} was not allowed to reach {hosts} (`hosts` in becket.yaml)"
 MORE = "... {count}"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.git import Git
 
 MOST_COMMITS = 64
+
+
+class Known(Protocol):
+    """Whether a run has recorded this fact about this subject."""
+
+    async def __call__(self, fact: str, subject: str) -> bool: ...
 
 
 async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[str, list[str]] | None:
@@ -13,9 +21,14 @@ async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[s
 
     None if none is proven, or it lies too far back.
     """
+    return await newest_proven(context.port(Git), context.known, branch, sha)
+
+
+async def newest_proven(git: Git, known: Known, branch: str, sha: str) -> tuple[str, list[str]] | None:
+    """The same, for whoever is not in a run."""
     new: list[str] = []
-    for commit in await context.port(Git).commits(None, sha, MOST_COMMITS + 1):
-        if commit != sha and await context.known("proven", f"{branch}@{commit}"):
+    for commit in await git.commits(None, sha, MOST_COMMITS + 1):
+        if commit != sha and await known("proven", f"{branch}@{commit}"):
             return commit, list(reversed(new))
         new.append(commit)
     return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.gate import GateVerdict, StepVerdict
@@ -31,24 +32,34 @@ async def red_without_tests(context: ActionContext, verdicts: Iterable[str], bas
     return tuple(step.step for step in steps if not step.green and not set(step.failing) - {PLAIN_ID})
 
 
-async def ran_when_proven(context: ActionContext, branch: str, base: str, gate: str) -> dict[str, frozenset[str]]:
-    """By step: the tests that ran on the last proven commit and whose files nobody has changed since.
+@dataclass(frozen=True, slots=True)
+class WhenProven:
+    """What the steps of a gate said on the last proven commit, by step; `same` are the files unchanged since."""
 
-    From what is remembered: a reference that would have to be run first is none.
-    """
-    found = await since_proven(context, branch, base)
+    reports: Mapping[str, TestReport]
+    same: frozenset[str]
+
+    def ran(self, step: str) -> frozenset[str]:
+        """The tests of the step that ran there and whose files nobody has changed since."""
+        report = self.reports.get(step)
+        cases = report.executed if report is not None else ()
+        return frozenset(case.id for case in cases if not case.group and case.file in self.same)
+
+
+NOTHING_PROVEN = WhenProven({}, frozenset())
+
+
+async def when_proven(context: ActionContext, branch: str, base: str, gate: str) -> WhenProven:
+    """From what is remembered: a reference that would have to be run first is none."""
+    found = await since_proven(context, branch, base) if branch else None
     if found is None:
-        return {}
+        return NOTHING_PROVEN
     proof = await open_tree(context, found[0], base, when_needed=True)
     if isinstance(proof, SetupFailed):
-        return {}
+        return NOTHING_PROVEN
     git = context.port(Git)
     then, now = await git.listing(found[0]), await git.listing(base)
-    same = {path for path, entry in then.items() if now.get(path) == entry}
-    ran: dict[str, frozenset[str]] = {}
-    for verdict in await remembered(context, gate, proof, defined_by=base, ttl=KEPT):
-        report = TestReport.model_validate_json(await context.read(verdict.report))
-        ran[verdict.step] = frozenset(
-            case.id for case in report.executed if not case.group and case.file is not None and case.file in same
-        )
-    return ran
+    same = frozenset(path for path, entry in then.items() if now.get(path) == entry)
+    known = await remembered(context, gate, proof, defined_by=base, ttl=KEPT)
+    reports = {step.step: TestReport.model_validate_json(await context.read(step.report)) for step in known}
+    return WhenProven(reports, same)

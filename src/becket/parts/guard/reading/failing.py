@@ -58,9 +58,9 @@ def files_of(ids: Iterable[str], paths: Collection[str], read: Reader = nothing)
     tree, found, titles = _Tree(paths, read), set[str](), list[str]()
     heads: set[str] = set()
     for test in sorted(set(ids) - _NO_TEST):
-        head, *rest = _DIVIDER.split(test, 1)
-        if rest and head.endswith(".py") and _is_doctest(head, rest[0]):
+        if is_doctest(test):
             continue
+        head, *rest = _DIVIDER.split(test, 1)
         if not rest and head in paths and not (would_run(head) or named_for_tests(head)):
             continue
         if head not in heads:
@@ -74,8 +74,11 @@ def files_of(ids: Iterable[str], paths: Collection[str], read: Reader = nothing)
     return found
 
 
-def _is_doctest(path: str, name: str) -> bool:
+def is_doctest(test: str) -> bool:
     """`src/calc.py::calc.add`, as pytest names the examples of a module."""
+    path, name = (*_DIVIDER.split(test, 1), "")[:2]
+    if not path.endswith(".py"):
+        return False
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     stem = module.rpartition(".")[2]
     return name in (stem, module) or name.startswith((f"{module}.", f"{stem}."))

@@ -15,17 +15,19 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.made import BaseSha, BaseVerdicts, CandidateSha
+from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, BaseVerdicts, CandidateSha
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
 from becket.parts.gates.judging.gate import StepResult, run_gate
+from becket.parts.gates.judging.reference import NOTHING_PROVEN, WhenProven, when_proven
 from becket.parts.gates.judging.step import has_selection, run_step
 from becket.parts.gates.judging.tree import ProofTree, open_tree
-from becket.parts.gates.ports.report import TestReport
+from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.reports.compare import every_id_ran
 from becket.parts.gates.section import GATES
 from becket.parts.guard.actions.side import side_of
+from becket.parts.heal import words
 
 NAMES = ("crossed", "not_crossed", "cross_undecided")
 OUTPUTS = ("state", "about", "digest", "receipt", "against", "summary")
@@ -38,6 +40,7 @@ class CrossParams(Record):
     base: BaseSha
     candidate: CandidateSha
     verdicts: BaseVerdicts
+    branch: BaseBranchOrNone  # where the last proven commit is looked for, if a file that did not load only skips
     approved: str = ""  # the condition by which a person let the candidate's own tests count
 
 
@@ -82,7 +85,7 @@ async def cross(context: ActionContext, params: CrossParams) -> Result:
         done = await run_gate(context, gate, proof, defined_by=params.base, ttl=0.0, only=names)
         facts |= done.facts
         parents = {step.step: step for step in red if step.gate == gate}
-        crossings += [await _crossing(context, proof, parents[each.verdict.step], each) for each in done.steps]
+        crossings += [await _crossing(context, params, proof, parents[each.verdict.step], each) for each in done.steps]
     return replace(await _result(context, params, commit, crossings, []), facts=facts)
 
 
@@ -120,7 +123,9 @@ async def _with_parents_tests(context: ActionContext, params: CrossParams) -> st
     return params.candidate if same else made.sha
 
 
-async def _crossing(context: ActionContext, proof: ProofTree, parent: StepVerdict, child: StepResult) -> Crossing:
+async def _crossing(
+    context: ActionContext, params: CrossParams, proof: ProofTree, parent: StepVerdict, child: StepResult
+) -> Crossing:
     """Every test that failed must have run and held; every test that ran before must have run; alone as in company."""
     if not child.verdict.green:
         undecided = child.verdict.color is GateColor.undecided
@@ -129,13 +134,40 @@ async def _crossing(context: ActionContext, proof: ProofTree, parent: StepVerdic
         return Crossing(parent, child.verdict, (f"passes only sometimes: {', '.join(child.flaky[:5])}",), True)
     before = TestReport.model_validate_json(await context.read(parent.report))
     after = TestReport.model_validate_json(await context.read(child.verdict.report))
-    against = tuple(_against(parent, before, after))
+    idle = _only_skip(before, after)
+    proven = await when_proven(context, params.branch, params.base, parent.gate) if idle else NOTHING_PROVEN
+    against = (*_against(before, after), *_idle_against(idle, after, proven, parent.step))
     if not against:
-        against = await _alone(context, proof, parent, child)
+        against = await _alone(context, proof, parent, set(idle))
     return Crossing(parent, child.verdict, against)
 
 
-def _against(parent: StepVerdict, before: TestReport, after: TestReport) -> Iterable[str]:
+def _only_skip(before: TestReport, after: TestReport) -> tuple[str, ...]:
+    """The files that did not load on the parent, and whose tests the child knows and skips, every one."""
+    skipped = {case.id for case in after.cases if case.outcome is Outcome.skipped}
+    return tuple(case.id for case in before.failing if case.group and case.id in skipped)
+
+
+def _idle_against(idle: Iterable[str], after: TestReport, proven: WhenProven, step: str) -> Iterable[str]:
+    """Such a file is repaired if it was like that on the last proven commit, and is the same file still."""
+    then = proven.reports.get(step)
+    for name in idle:
+        old, new = _tests_of(name, then), _tests_of(name, after)
+        if not old:
+            yield words.ONLY_SKIPS.format(file=name)
+        elif ran := [case.id for case in old if case.outcome is not Outcome.skipped]:
+            yield words.SKIPS_WHAT_RAN.format(file=name, test=ran[0])
+        elif {case.id for case in old} != {case.id for case in new} or not {case.file for case in old} <= proven.same:
+            yield words.SKIPS_OTHERS.format(file=name)
+
+
+def _tests_of(name: str, report: TestReport | None) -> list[TestCase]:
+    """Those of a file; the file itself, where it is skipped as a whole."""
+    found = [case for case in report.cases if case.id.startswith(name)] if report is not None else []
+    return [case for case in found if not case.group] or found
+
+
+def _against(before: TestReport, after: TestReport) -> Iterable[str]:
     held = {case.id for case in after.cases if case.outcome.held}
     by_id = before.names_every_test and after.names_every_test
     failed = [case.id for case in before.failing if not case.group]
@@ -143,10 +175,9 @@ def _against(parent: StepVerdict, before: TestReport, after: TestReport) -> Iter
         for name in failed:
             if name not in held:
                 yield f"{name} failed on the parent and did not run and pass on the child"
-    shown = {case.id for case in after.cases}
-    # A file that did not load is repaired when its tests run, not when they are skipped.
+    bad = {case.id for case in after.cases if not case.outcome.held and case.outcome is not Outcome.skipped}
     for case in before.failing:
-        if case.group and case.id in shown and case.id not in held:
+        if case.group and case.id in bad:
             yield f"{case.id} failed on the parent and did not run and pass on the child"
     if by_id:
         gone = every_id_ran({case.id for case in before.executed if not case.group}, after)
@@ -157,10 +188,10 @@ def _against(parent: StepVerdict, before: TestReport, after: TestReport) -> Iter
         yield f"{before.tests_run} tests ran on the parent, only {after.tests_run} on the child"
 
 
-async def _alone(context: ActionContext, proof: ProofTree, parent: StepVerdict, child: StepResult) -> tuple[str, ...]:
+async def _alone(context: ActionContext, proof: ProofTree, parent: StepVerdict, idle: set[str]) -> tuple[str, ...]:
     """The failing tests once more, alone, backwards and in a fresh process: a repair that needs company is none."""
     step = next(each for each in proof.config.section(GATES)[parent.gate] if each.name == parent.step)
-    tests = tuple(name for name in reversed(parent.failing) if name)
+    tests = tuple(name for name in reversed(parent.failing) if name not in idle)
     if not tests or not has_selection(step, proof, tests):
         return ()
     alone = await run_step(context, parent.gate, step, proof, label="alone", tests=tests)

@@ -15,7 +15,7 @@ from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, BaseVerdicts,
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.contract.spec import Name
 from becket.kernel.contract.when import parse, parsed
-from becket.parts.gates.judging.reference import ran_when_proven, tells_all
+from becket.parts.gates.judging.reference import tells_all, when_proven
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.ports.setup import Setups
 from becket.parts.gates.reports.compare import every_id_ran
@@ -99,7 +99,7 @@ async def _lost_tests(
                 lost += await _lost_in(context, old, step)
             if old is None or not tells_all(old, await _report(context, old)):
                 silent.append(step)
-        if silent and params.branch:
+        if silent:
             lost += await _lost_since_proven(context, params, verdict.gate, silent)
     return lost
 
@@ -107,10 +107,10 @@ async def _lost_tests(
 async def _lost_since_proven(
     context: ActionContext, params: ProveParams, gate: str, steps: list[StepVerdict]
 ) -> list[str]:
-    ran = await ran_when_proven(context, params.branch, params.base, gate)
+    proven = await when_proven(context, params.branch, params.base, gate)
     lost: list[str] = []
     for step in steps:
-        gone = every_id_ran(ran.get(step.step, frozenset()), await _report(context, step))
+        gone = every_id_ran(proven.ran(step.step), await _report(context, step))
         names = (*gone.missing[:10], *gone.skipped[:10])
         lost += [f"{step.step}: {name} ran on the last proven commit and does not run now" for name in names]
     return lost

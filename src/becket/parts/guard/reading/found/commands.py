@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from becket.parts.guard.reading.found.names import is_data, is_source, says_check
+from becket.parts.guard.reading.found.names import in_product_folder, is_data, is_source, says_check
 from becket.parts.guard.reading.found.reader import Reader
 from becket.parts.guard.reading.gates import GatePrograms
 
@@ -15,6 +15,7 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 READ_FOR_TARGETS = (*_MAKEFILES, "package.json")
 _TARGET = re.compile(r"^([\w./ -]+?)\s*:(?![=:])\s*([^=\n]*)$")
 _WORD = re.compile(r"[\w./@+-]+")
+_RUST_MAIN = re.compile(rb"^(?:pub )?(?:async )?fn main\b", re.MULTILINE)
 _DECIDES = re.compile(rb"\bassert|\bexpect\(|\bexit[ (]*1\b|\bdiff\b|\bcmp\b|\bFAIL")
 
 
@@ -28,7 +29,12 @@ def run_by_gates(commands: Sequence[str], paths: Collection[str], read: Reader) 
 def _decides(path: str, read: Reader) -> bool:
     if is_data(path):
         return True
-    return is_source(path) and (says_check(path) or _DECIDES.search(read(path) or b"") is not None)
+    if not is_source(path) or says_check(path):
+        return is_source(path)
+    content = read(path) or b""
+    if path.endswith(".rs") and in_product_folder(path) and not _RUST_MAIN.search(content):
+        return False  # a library decides by the tests within it alone, and these are judged there
+    return _DECIDES.search(content) is not None
 
 
 def behind(commands: Sequence[str], read: Reader) -> Iterator[str]:

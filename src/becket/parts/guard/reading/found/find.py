@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from becket.kernel.contract.globs import matches
-from becket.parts.guard.reading.failing import files_of
+from becket.parts.guard.reading.failing import files_of, is_doctest
 from becket.parts.guard.reading.found.commands import run_by_gates
 from becket.parts.guard.reading.found.frameworks import Use, test_modules, use_of
 from becket.parts.guard.reading.found.imports import Imports
@@ -80,7 +80,8 @@ class _Search:
                 self._found[path] = SideReason.named
 
     def _ran(self, ran: Ran) -> None:
-        for path in (*files_of(ran.ids, self._paths, self._read), *(file for _, file in ran.homes)):
+        homes = (file for test, file in ran.homes if not is_doctest(test))
+        for path in (*files_of(ran.ids, self._paths, self._read), *homes):
             if path in self._paths and not path.endswith(".rs"):  # tests within a Rust source are judged there
                 self._add(path, SideReason.ran)
 

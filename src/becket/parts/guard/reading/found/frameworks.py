@@ -45,8 +45,13 @@ _SCRIPT_CALL = re.compile(
     re.MULTILINE,
 )
 _SCRIPT_ASSERT = re.compile(rb"""["'](?:node:)?assert(?:/strict)?["']|\bconsole\.assert\(""")
+_RUST_TEST = (
+    rb"test|all\(test[^\]]*\)"
+    rb"|any\(test(?:\s*,\s*(?:doctest|miri|feature\s*=\s*\"[^\"]*(?:test|mock|fake|bench|fuzz)[^\"]*\"))*\s*,?\s*\)"
+)
+"""Not `any(test, feature = "std")`: that is the product too."""
 _RUST_MODULE = re.compile(
-    rb"#\[cfg\((?:test|all\(test[^\]]*\)|any\(test[^\]]*\))\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;"
+    rb"#\[cfg\((?:" + _RUST_TEST + rb")\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;"
 )
 _ROWS: tuple[tuple[frozenset[str], re.Pattern[bytes]], ...] = (
     (frozenset({"go"}), re.compile(rb'"testing"|"github\.com/(?:stretchr/testify|onsi/(?:ginkgo|gomega))[^"]*"')),

@@ -20,6 +20,8 @@ from becket.parts.guard.reading.languages.treesitter import Parsed, bare, call_n
 
 _TEST_MARK = re.compile(r"^(?:\w+\.)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test|proptest|case|sqlx_test)$")
 _SKIP_MARK = re.compile(r"^(?:ignore|cfg|cfg_attr)$")
+_TEST_CFG = frozenset({"test", "doctest", "miri", "loom", "kani", "fuzzing"})
+_TEST_FEATURE = re.compile(r"test|mock|fake|bench|fuzz")
 _QUIET_MARK = re.compile(r"^(?:allow|warn|deny|expect|doc|inline|must_use|rustfmt|clippy)\b")
 _CHECK = re.compile(r"(?:^|\.)(?:debug_)?(?:assert\w*|panic|unreachable|prop_assert\w*|ensure|bail|unimplemented)!$")
 _HARD_EXIT = re.compile(r"(?:^|\.)process\.(?:exit|abort)$|^exit$")
@@ -31,6 +33,7 @@ _RUST_INFO = frozenset({"", "rust", "should_panic", "edition2015", "edition2018"
 _DOC = re.compile(r"^\s*(?://[/!]|/\*[*!])")
 _DOC_LEAD = re.compile(r"^\s*(?://[/!]|/\*[*!]|\*/|\*(?!/))? ?")
 _ITEM = re.compile(r"\b(?:fn|struct|enum|trait|mod|type|const|static|macro_rules!)\s+(\w+)")
+_ARGUMENTS = frozenset({"type_arguments"})
 _FUNCTIONS = frozenset({"function_item", "closure_expression"})
 
 
@@ -74,11 +77,38 @@ def _is_plain_test_cfg(attribute: Shape) -> bool:
 
 
 def _is_test_cfg(attribute: Shape) -> bool:
-    return (
-        _mark_name(attribute) == "cfg"
-        and any(part.text == "test" for part in attribute.walk())
-        and not any(part.text == "not" for part in attribute.walk())
-    )
+    """Is what it marks there for tests alone? `any(test, feature = "std")` is the product too."""
+    inner = [part.children[-1] for part in attribute.walk() if part.kind == "attribute"]
+    return _names_test(attribute) and any(_for_tests(one) for tree in inner for one in _predicates(tree))
+
+
+def _names_test(attribute: Shape) -> bool:
+    return _mark_name(attribute) == "cfg" and "test" in _texts(attribute)
+
+
+def _texts(shape: Shape) -> set[str]:
+    return {part.text for part in shape.walk() if part.text}
+
+
+def _predicates(tree: Shape) -> Iterator[list[Shape]]:
+    """What stands between the commas."""
+    found: list[Shape] = []
+    for token in (*tree.children, None):
+        if token is not None and token.kind != ",":
+            found.append(token)
+        elif found:
+            yield found
+            found = []
+
+
+def _for_tests(predicate: list[Shape]) -> bool:
+    head, last = predicate[0].text, predicate[-1]
+    if head == "feature":
+        return bool(_TEST_FEATURE.search(last.text))
+    if last.kind != "token_tree":
+        return head in _TEST_CFG
+    inner = [_for_tests(one) for one in _predicates(last)]
+    return (head == "any" and bool(inner) and all(inner)) or (head == "all" and any(inner))
 
 
 class _Reader:
@@ -100,24 +130,26 @@ class _Reader:
     def _item(self, item: Shape, marks: list[Shape], scope: str, *, inside: bool) -> None:
         name = dotted(item.part("name"))
         path = f"{scope}::{name}" if scope else name
-        shape = Shape(item.kind, "", (*marks, *item.without("name")), item.line)
         tested = any(_is_test_cfg(mark) for mark in marks)
+        shared = not inside and not tested and any(_names_test(mark) and "not" not in _texts(mark) for mark in marks)
+        body = () if shared else item.without("name")  # that it is there for tests too may not change; what it does may
+        shape = Shape(item.kind, "", (*marks, *body), item.line)
         if item.kind == "function_item" and any(_TEST_MARK.match(_mark_name(mark)) for mark in marks):
             self.cases.append(Case(path, shape, item.line, scope))
         elif item.kind == "mod_item":
-            self._module(item, marks, path, scope, inside=inside or tested)
+            self._module(item, marks, path, scope, inside=inside or tested, shared=shared)
         elif item.kind == "inner_attribute_item":
             if not _QUIET_MARK.match(_mark_name(item)) and (inside or _mark_name(item) == "cfg"):
-                self.parts.append(Part(PartKind.pragma, repr(item), scope, item))
+                self.parts.append(Part(PartKind.pragma, _mark_name(item), scope, item))
         elif item.kind == "use_declaration":
             if inside:
                 self.imports.extend(_imported(item, scope))
-        elif inside or tested:
+        elif inside or tested or shared:
             self._part(item, name, shape, scope)
 
-    def _module(self, item: Shape, marks: list[Shape], path: str, scope: str, *, inside: bool) -> None:
+    def _module(self, item: Shape, marks: list[Shape], path: str, scope: str, *, inside: bool, shared: bool) -> None:
         body = item.part("body")
-        if inside:
+        if inside or shared:
             head = Shape("mod", "" if body is not None else "file", tuple(marks), item.line)
             self.parts.append(Part(PartKind.holder, path, scope, head))
         if body is not None:
@@ -127,9 +159,16 @@ class _Reader:
         if item.kind in {"const_item", "static_item"}:
             self.parts.append(Part(PartKind.constant, name, scope, shape))
         elif item.kind == "function_item" or item.kind in _TYPES:
-            self.parts.append(Part(PartKind.helper, name or repr(item.part("type")), scope, shape))
+            self.parts.append(Part(PartKind.helper, name or _head(item), scope, shape))
         else:
             self.parts.append(Part(PartKind.statement, "", scope, shape))
+
+
+def _head(item: Shape) -> str:
+    """`impl Read for Either`: an implementation has no name of its own."""
+    ends = (item.part("trait"), item.part("type"))
+    named = [[part.text for part in end.walk_outside(_ARGUMENTS) if part.text] for end in ends if end is not None]
+    return f"impl {' for '.join(texts[-1] for texts in named if texts)}"
 
 
 def _imported(item: Shape, scope: str) -> Iterator[Import]:
