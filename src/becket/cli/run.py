@@ -72,9 +72,11 @@ def run(
 
 
 def _say_which_branch(run: Run, head: str) -> None:
-    """A loop judges the branch of becket.yaml, whatever is checked out."""
+    """A loop judges the branch of becket.yaml, whatever is checked out, unless that does not hold the commit."""
+    from becket.kernel.contract.naming import alone
+
     branch, here = run.subject.fields.get("branch"), head.partition("refs/heads/")[2]
-    if branch and here and here != branch:
+    if branch and here and branch not in (here, alone(str(run.subject.fields.get("sha")))):
         note(words.OTHER_BRANCH.format(branch=branch, here=here))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.git import Git
+from becket.kernel.contract.project import Projects
 
 MOST_COMMITS = 64
 
@@ -13,9 +14,11 @@ async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[s
 
     None if none is proven, or it lies too far back.
     """
+    watched = context.port(Projects).current().branch
     new: list[str] = []
     for commit in await context.port(Git).commits(None, sha, MOST_COMMITS + 1):
-        if commit != sha and await context.known("proven", f"{branch}@{commit}"):
-            return commit, list(reversed(new))
+        for name in {branch, watched} if commit != sha else ():
+            if await context.known("proven", f"{name}@{commit}"):
+                return commit, list(reversed(new))
         new.append(commit)
     return None

@@ -13,7 +13,7 @@ from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import ChangeClass, Finding
-from becket.kernel.contract.naming import BranchName, BranchOrNone
+from becket.kernel.contract.naming import BranchName, BranchOrNone, alone
 from becket.kernel.contract.promote import PROMOTE, WhyNot
 from becket.kernel.contract.proposal import Proposals
 
@@ -159,9 +159,12 @@ def _offered(
         f"git merge --ff-only {named}",
         *([f"git branch --delete {branch}"] if branch else []),
     ]
+    accept = f"becket proposals accept {context.run.run_id}"
+    if context.run.subject.fields.get("branch") == alone(params.base):
+        accept = commands[1]
     evidence: dict[str, Json] = {
         "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
-        "commands": commands, "why": params.why, "next": f"becket proposals accept {context.run.run_id}",
+        "commands": commands, "why": params.why, "next": accept,
         **_class_of(context),
     }  # fmt: skip
     return Result(
