@@ -44,7 +44,7 @@ def watched(state: State) -> Watched:
     """Opens the app, and without a daemon tries the sandbox, so the cap is what holds here and now."""
 
     async def look() -> Watched:
-        app = App.open(state)
+        app = App.open(state, tolerant=True)
         try:
             return await _look(app)
         finally:
