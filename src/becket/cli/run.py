@@ -187,6 +187,8 @@ async def _waits_alone(app: App, run: Run) -> str:
     from becket.cli.plain import clock
     from becket.kernel.contract.events import Kind
 
+    if asked := [item for item in await app.store.approvals(open_only=True) if item.run_id == run.run_id]:
+        return words.WAITS_FOR_YES.format(run_id=run.run_id, approval_id=asked[0].approval_id)
     told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]
     what = " and ".join(wait_words(name) for name in run.waiting_on)

@@ -85,7 +85,7 @@ def _judged(conn: sqlite3.Connection, state: State, branch: str, head: str, subj
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
     alone = run["status"] in BUSY and not is_cared_for(state, run["run_id"], run["worker"])
-    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(conn, run))
+    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(conn, subject))
     return _whose(conn, now) if not now.open else now
 
 
@@ -107,10 +107,13 @@ def failing_of(steps: Iterable[Iterable[tuple[str, str, Mapping[str, Any]]]]) ->
     return None
 
 
-def _failing(conn: sqlite3.Connection, run: sqlite3.Row) -> int | None:
+def _failing(conn: sqlite3.Connection, subject: str) -> int | None:
+    """A later run that did not judge it takes nothing back."""
     rows = conn.execute(
-        "SELECT conditions FROM steps WHERE run_id = ? AND conditions LIKE '%base%' ORDER BY number DESC",
-        (run["run_id"],),
+        "SELECT steps.conditions AS conditions FROM steps JOIN runs ON runs.run_id = steps.run_id "
+        "WHERE runs.subject = ? AND runs.loop_id = ? AND runs.status NOT IN ('cancelled', 'completed_dry_run') "
+        "AND steps.conditions LIKE '%base%' ORDER BY runs.number DESC, steps.number DESC",
+        (subject, JUDGES),
     )
     return failing_of(
         [(one["object"], one["name"], one["evidence"]) for one in json.loads(row["conditions"])] for row in rows

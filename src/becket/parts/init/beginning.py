@@ -18,6 +18,7 @@ from becket.parts.init.detect import Detected, detect
 from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config
 
 FAST, SLOW = "fast", "slow"
+LOOPS = ".becket"
 LIKELY = ("main", "master")
 AGENTS = ("claude", "codex", "gemini")
 """Programs that are proposed where they are on PATH, in this order."""
@@ -29,6 +30,7 @@ class Begun(Record):
     branch: str
     detected: Detected
     written: ScaffoldResult
+    to_commit: tuple[str, ...]
 
 
 def begin(state: State, *, force: bool, with_example: bool) -> Begun:
@@ -38,7 +40,7 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
         state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
         agent=next(filter(shutil.which, AGENTS), None),
     )  # fmt: skip
-    return Begun(branch=branch, detected=found, written=written)
+    return Begun(branch=branch, detected=found, written=written, to_commit=asyncio.run(_to_commit(state)))
 
 
 def has_commit(state: State) -> bool:
@@ -71,6 +73,13 @@ def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
 
 def _why(step: TriedStep) -> str:
     return step.problem or "; ".join(step.reasons) or "it is red"
+
+
+async def _to_commit(state: State) -> tuple[str, ...]:
+    """What is ours; the loops only where a commit lacks some of them."""
+    now = await discover(state.root).status()
+    loops = any(path.startswith(f"{LOOPS}/") for path in (*now.changed, *now.untracked))
+    return (state.config.name, LOOPS) if loops else (state.config.name,)
 
 
 async def _branch(state: State) -> str:
