@@ -396,3 +396,19 @@ def test_a_green_commit_of_no_named_branch_says_nothing_of_main(tmp_path: Path) 
         assert await told(stage, run) == f"the commit is green at {green[:7]}"
 
     asyncio.run(story())
+
+
+def test_a_green_feature_branch_is_not_put_into_service(tmp_path: Path) -> None:
+    service = 'services: {shop: {start: "sleep 60", port: 8123}}\n'
+    stage = HealStage(tmp_path, config=CONFIG + service, autonomy="release")
+    stage.git("checkout", "-q", "-b", "feature/notes")
+    head = stage.world.commit({"notes.txt": "to do\n"}, "notes")
+
+    async def story() -> None:
+        run = await asked(stage, "HEAD")
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert await told(stage, run) == f"feature/notes is green at {head[:7]}"
+        (said,) = [one for one in await stage.world.store.conditions(run.run_id) if one.ref == "release_settled"]
+        assert said.evidence["why"] == "feature/notes is not watched: not released"
+
+    asyncio.run(story())
