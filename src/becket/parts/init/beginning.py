@@ -30,7 +30,7 @@ class Begun(Record):
     branch: str
     detected: Detected
     written: ScaffoldResult
-    to_commit: tuple[str, ...]
+    to_commit: tuple[str, ...] = ("becket.yaml",)
 
 
 def begin(state: State, *, force: bool, with_example: bool) -> Begun:
