@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_stage import Stage
+from terminal import watched
 
 BAD = """\
 version: 1
@@ -49,6 +50,13 @@ def test_init_finds_the_tests_writes_the_file_and_says_what_comes_next(stage: St
     assert stage.json("run", "hello")["run"]["status"] == "completed"
 
 
+def test_doctor_breaks_its_lines_between_words_on_a_terminal(stage: Stage) -> None:
+    code, rows = watched(("doctor",), stage.root)
+    known = stage.becket("doctor", code=code).out.split()
+    assert len(rows) > 5
+    assert {word for word in " ".join(rows).split() if word.isalpha()} <= set(known), "numbers change meanwhile"
+
+
 def test_init_never_overwrites_and_force_keeps_the_old_file(stage: Stage) -> None:
     before = (stage.root / "becket.yaml").read_text()
     assert "exists already" in stage.becket("init", code=2).err
@@ -56,6 +64,14 @@ def test_init_never_overwrites_and_force_keeps_the_old_file(stage: Stage) -> Non
     begun = stage.json("init", "--force", "--no-example", "--no-try")
     assert Path(begun["written"]["backup"]).read_text() == before
     assert begun["written"]["example"] is None
+    assert begun["to_commit"] == ["becket.yaml"]
+
+
+def test_a_second_init_names_the_loops_too_until_they_are_committed(stage: Stage) -> None:
+    stage.write(
+        ".becket/loops/mine.yaml", (stage.root / ".becket/loops/greet.yaml").read_text().replace("greet", "mine")
+    )
+    assert "git add becket.yaml .becket &&" in stage.becket("init", "--force", "--no-example", "--no-try").out
 
 
 def test_doctor_names_what_is_wrong_with_the_mending_command(stage: Stage) -> None:

@@ -183,7 +183,7 @@ def test_a_second_start_on_the_same_subject_joins_the_first(stage: Stage) -> Non
     run_id = at_work(stage)
     second = stage.start("run", "slow", "--subject", "one", "--json")
     assert second.stderr is not None
-    assert f"{run_id} already works on this subject (one)" in second.stderr.readline()
+    assert f"{run_id} already works on this subject (one): " in second.stderr.readline()
     (stage.scratch_of(run_id) / "wake").touch()
     ends = [stage.end(process) for process in (first, second)]
     assert [end.json["run"]["run_id"] for end in ends] == [run_id, run_id]

@@ -114,6 +114,26 @@ def test_watch_is_started_looked_at_and_stopped_as_one_thing(stage: Stage) -> No
     assert stage.json("watch", "status", code=1)["daemon"] is None
 
 
+def test_where_the_file_does_not_load_observe_is_in_force_and_everything_can_be_read(stage: Stage) -> None:
+    first = stage.json("watch", "start")
+    try:
+        stage.write("becket.yaml", "version: 1\nautonmy: mergee\n")
+        wait_for(lambda: stage.json("status")["autonomy"]["allowed"] == "observe")
+        for verb in (("status",), ("watch", "status")):
+            told = stage.becket(*verb).out
+            assert "observe (becket.yaml does not load)" in told
+            assert str(first["pid"]) in told
+        loops = {item["loop_id"]: item for item in stage.json("watch", "status")["loops"]}
+        assert loops["look"]["autonomy"] == "observe"
+        assert "greet" in stage.becket("loops", "list").out
+        assert "loop_id: greet" in stage.becket("loops", "show", "greet").out
+        (alert,) = stage.json("status")["alerts"]
+        assert "nothing goes further than `observe`" in alert["text"]
+    finally:
+        stage.json("watch", "stop")
+    assert "observe (becket.yaml does not load)" in stage.becket("status").out
+
+
 def test_logs_follow_what_the_daemon_writes(stage: Stage) -> None:
     log = stage.state / "logs" / "daemon.log"
     log.parent.mkdir(parents=True)

@@ -41,6 +41,7 @@ def test_a_repair_that_could_not_be_taken_yet_is_no_success_and_says_why(tmp_pat
     assert "calc.py" in told.out
     assert "main has not moved yet: run_" in told.err
     assert project.git("rev-parse", "main") == head
+    assert project.json("status")["main"]["state"] == "red", "the run that waits has judged nothing"
     again = project.json("proposals", "accept", run_id, code=1)
     assert (again["created"], again["run"]["status"]) == (False, "waiting")
     project.write("calc.py", before)

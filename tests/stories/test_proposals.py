@@ -313,3 +313,108 @@ def test_a_commit_that_the_branch_has_left_repaired_behind_needs_no_agent(tmp_pa
         assert _end(run).startswith("ended: completed (its branch has moved on)")
 
     asyncio.run(story())
+
+
+def on_feature(folder: Path) -> tuple[HealStage, str]:
+    """A green main, and a feature branch that is checked out and one broken commit ahead."""
+    stage = HealStage(folder, ScriptedAgent([Act(writes("calc.py", GOOD))]))
+    asyncio.run(stage.heal())
+    stage.git("checkout", "-q", "-b", "feature/fast")
+    return stage, stage.break_it()
+
+
+async def asked(stage: HealStage, sha: str) -> Run:
+    started = await start(stage.world.app, Wish(loop_id="heal", sha=sha))
+    assert started.run is not None
+    await stage.world.settle()
+    return await stage.world.store.get_run(started.run.run_id)
+
+
+async def told(stage: HealStage, run: Run) -> str:
+    end = (await read_report(stage.world.app, run.run_id)).end
+    assert end is not None
+    return end.headline
+
+
+def test_a_commit_of_a_feature_branch_is_judged_and_repaired_for_that_branch(tmp_path: Path) -> None:
+    """Also at merge: what Becket does not watch, it neither moves nor releases by itself."""
+    stage, bad = on_feature(tmp_path)
+
+    async def story() -> None:
+        green = stage.main()
+        run = await asked(stage, "HEAD")
+        assert (run.subject.name, run.reason) == (f"feature/fast@{bad}", "repair_ready"), run.detail
+        assert (await told(stage, run)).startswith(f"feature/fast is red at {bad[:7]};")
+        (one,) = await all_open(stage.world.app)
+        assert (one.target, one.moved) == ("feature/fast", False)
+        end = await taken(stage)
+        assert end.status is Status.completed, (end.reason, end.detail)
+        assert stage.git("rev-parse", "feature/fast") == run.detail["candidate"]
+        assert (await told(stage, end)).startswith(f"feature/fast is green at {str(run.detail['candidate'])[:7]}")
+        assert stage.main() == green
+        assert (await state_of(stage, run))[0] is HandoffState.done
+
+    asyncio.run(story())
+
+
+def test_a_repair_merged_into_its_feature_branch_by_hand_is_closed(tmp_path: Path) -> None:
+    stage, _ = on_feature(tmp_path)
+
+    async def story() -> None:
+        run = await asked(stage, "HEAD")
+        stage.git("merge", "-q", "--ff-only", str(run.detail["branch"]))
+        assert await all_open(stage.world.app) == ()
+        assert (await state_of(stage, run))[0] is HandoffState.done
+
+    asyncio.run(story())
+
+
+def test_a_commit_of_no_named_branch_is_judged_alone_and_its_repair_is_taken_by_hand(tmp_path: Path) -> None:
+    stage, bad = on_feature(tmp_path)
+    stage.world.commit({"notes.txt": "later\n"}, "more of it")
+
+    async def story() -> None:
+        run = await asked(stage, "HEAD~1")
+        assert run.reason == "repair_ready", run.detail
+        assert (await told(stage, run)).startswith(f"the commit is red at {bad[:7]};")
+        branch = str(run.detail["branch"])
+        assert run.detail["next"] == f"git merge --ff-only {branch}"
+        with pytest.raises(UsageError, match=f"belongs to the commit {bad[:12]}.*git merge --ff-only {branch}"):
+            await accept(stage.world.app, None, "")
+        assert (await state_of(stage, run))[0] is HandoffState.open
+        stage.git("checkout", "-q", "-b", "taken", bad)
+        assert len(await all_open(stage.world.app)) == 1
+        stage.git("merge", "-q", "--ff-only", branch)
+        assert await all_open(stage.world.app) == ()
+        assert (await state_of(stage, run))[0] is HandoffState.done
+
+    asyncio.run(story())
+
+
+def test_a_green_commit_of_no_named_branch_says_nothing_of_main(tmp_path: Path) -> None:
+    stage, _ = on_feature(tmp_path)
+    green = stage.world.commit({"calc.py": GOOD + "\n\nTWO = 2\n"}, "as it was, and two")
+    stage.break_it()
+
+    async def story() -> None:
+        run = await asked(stage, green)
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert await told(stage, run) == f"the commit is green at {green[:7]}"
+
+    asyncio.run(story())
+
+
+def test_a_green_feature_branch_is_not_put_into_service(tmp_path: Path) -> None:
+    service = 'services: {shop: {start: "sleep 60", port: 8123}}\n'
+    stage = HealStage(tmp_path, config=CONFIG + service, autonomy="release")
+    stage.git("checkout", "-q", "-b", "feature/notes")
+    head = stage.world.commit({"notes.txt": "to do\n"}, "notes")
+
+    async def story() -> None:
+        run = await asked(stage, "HEAD")
+        assert run.status is Status.completed, (run.reason, run.detail)
+        assert await told(stage, run) == f"feature/notes is green at {head[:7]}"
+        (said,) = [one for one in await stage.world.store.conditions(run.run_id) if one.ref == "release_settled"]
+        assert said.evidence["why"] == "feature/notes is not watched: not released"
+
+    asyncio.run(story())

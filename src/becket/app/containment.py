@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.record.status import AutonomyNow
+from becket.app.record.status import NOT_LOADED, AutonomyNow
 from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import AlertState
@@ -39,7 +39,7 @@ class Containment:
         known = {alert.key for alert in await store.alerts((AlertState.open, AlertState.told))}
         if CAP_ALERT in known:
             await store.close_alert(CAP_ALERT)  # one that was told must not keep another reason quiet
-        if now.because:
+        if now.because and now != NOT_LOADED:  # of that, an alert of its own tells
             text = (
                 f"becket.yaml asks for autonomy {now.configured}, but nothing goes further than {now.allowed}: "
                 f"{now.because}. `becket doctor` says how to mend it; then `becket down` and `becket up --detach`."
@@ -49,6 +49,8 @@ class Containment:
 
 def autonomy_here(app: App) -> AutonomyNow:
     """As this process has it. Tries the sandbox."""
+    if app.trouble:
+        return NOT_LOADED
     configured = app.config.autonomy
     with suppress(UsageError, ActionFailed):  # whoever needs it hears why it is not to be had
         app.sandboxes.get(app.config.sandbox.use)

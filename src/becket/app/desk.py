@@ -19,7 +19,7 @@ from becket.kernel.contract.base import Json, Record, new_id
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
-from becket.kernel.contract.naming import Line
+from becket.kernel.contract.naming import Line, alone
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import ENDED, Run, Started, Status
 from becket.kernel.contract.spec import Autonomy, EventName
@@ -55,13 +55,23 @@ async def start(app: App, caller: Caller, wish: Wish) -> Started:
     _check_told(app, {"--subject": wish.subject}, wish.inputs)
     ask = Ask(
         loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
-        fields={} if wish.sha is None else {"sha": await _commit(app, wish.loop_id, wish.sha)}, by=caller,
+        fields={} if wish.sha is None else await _about(app, wish.loop_id, wish.sha), by=caller,
     )  # fmt: skip
     if ready := await ready_for(app, ask):
         return Started(run=ready, created=False)
     if said := await declined_for(app, ask):
         return Started(run=None, created=False, dropped=said)
     return await _rung(app, app.intake.start(ask))
+
+
+async def _about(app: App, loop_id: str, text: str) -> dict[str, Json]:
+    """A commit and its branch: the watched one where that holds it, else the one that is checked out at it."""
+    sha = await _commit(app, loop_id, text)
+    watched = await app.git.resolve(f"refs/heads/{app.config.branch}")
+    if watched is not None and await app.git.contains(watched, sha):
+        return {"sha": sha, "branch": app.config.branch}
+    here = (await app.git.refs())["HEAD"].partition("refs/heads/")[2]
+    return {"sha": sha, "branch": here if here and await app.git.resolve("HEAD") == sha else alone(sha)}
 
 
 async def _commit(app: App, loop_id: str, text: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from becket.app.compose import App
-from becket.app.record.settling import close_if_merged
+from becket.app.record.settling import close_if_merged, holds
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
+from becket.kernel.contract.naming import alone
 from becket.kernel.contract.ready import ACCEPT, REASONS, SAID_NO
 from becket.kernel.contract.run import OPEN, Run, Started
 from becket.kernel.contract.spec import Autonomy
@@ -32,12 +33,15 @@ MAY = ("approver", "owner")
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A ready repair and where it stands. `target` is the branch it is for, `head` where that is now."""
+    """A ready repair and where it stands. `target` is the branch it is for, `head` where that is now; `held`: the
+    branch holds the commit that was judged.
+    """
 
     handoff: Handoff
     run: Run
     target: str
     head: str
+    held: bool
 
     @property
     def sha(self) -> str:
@@ -56,14 +60,28 @@ async def all_open(app: App) -> tuple[Proposal, ...]:
     """Those that still have to be decided or taken to their branch; one that was merged by hand is closed first."""
     found = [item for item in await app.store.handoffs(UNSETTLED) if item.reason in REASONS]
     proposals = [await _read(app, item) for item in found]
-    return tuple([one for one in proposals if not await close_if_merged(app, one.handoff, one.head)])
+    return tuple([one for one in proposals if not await _merged(app, one)])
+
+
+async def _merged(app: App, one: Proposal) -> bool:
+    """Into its branch or the watched one; where its own does not hold the judged commit, into any that does."""
+    places = {f"refs/heads/{one.target}", f"refs/heads/{app.config.branch}"}
+    own = f"refs/heads/{one.handoff.evidence.get('branch')}"
+    for ref, head in (await app.git.refs()).items():
+        elsewhere = not one.held and ref.startswith("refs/heads/") and ref != own
+        if (ref in places or (elsewhere and await holds(app, head, one.base))) and await close_if_merged(
+            app, one.handoff, head
+        ):
+            return True
+    return False
 
 
 async def _read(app: App, handoff: Handoff) -> Proposal:
     run = await app.store.get_run(handoff.run_id)
     target = str(run.subject.fields.get("branch") or app.config.branch)
     head = await app.git.resolve(f"refs/heads/{target}")
-    return Proposal(handoff, run, target, head or "")
+    held = head is not None and await holds(app, head, str(handoff.evidence.get("base", "")))
+    return Proposal(handoff, run, target, head or "", held)
 
 
 async def find(app: App, name: str | None) -> Proposal:
@@ -113,6 +131,8 @@ async def accept(app: App, caller: Caller, name: str | None, note: str) -> tuple
     must_decide(caller)
     if not app.config.autonomy.allows(Autonomy.propose):
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
+    if not one.held:
+        raise UsageError(elsewhere(one))
     if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
         raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
     if one.handoff.state is not HandoffState.accepted:
@@ -162,5 +182,11 @@ def must_decide(caller: Caller) -> None:
 
 
 def by_hand(one: Proposal) -> str:
-    branch = one.handoff.evidence.get("branch") or one.sha
-    return f"git checkout {one.target} && git merge --ff-only {branch}"
+    merge = f"git merge --ff-only {one.handoff.evidence.get('branch') or one.sha}"
+    return f"git checkout {one.target} && {merge}" if one.held else merge
+
+
+def elsewhere(one: Proposal) -> str:
+    """Why no branch is moved by a yes, and what takes it instead."""
+    where = "no watched branch holds" if one.target == alone(one.base) else f"{one.target} does not hold"
+    return f"the repair belongs to the commit {one.base[:12]}, which {where}; where that is checked out: {by_hand(one)}"

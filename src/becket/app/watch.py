@@ -44,7 +44,7 @@ def watched(state: State) -> Watched:
     """Opens the app, and without a daemon tries the sandbox, so the cap is what holds here and now."""
 
     async def look() -> Watched:
-        app = App.open(state)
+        app = App.open(state, tolerant=True)
         try:
             return await _look(app)
         finally:
@@ -58,15 +58,10 @@ async def _look(app: App) -> Watched:
     loops = [
         await _loop(app, loop.spec, branches, paused)
         for loop in app.loops.all()
-        if (branches := _branches(app, loop.spec))
+        if (branches := loop.spec.watches(app.config.branch))
     ]
     now = autonomy_of(app.state, holder(app.state.daemon_lock)) or autonomy_here(app)
     return Watched(now, tuple(loops))
-
-
-def _branches(app: App, spec: LoopSpec) -> tuple[str, ...]:
-    found = (trigger.commit for trigger in spec.trigger if trigger.commit is not None)
-    return tuple(dict.fromkeys(commit.branch or app.config.branch for commit in found))
 
 
 async def _loop(app: App, spec: LoopSpec, branches: tuple[str, ...], paused: set[str]) -> LoopWatched:

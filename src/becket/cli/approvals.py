@@ -114,6 +114,9 @@ def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_js
 
     async def decide(app: App) -> tuple[Approval, Run]:
         decided = await deciding(app)
+        if not as_json:
+            about = short(decided.bound_to)
+            say(words.DECIDED.format(approval_id=decided.approval_id, state=decided.state.value, about=about))
         if not no_wait:
             await carry_on(app, decided.run_id)
         return decided, await app.store.get_run(decided.run_id)
@@ -122,8 +125,6 @@ def _decide(deciding: Callable[[App], Awaitable[Approval]], no_wait: bool, as_js
     if as_json:
         emit({"approval": approval.model_dump(mode="json"), "run": run.model_dump(mode="json")})
         return
-    about = short(approval.bound_to)
-    say(words.DECIDED.format(approval_id=approval.approval_id, state=approval.state.value, about=about))
     story = in_app(lambda app: read_story(app, run.run_id))
     print_end(story, in_app(lambda app: read_report(app, run.run_id)))
     if run.ended_at is None:

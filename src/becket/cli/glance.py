@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from becket.cli import words
-from becket.cli.paper import emit, say
+from becket.cli.paper import emit, say_wrapped
 from becket.cli.plain import (
     UNTOLD,
     Paint,
@@ -22,7 +20,6 @@ from becket.cli.plain import (
     tokens,
     took,
     who,
-    wrapped,
 )
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.reasons import reason_words, wait_words
@@ -45,9 +42,8 @@ def glance(as_json: bool) -> None:
     if as_json:
         emit(asdict(snapshot))
         return
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for text in told(snapshot, Paint()):
-        say(text if room is None else wrapped(text, room))
+        say_wrapped(text)
 
 
 def told(now: Snapshot, paint: Paint) -> Iterator[str]:
@@ -88,9 +84,7 @@ def _house(now: Snapshot, paint: Paint) -> Iterator[str]:
     if now.daemon is not None or now.watchdog is not None:
         yield f"{paint.dim('watchdog')}    {watchdog_words(now, paint)}"
     if now.autonomy is not None:
-        allowed = now.autonomy.allowed
-        cap = f" (becket.yaml says {now.autonomy.configured}; {now.autonomy.because})" if now.autonomy.because else ""
-        yield f"{paint.dim('autonomy')}    {allowed}{cap}"
+        yield f"{paint.dim('autonomy')}    {now.autonomy.allowed}{now.autonomy.why}"
     if now.trust:
         yield paint.yellow(now.trust)
     if now.counts:
@@ -148,7 +142,7 @@ def _alerts(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield from ("", paint.bold("alerts"))
     for alert in now.alerts:
         times = f" ({alert.count} times)" if alert.count > 1 else ""
-        yield paint.red(f"  ! {line(alert.text, 400)}{times}, since {clock(alert.since, now.now)}")
+        yield paint.red(f"  ! {line(alert.text, 400).removesuffix('.')}{times}, since {clock(alert.since, now.now)}")
 
 
 def _services(now: Snapshot, paint: Paint) -> Iterator[str]:

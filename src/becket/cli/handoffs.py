@@ -37,6 +37,9 @@ def list_(
     states = () if everything else UNSETTLED
 
     async def read(app: App) -> tuple[tuple[Handoff, ...], float]:
+        from becket.app.proposals import all_open
+
+        await all_open(app)  # closes those that were merged by hand
         return await app.store.handoffs(states), await app.store.now()
 
     found, now = in_app(read, tolerant=True)

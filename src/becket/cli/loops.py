@@ -29,7 +29,7 @@ def list_(as_json: AsJson = False) -> None:
     async def read(app: App) -> tuple[tuple[Loop, ...], Findings]:
         return app.loops.all(), app.loops.findings()
 
-    found, findings = in_app(read)
+    found, findings = in_app(read, tolerant=True)
     broken = {file: items for file, items in findings.items() if items}
     if as_json:
         emit({"loops": [_summary(loop) for loop in found], "broken": sorted(broken)})
@@ -64,7 +64,7 @@ def show(loop: Annotated[str, typer.Argument(metavar="LOOP")], as_json: AsJson =
     async def read(app: App) -> Loop:
         return app.loops.get(loop)
 
-    found = in_app(read)
+    found = in_app(read, tolerant=True)
     if as_json:
         emit({**_summary(found), "spec": found.spec.model_dump(mode="json", by_alias=True), "text": found.text})
         return

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from becket.cli.plain import Paint, fitted, line, visible
+from becket.cli.plain import Paint, fitted, line, visible, wrapped
 
 BETWEEN = "  "
 LEAST = 12
@@ -28,6 +28,11 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """For people only: never part of an answer that a program reads."""
     print(text, file=sys.stderr)
+
+
+def say_wrapped(text: str) -> None:
+    """On a terminal, broken between words."""
+    say(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
 
 
 def show_patch(patch: bytes) -> None:

@@ -72,9 +72,11 @@ def run(
 
 
 def _say_which_branch(run: Run, head: str) -> None:
-    """A loop judges the branch of becket.yaml, whatever is checked out."""
+    """A loop judges the branch of becket.yaml, whatever is checked out, unless that does not hold the commit."""
+    from becket.kernel.contract.naming import alone
+
     branch, here = run.subject.fields.get("branch"), head.partition("refs/heads/")[2]
-    if branch and here and here != branch:
+    if branch and here and branch not in (here, alone(str(run.subject.fields.get("sha")))):
         note(words.OTHER_BRANCH.format(branch=branch, here=here))
 
 
@@ -186,6 +188,8 @@ async def _waits_alone(app: App, run: Run) -> str:
     from becket.cli.plain import clock
     from becket.kernel.contract.events import Kind
 
+    if asked := [item for item in await app.store.approvals(open_only=True) if item.run_id == run.run_id]:
+        return words.WAITS_FOR_YES.format(run_id=run.run_id, approval_id=asked[0].approval_id)
     told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]
     what = " and ".join(wait_words(name) for name in run.waiting_on)

@@ -92,7 +92,7 @@ def _told(found: Watched, now: Snapshot, paint: Paint) -> Iterator[str]:
 
 def _autonomy(found: Watched, paint: Paint) -> str:
     now = found.autonomy
-    return f"{now.allowed}{paint.yellow(f' (becket.yaml says {now.configured}; {now.because})') if now.because else ''}"
+    return f"{now.allowed}{paint.yellow(now.why) if now.why else ''}"
 
 
 @watch.command("logs")

@@ -126,7 +126,7 @@ interrupted; nothing is lost. {run_id} goes on where it stopped:
   becket up"""
 LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
 OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here."
-ALREADY = "{run_id} already works on this subject ({subject}); it is {status}."
+ALREADY = "{run_id} already works on this subject ({subject}): {status}."
 READY_ALREADY = (
     "Nothing was started: {run_id} left a proven repair of {subject}. Take it: becket proposals accept {run_id}; or "
     "ask for a new one: becket runs retry {run_id}"
@@ -143,6 +143,7 @@ WAITS_ALONE = (
     "{run_id} waits for {what} and is to be looked at {due}; nobody is there to go on: becket up --detach; or look "
     "now: becket runs show {run_id} --follow"
 )
+WAITS_FOR_YES = "{run_id} waits for a yes: becket approve {approval_id}   or   becket deny {approval_id}"
 NO_RUNS = "No runs yet. Start one with `becket run LOOP`; `becket loops list` shows the loops."
 NO_SUCH_RUNS = "No run matches that."
 CANCELLED = "{run_id} is cancelled."

@@ -136,6 +136,13 @@ def test_verdict_and_proof_come_first_then_the_story() -> None:
     assert 'id="people"' not in page
 
 
+def test_what_is_settled_is_headed_by_how_and_no_more_by_whose_it_was() -> None:
+    (handoff,) = samples.asking().handoffs
+    for by, said in (("ann", "The repair was accepted by ann"), ("", "Settled")):
+        over = handoff.model_copy(update={"settled_at": samples.BEGAN, "accepted_by": by})
+        assert f"<h1>{said}</h1>" in html_of(samples.asking().model_copy(update={"handoffs": (over,)}))
+
+
 def test_what_a_person_has_to_decide_comes_before_everything_else() -> None:
     page = html_of(samples.asking())
     found = order(page, "<h1>Handed to team-orders", "May tests/test_orders.py", "becket approve apr_", 'id="check"')

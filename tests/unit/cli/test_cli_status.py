@@ -362,12 +362,14 @@ def test_an_alert_about_a_mended_becket_yaml_is_gone_without_a_daemon_too(tmp_pa
     async def write() -> None:
         store = open_sqlite(state.database)
         await store.raise_alert("config", "becket.yaml does not load", {})
-        await store.raise_alert("start:x", "x was not started", {})
+        await store.raise_alert("start:x", "x was not started.", {})
         await store.close()
 
     asyncio.run(write())
     state.config.write_text("a: [\n")
     assert {alert.key for alert in take(state).alerts} == {"config", "start:x"}
+    assert "x was not started, since " in lines(take(state))
+    assert "observe (becket.yaml does not load)" in lines(take(state))
     state.config.write_text("version: 1\n")
     assert {alert.key for alert in take(state).alerts} == {"start:x"}
 

@@ -13,7 +13,7 @@ from typing import Any
 from becket.app.signs import is_cared_for
 from becket.app.state import State
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.store.quick import QuickJournal, Row
+from becket.kernel.store.quick import QuickJournal
 
 GREEN, RED, QUEUED, JUDGED_NOW = "green", "red", "queued", "being judged"
 OPEN_QUESTION, UNKNOWN = "not decided", "not judged yet"
@@ -76,7 +76,9 @@ def _judged(journal: QuickJournal, state: State, branch: str, head: str, subject
         return MainNow(branch, head, **known)
     known |= {"run_id": run["run_id"], "loop_id": run["loop_id"], "at": run["created_at"]}
     alone = run["status"] in BUSY and not is_cared_for(state, run["run_id"], run["worker"])
-    now = standing(MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(journal, run))
+    now = standing(
+        MainNow(branch, head, alone=alone, **known), run["status"], run["reason"], _failing(journal, subject)
+    )
     return _whose(journal, now) if not now.open else now
 
 
@@ -98,8 +100,9 @@ def failing_of(steps: Iterable[Iterable[tuple[str, str, Mapping[str, Any]]]]) ->
     return None
 
 
-def _failing(journal: QuickJournal, run: Row) -> int | None:
-    steps = map(json.loads, journal.conditions_about(run["run_id"], "base"))
+def _failing(journal: QuickJournal, subject: str) -> int | None:
+    """A later run that did not judge it takes nothing back."""
+    steps = map(json.loads, journal.conditions_about(subject, JUDGES, "base"))
     return failing_of([(one["object"], one["name"], one["evidence"]) for one in step] for step in steps)
 
 

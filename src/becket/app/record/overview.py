@@ -104,14 +104,15 @@ async def _main(app: App) -> MainNow | None:
     behind = len(await app.git.commits(last, head, MOST_COUNTED)) if last else None
     now = MainNow(branch, head, last_green=last, behind=behind)
     judges = await store.list_runs(RunFilter(loop_id=JUDGES, subject=f"{branch}@{head}", limit=MOST))
-    run_or_none = next((run for run in judges if run.status not in (Status.cancelled, Status.completed_dry_run)), None)
-    return now if run_or_none is None else await _judged(app, now, run_or_none)
+    counting = [run for run in judges if run.status not in (Status.cancelled, Status.completed_dry_run)]
+    return await _judged(app, now, counting) if counting else now
 
 
-async def _judged(app: App, now: MainNow, run: Run) -> MainNow:
+async def _judged(app: App, now: MainNow, judges: list[Run]) -> MainNow:
+    run = judges[0]
     alone = run.status.value in BUSY and not cared_for(app, run)
     now = replace(now, run_id=run.run_id, loop_id=run.loop_id, at=run.created_at, alone=alone)
-    steps = reversed(await app.store.steps(run.run_id))
+    steps = [step for each in judges for step in reversed(await app.store.steps(each.run_id))]
     failing = failing_of([(one.object, one.name, one.evidence) for one in step.conditions] for step in steps)
     now = standing(now, run.status.value, run.reason, failing)
     for handoff in await app.store.handoffs(UNSETTLED, run.run_id) if not now.open else ():

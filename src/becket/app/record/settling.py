@@ -53,7 +53,7 @@ async def settle(app: App, run: Run) -> None:
             continue
         fields = await _fields(app, handoff)
         same = fields.get("branch") == run.subject.fields.get("branch")
-        if same and await _contains(app, sha, str(fields.get("sha", ""))):
+        if same and await holds(app, sha, str(fields.get("sha", ""))):
             await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
 
 
@@ -79,7 +79,7 @@ async def branch_moved(app: App, moved: RefMoved) -> None:
 async def close_if_merged(app: App, handoff: Handoff, head: str) -> bool:
     """Also where the same change stands there as another commit."""
     sha = str(handoff.evidence.get("candidate", ""))
-    if not await _contains(app, head, sha) and not await _same_change(app, head, sha):
+    if not await holds(app, head, sha) and not await _same_change(app, head, sha):
         return False
     accepted = handoff.state is HandoffState.accepted  # by whom it was moved, the run that took it tells
     how = f"accepted by {handoff.taken_by}, and there" if accepted else "merged by hand"
@@ -99,7 +99,7 @@ async def _fields(app: App, handoff: Handoff) -> dict[str, Json]:
         return {}
 
 
-async def _contains(app: App, commit: str, ancestor: str) -> bool:
+async def holds(app: App, commit: str, ancestor: str) -> bool:
     try:
         return bool(ancestor) and await app.git.contains(commit, ancestor)
     except BecketError:  # it is not there any more, so nothing can be said

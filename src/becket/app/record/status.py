@@ -35,9 +35,18 @@ UNRECORDED_AFTER = 25.0
 class AutonomyNow:
     """`allowed` is lower than `configured` where the machine cannot hold what the level demands."""
 
-    configured: str
+    configured: str  # empty where the file that says it does not load
     allowed: str
     because: str = ""
+
+    @property
+    def why(self) -> str:
+        said = f"becket.yaml says {self.configured}; " if self.configured else ""
+        return f" ({said}{self.because})" if self.because else ""
+
+
+NOT_LOADED = AutonomyNow("", "observe", "becket.yaml does not load")
+"""What a person wanted to change is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +195,7 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
     return Snapshot(
         root=str(state.root),
         configured=state.config.exists(),
-        autonomy=None if trouble else autonomy_of(state, daemon) or _autonomy(settings),
+        autonomy=NOT_LOADED if trouble else autonomy_of(state, daemon) or _autonomy(settings),
         daemon=daemon,
         engine=holder(state.engine_lock),
         drivers=tuple(one.pid for one in drivers(state)),

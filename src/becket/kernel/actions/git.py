@@ -7,7 +7,7 @@ from becket.kernel.contract.base import Record
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.naming import BranchName
+from becket.kernel.contract.naming import BranchName, alone
 from becket.kernel.verifiers.git import refs_shown
 
 
@@ -29,7 +29,9 @@ async def read_base(context: ActionContext, params: BaseParams) -> Result:
     git = context.port(Git)
     fields = context.run.subject.fields
     branch = params.branch or str(fields.get("branch", "main"))
-    sha = None if params.branch or (params.follow and context.run.iteration > 1) else fields.get("sha")
+    sha = None if params.branch else fields.get("sha")
+    if params.follow and context.run.iteration > 1 and sha and branch != alone(str(sha)):
+        sha = None
     found = await git.resolve(str(sha) if sha else f"refs/heads/{branch}")
     if found is None:
         raise ActionFailed(f"{branch} has no commit here; is `branch:` in becket.yaml right?", kind="no_base")

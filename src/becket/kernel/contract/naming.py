@@ -94,6 +94,11 @@ def is_branch(name: str) -> bool:
     return possible and not name.startswith("refs/heads/") and ref_problem(f"refs/heads/{name}") is None
 
 
+def alone(sha: str) -> str:
+    """What stands for the branch of a commit that no branch is named for."""
+    return sha[:12]
+
+
 def glob_problem(pattern: str) -> str:
     """What is wrong with a glob over the repository's paths, or nothing."""
     if not pattern.strip("/") or _CONTROL.search(pattern):

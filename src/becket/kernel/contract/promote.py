@@ -14,6 +14,8 @@ from becket.kernel.contract.effect import EffectCall, Permit
 from becket.kernel.contract.errors import BecketError
 
 PROMOTE = "git.promote"
+NOT_WATCHED = "branch_not_watched"
+"""Raised of a proven branch that the loop does not watch: it is neither pushed nor released by itself."""
 SHA_PATTERN = r"^[0-9a-f]{40}(?:[0-9a-f]{24})?$"
 
 

@@ -411,6 +411,11 @@ class LoopSpec(Record):
         """The phase as declared, or an empty one."""
         return self.phases.get(phase) or PhaseSpec(objective="nothing to do here")
 
+    def watches(self, branch: str) -> tuple[str, ...]:
+        """The branches whose commits start it; `branch` is that of becket.yaml."""
+        found = (trigger.commit for trigger in self.trigger if trigger.commit is not None)
+        return tuple(dict.fromkeys(commit.branch or branch for commit in found))
+
     def output_makers(self) -> dict[str, ActionSpec]:
         return {action.id: action for phase in self.phases.values() for action in phase.actions}
 

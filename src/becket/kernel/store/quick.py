@@ -190,10 +190,14 @@ class QuickJournal:
             loop_id, most,
         )  # fmt: skip
 
-    def conditions_about(self, run_id: str, about: str) -> list[str]:
-        """Of the steps whose conditions name it, the newest first."""
-        query = "SELECT conditions FROM steps WHERE run_id = ? AND conditions LIKE ? ORDER BY number DESC"
-        return [str(row[0]) for row in self._all(query, run_id, f"%{about}%")]
+    def conditions_about(self, subject: str, loop_id: str, about: str) -> list[str]:
+        """Of the steps whose conditions name it, of the runs that judged the subject, the newest first."""
+        query = (
+            "SELECT steps.conditions FROM steps JOIN runs ON runs.run_id = steps.run_id "
+            "WHERE runs.subject = ? AND runs.loop_id = ? AND runs.status NOT IN ('cancelled', 'completed_dry_run') "
+            "AND steps.conditions LIKE ? ORDER BY runs.number DESC, steps.number DESC"
+        )
+        return [str(row[0]) for row in self._all(query, subject, loop_id, f"%{about}%")]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit, note, say
+from becket.cli.paper import emit, note, say, say_wrapped
 from becket.cli.plain import Paint, line, safe
 from becket.cli.shape import AsJson, end, in_app, me
 from becket.kernel.contract.errors import UsageError
@@ -56,9 +56,9 @@ def show(item: Diagnosis) -> None:
     paint = Paint()
     mark = {"ok": paint.green("ok   "), "warn": paint.yellow("warn "), "error": paint.red("ERROR")}[item.level.value]
     where = f"  {paint.dim(line(item.where, 200))}" if item.where and item.level.value != "ok" else ""
-    say(f"{mark} {item.name.ljust(10)} {line(item.what, 400)}{where}")
+    say_wrapped(f"{mark} {item.name.ljust(10)} {line(item.what, 400)}{where}")
     if item.mend:
-        say(f"{' ' * 17}{paint.bold(safe(item.mend))}")
+        say_wrapped(f"{' ' * 17}{paint.bold(safe(item.mend))}")
 
 
 def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, str]]:

@@ -92,7 +92,7 @@ async def _as_proven(git: GitRepository, base: str, change: Change) -> Mapping[s
         return await app.store.recorded_by(fact, subject) is not None
 
     try:
-        found = await newest_proven(git, known, app.config.branch, base)
+        found = await newest_proven(git, known, {app.config.branch}, base)
     finally:
         await app.store.close()
     paths = [file.path for file in change.files if file.in_candidate]

@@ -47,6 +47,12 @@ async def _against(context: ActionContext, params: WayParams, candidate: Candida
         return ""
     if not context.autonomy.allows(Autonomy.merge):
         return f"{context.autonomy_told}: main moves only at merge or release"
+    if not_watched(context, params.branch):
+        return f"proven, but {context.run.loop_id} does not watch {params.branch}: a person moves it"
+    return await _against_candidate(context, params, candidate)
+
+
+async def _against_candidate(context: ActionContext, params: WayParams, candidate: Candidate) -> str:
     if held := context.conditions.get("candidate.smoke_waits"):
         return f"proven, but its services were not tried: {held.evidence.get('why')}"
     if candidate.kind == REVERT:  # it brings back what was proven, whatever that can do
@@ -56,6 +62,12 @@ async def _against(context: ActionContext, params: WayParams, candidate: Candida
         return "proven, but no failing test can be tied to a file of the repository"
     against = await _against_its_class(context, params, candidate)
     return f"proven, but {against}" if against else ""
+
+
+def not_watched(context: ActionContext, branch: str) -> bool:
+    """A person asked about a commit of another branch: nobody said that Becket may move, share or release that."""
+    watched = context.spec.watches(context.port(Projects).current().branch)
+    return bool(watched) and branch not in watched
 
 
 async def _against_its_class(context: ActionContext, params: WayParams, candidate: Candidate) -> str:

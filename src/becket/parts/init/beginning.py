@@ -19,6 +19,7 @@ from becket.parts.init.detect import Detected, detect
 from becket.parts.init.scaffold import ScaffoldResult, leave_out, write_config
 
 FAST, SLOW = "fast", "slow"
+LOOPS = ".becket"
 LIKELY = ("main", "master")
 LOCKS = ("*.lock", "*.lockb", "*-lock.json", "*-lock.yaml", "go.sum", "npm-shrinkwrap.json")
 AGENTS = ("claude", "codex", "gemini")
@@ -31,6 +32,7 @@ class Begun(Record):
     branch: str
     detected: Detected
     written: ScaffoldResult
+    to_commit: tuple[str, ...] = ("becket.yaml",)
 
 
 def begin(state: State, *, force: bool, with_example: bool) -> Begun:
@@ -40,7 +42,7 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
         state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
         agent=next(filter(shutil.which, AGENTS), None),
     )  # fmt: skip
-    return Begun(branch=branch, detected=found, written=written)
+    return Begun(branch=branch, detected=found, written=written, to_commit=asyncio.run(_to_commit(state)))
 
 
 def has_commit(state: State) -> bool:
@@ -82,6 +84,13 @@ async def _files(state: State) -> frozenset[str]:
     tracked, others = await git.tracked(), await git.untracked()
     left = {name for name in others if any(fnmatch(name.rpartition("/")[2], lock) for lock in LOCKS)}
     return tracked | (others - left)
+
+
+async def _to_commit(state: State) -> tuple[str, ...]:
+    """What is ours; the loops only where a commit lacks some of them."""
+    now = await discover(state.root).status()
+    loops = any(path.startswith(f"{LOOPS}/") for path in (*now.changed, *now.untracked))
+    return (state.config.name, LOOPS) if loops else (state.config.name,)
 
 
 async def _branch(state: State) -> str:

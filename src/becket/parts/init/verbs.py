@@ -108,8 +108,7 @@ def _tell_remarks(remarked: Iterable[Diagnosis]) -> None:
 
 
 def _tell_next(begun: Begun, tried: Tried | None, *, green: bool) -> None:
-    paths = "becket.yaml .becket" if begun.written.example else "becket.yaml"
     untried = words.INIT_NEXT if begun.detected.fast else words.INIT_NEXT_NOTHING
     told = untried if tried is None else words.INIT_NEXT_GREEN if green else words.INIT_NEXT_RED
     say()
-    say(told.format(paths=paths))
+    say(told.format(paths=" ".join(begun.to_commit)))

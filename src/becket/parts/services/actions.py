@@ -15,6 +15,7 @@ from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
 from becket.kernel.contract.project import Projects
+from becket.kernel.contract.promote import NOT_WATCHED
 from becket.kernel.contract.spec import Autonomy, Name
 from becket.parts.guard.section import GUARD
 from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, ReleaseDesk, ReleaseOrder, Smoked, Smokes
@@ -58,6 +59,8 @@ async def release(context: ActionContext, params: ReleaseParams) -> Result:
     services = await _services(context, params.sha, params.service)
     if not services:
         return _released(RELEASED[0], {"why": NOTHING_TO_RELEASE}, {})
+    if told := context.conditions.get(NOT_WATCHED):
+        return _released(RELEASED[0], {"why": f"{told.evidence.get('branch')} is not watched: not released"}, {})
     if not context.autonomy.allows(Autonomy.release):
         return _released(RELEASED[0], {"why": f"{context.autonomy_told}: not released"}, {})
     ends = {name: await _one(context, params, name) for name in services}

@@ -10,6 +10,7 @@ from becket.app.record.report import settled as over
 from becket.app.record.report import words
 from becket.app.record.report.plain import counted, place
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.naming import alone
 from becket.kernel.contract.reasons import VERDICTS, reason_words
 from becket.kernel.contract.receipt import SETUP
 from becket.kernel.contract.text import one_line
@@ -64,7 +65,7 @@ def _known(report: told.Report) -> dict[str, str]:
         "reason": reason_words(run.reason), "agent": _agent(report), "by": run.by,
         "decider": next((one.decided_by for one in reversed(report.approvals) if one.decided_by), "a person"),
         "why": str(run.detail.get("why", "")), "what": _commit_words(subject) or run.loop_id,
-        "branch": subject["branch"] if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
+        "branch": _branch(subject) if subject else "", "sha": subject["sha"][:SHORT] if subject else "",
     }  # fmt: skip
 
 
@@ -112,7 +113,11 @@ def _would(report: told.Report) -> str:
 
 
 def _commit_words(subject: re.Match[str] | None) -> str:
-    return f"{subject['branch']} at {subject['sha'][:SHORT]}" if subject else ""
+    return f"{_branch(subject)} at {subject['sha'][:SHORT]}" if subject else ""
+
+
+def _branch(subject: re.Match[str]) -> str:
+    return words.ALONE if subject["branch"] == alone(subject["sha"]) else subject["branch"]
 
 
 def _canceller(report: told.Report) -> str:

@@ -104,7 +104,10 @@ def headline(report: told.Report) -> str:
     if is_proven(report):
         return "Done, and proven"
     said = HEADLINES.get(report.run.status, report.run.status)
-    owners = {item.owner for item in report.handoffs}
+    owners = {item.owner for item in report.handoffs if item.settled_at is None}
+    if report.run.status == "ready_for_handoff" and report.handoffs and not owners:
+        by = report.handoffs[-1].accepted_by
+        return f"The repair was accepted by {one_line(by, 60)}" if by else "Settled"
     return f"Handed to {one_line(owners.pop(), 60)}" if report.run.status == "ready_for_handoff" and owners else said
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.git import Git
+from becket.kernel.contract.project import Projects
 
 MOST_COMMITS = 64
 
@@ -21,14 +23,16 @@ async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[s
 
     None if none is proven, or it lies too far back.
     """
-    return await newest_proven(context.port(Git), context.known, branch, sha)
+    watched = context.port(Projects).current().branch
+    return await newest_proven(context.port(Git), context.known, {branch, watched}, sha)
 
 
-async def newest_proven(git: Git, known: Known, branch: str, sha: str) -> tuple[str, list[str]] | None:
+async def newest_proven(git: Git, known: Known, branches: Collection[str], sha: str) -> tuple[str, list[str]] | None:
     """The same, for whoever is not in a run."""
     new: list[str] = []
     for commit in await git.commits(None, sha, MOST_COMMITS + 1):
-        if commit != sha and await known("proven", f"{branch}@{commit}"):
-            return commit, list(reversed(new))
+        for name in branches if commit != sha else ():
+            if await known("proven", f"{name}@{commit}"):
+                return commit, list(reversed(new))
         new.append(commit)
     return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from becket.parts.gates.ports.report import Color, ProblemCode, RedCode, RedReason, TestReport
+from becket.parts.gates.reports.formats import PLAIN_ID
 
 MOST_NAMES = 5
 
@@ -46,6 +47,8 @@ def _failing(report: TestReport) -> str:
     if report.format == "plain":
         return f"{report.failing[0].message}, no tests counted"
     names = [case.id for case in report.failing if not case.group] or [case.id for case in report.failing]
+    if names == [PLAIN_ID]:  # the command itself: it has no tests
+        return report.failing[0].message or "it fails"
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     verb = "fails" if len(names) == 1 else "fail"
     return f"{len(names)} of {max(report.tests_run, len(names))} {verb}: {', '.join(names[:MOST_NAMES])}{more}"

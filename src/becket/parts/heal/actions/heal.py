@@ -20,13 +20,15 @@ from becket.kernel.contract.made import (
     CandidateSha,
     takes,
 )
+from becket.kernel.contract.naming import alone
 from becket.kernel.contract.project import Projects
+from becket.kernel.contract.promote import NOT_WATCHED
 from becket.kernel.contract.ready import ACCEPT
 from becket.kernel.contract.spec import Autonomy
 from becket.parts.gates.ports.setup import Setups
 from becket.parts.heal.actions.fix import fixer_of
 from becket.parts.heal.brief import BRIEF
-from becket.parts.heal.way import WAY
+from becket.parts.heal.way import WAY, not_watched
 
 PLANS = ("fix", "revert", "take", "nothing", "observe", "moved_on")
 ENDS = (
@@ -258,8 +260,9 @@ async def _proven(context: ActionContext, params: SettleParams, sha: str, more: 
     kept = [digest for digest in (*params.verdicts, *params.after) if digest]
     verdicts = [GateVerdict.model_validate_json(await context.read(digest)) for digest in kept]
     verdicts = [verdict for verdict in verdicts if verdict.commit == sha]
+    by_itself = params.branch == alone(sha)
     gates: dict[str, Json] = {verdict.gate: verdict.digest for verdict in verdicts}
-    head = await context.port(Git).resolve(f"refs/heads/{params.branch}")
+    head = sha if by_itself else await context.port(Git).resolve(f"refs/heads/{params.branch}")
     if head is None or not await context.port(Git).contains(head, sha):
         why = f"{sha[:12]} is proven, and is not in {params.branch} any more: what is there now is looked at instead"
         return Result(outputs={"sha": "", "proof": ""}, note=why)
@@ -267,11 +270,13 @@ async def _proven(context: ActionContext, params: SettleParams, sha: str, more: 
         await context.port(Setups).trust(key, context.run.run_id)
     proof = params.proof if more.get("proof") else next((str(digest) for digest in gates.values()), "")
     evidence: dict[str, Json] = {"sha": sha, "gates": gates, "head": head, **more}
-    said = Condition(name="main_proven", group=ENDS, evidence=evidence)
+    said = [Condition(name="main_proven", group=ENDS, evidence=evidence)]
+    if not_watched(context, params.branch):
+        said.append(Condition(name=NOT_WATCHED, evidence={"branch": params.branch}))
     outputs: dict[str, Json] = {"sha": sha, "proof": proof}
     # A dry run releases nothing: the run that would must still be started.
-    facts = {} if context.run.dry_run else {"proven": f"{params.branch}@{sha}"}
-    return Result(outputs=outputs, conditions=(said,), facts=facts)
+    facts = {} if context.run.dry_run or by_itself else {"proven": f"{params.branch}@{sha}"}
+    return Result(outputs=outputs, conditions=tuple(said), facts=facts)
 
 
 def _ends(outputs: dict[str, Json], name: str, evidence: dict[str, Json]) -> Result:
@@ -299,6 +304,7 @@ ACTIONS = (
     WAY,
     ActionDef(
         name="heal.settle", summary="Say how main stands.", run=settle, params=SettleParams,
-        raises=(ConditionGroup(names=ENDS),), outputs=("sha", "proof"), about="settled", facts=("proven",),
+        raises=(ConditionGroup(names=ENDS), ConditionGroup(names=(NOT_WATCHED,))), outputs=("sha", "proof"),
+        about="settled", facts=("proven",),
     ),
 )  # fmt: skip

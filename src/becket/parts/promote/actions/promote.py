@@ -15,7 +15,7 @@ from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.guard import ChangeClass, Finding
 from becket.kernel.contract.made import BaseBranch, BaseSha, CandidateSha, takes
-from becket.kernel.contract.naming import BranchOrNone
+from becket.kernel.contract.naming import BranchOrNone, alone
 from becket.kernel.contract.promote import PROMOTE, WhyNot
 from becket.kernel.contract.proposal import Proposals
 
@@ -163,9 +163,12 @@ def _offered(
         f"git merge --ff-only {named}",
         *([f"git branch --delete {branch}"] if branch else []),
     ]
+    accept = f"becket proposals accept {context.run.run_id}"
+    if context.run.subject.fields.get("branch") == alone(params.base):
+        accept = commands[1]
     evidence: dict[str, Json] = {
         "branch": branch, "candidate": params.candidate, "base": params.base, "patch": params.patch,
-        "commands": commands, "why": params.why, "next": f"becket proposals accept {context.run.run_id}",
+        "commands": commands, "why": params.why, "next": accept,
         **_class_of(context),
     }  # fmt: skip
     return Result(

@@ -12,6 +12,7 @@ PROOF = "Proof {proof}: guard, crossing and every gate; `becket verify {run_id}`
 WHY = "Why it is yours to take: {why}"
 MOVED = "{branch} is at {head} now, and the repair stands on {base}: it is carried over and proven again."
 NEXT = "\nTake it:   becket proposals accept {run_id}\nLeave it:  becket proposals decline {run_id} --why '...'"
+ELSEWHERE = "\nIt moves no branch by a yes: {why}\nLeave it:  becket proposals decline {run_id} --why '...'"
 ACCEPTED = "Accepted: {sha} goes to {branch}."
 ACCEPTED_MOVED = "Accepted: {branch} has moved, so {sha} is carried over and proven again first."
 NOT_YET = "{branch} has not moved yet: {run_id} takes the repair there as soon as it can."

@@ -89,6 +89,8 @@ def show(run_id: Which = None, as_json: AsJson = False) -> None:
 
 
 def _told(one: Proposal, proof: str) -> list[str]:
+    from becket.app.proposals import elsewhere
+
     evidence = one.handoff.evidence
     lines = [
         words.CLASS.format(kind=evidence.get("class") or "not read"),
@@ -97,6 +99,8 @@ def _told(one: Proposal, proof: str) -> list[str]:
     lines.append(words.PROOF.format(proof=short(proof), run_id=one.run.run_id))
     if evidence.get("why"):
         lines.append(words.WHY.format(why=line(evidence["why"], 400)))
+    if not one.held:
+        return [*lines, words.ELSEWHERE.format(why=elsewhere(one), run_id=one.run.run_id)]
     if one.moved:
         lines.append(words.MOVED.format(branch=safe(one.target), head=short(one.head), base=short(one.base)))
     lines.append(words.NEXT.format(run_id=one.run.run_id))
