@@ -89,6 +89,7 @@ def test_every_reading_verb_has_json(stage: Stage) -> None:
         "handoffs",
         "artifacts",
         "calls",
+        "state_refs",
     }
     assert set(whole) == parts
     events = stage.json("runs", "events", run_id)

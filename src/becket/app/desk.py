@@ -27,7 +27,7 @@ from becket.kernel.contract.store import Control
 from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import Ask
-from becket.kernel.engine.state import Look
+from becket.kernel.engine.state import StateReader
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ async def cancel(app: App, caller: Caller, run_id: str, reason: str = "") -> Run
 
 
 async def _ask_cancel(app: App, caller: Caller, run: Run, reason: str) -> Run:
-    state = await Look(app.store, lambda: app.git, run.run_id).of_run(app.loops, run)
+    state = await StateReader(app.store, lambda: app.git, run.run_id).of_run(app.loops, run)
     return await app.store.ask_cancel(run.run_id, caller, app.redactor.text(reason), state)
 
 

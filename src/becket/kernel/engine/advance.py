@@ -27,7 +27,7 @@ from becket.kernel.contract.run import ENDED, Move, Run, Status
 from becket.kernel.contract.store import Claim, End
 from becket.kernel.engine.context import Surroundings
 from becket.kernel.engine.money import settle_left_open
-from becket.kernel.engine.state import Look
+from becket.kernel.engine.state import StateReader
 from becket.kernel.engine.triggers import needless
 from becket.kernel.engine.walk import Walk
 
@@ -116,7 +116,7 @@ class Engine:
         """The runtime itself failed."""
         reason = "invalid_spec" if isinstance(error, InvalidDocument) else "internal_error"
         said = self.house.redact(f"{type(error).__name__}: {error}")[:4000]
-        look = Look(self.house.store, partial(self.house.port, Git), run.run_id)
+        look = StateReader(self.house.store, partial(self.house.port, Git), run.run_id)
         state = await look.of_run(self.house.loops, run)
         return End(move=Move.fail, reason=reason, detail={"error": said}, state=state)
 

@@ -18,7 +18,7 @@ from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Store
 from becket.kernel.contract.template import fields as template_fields
 from becket.kernel.contract.template import fill, read_back
-from becket.kernel.engine.state import Look
+from becket.kernel.engine.state import StateReader
 
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -113,7 +113,7 @@ class Intake:
             limits=None if ask.trigger in BEGINNINGS else self._limits(),
             deadline=loop.spec.deadline,
             by=ask.by,
-            state=await Look(self._store, lambda: self._git, run_id).at(loop.spec.state_refs, subject.fields),
+            state=await StateReader(self._store, lambda: self._git, run_id).at(loop.spec.state_refs, subject.fields),
         )
 
     async def _subject(self, loop: Loop, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> Subject:

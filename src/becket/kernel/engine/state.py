@@ -25,7 +25,7 @@ MOST = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StateReader:
     """One look, for one run."""
 
     store: Store
@@ -63,10 +63,10 @@ class Look:
         return digest_of(await self.store.heads(besides=self.run_id))
 
 
-_READERS: Mapping[str, Callable[[Look, str], Awaitable[str | None]]] = {
-    "git": Look.commit,
-    "file": Look.file,
-    "journal": Look.journal,
+_READERS: Mapping[str, Callable[[StateReader, str], Awaitable[str | None]]] = {
+    "git": StateReader.commit,
+    "file": StateReader.file,
+    "journal": StateReader.journal,
 }
 
 

@@ -24,7 +24,7 @@ from becket.kernel.contract.when import parse
 from becket.kernel.engine.context import StepContext, Surroundings
 from becket.kernel.engine.decide import Situation, carry, decide, next_step_words, wait_rows
 from becket.kernel.engine.money import NOUN, OF_RUN, surely_spent
-from becket.kernel.engine.state import Look
+from becket.kernel.engine.state import StateReader
 from becket.kernel.engine.steps import Done, do_action, do_verifier, skipped
 
 CLOSING_TIME = 60.0
@@ -354,7 +354,7 @@ class Walk:
             Outcome.cancelled: Move.cancel,
         }[decision.outcome]
         handoff = await self._handoff(decision) if move is Move.hand_off else None
-        look = Look(self._house.store, partial(self._house.port, Git), self._run.run_id)
+        look = StateReader(self._house.store, partial(self._house.port, Git), self._run.run_id)
         state = await look.at(self._spec.state_refs, self._run.subject.fields)
         return End(move=move, reason=decision.reason, detail=decision.detail, handoff=handoff, state=state)
 
