@@ -24,20 +24,20 @@ from pathlib import Path
 
 from figures import Difference, Row, show
 
-from becket.kernel.contract.agent import Agent, Around, CallFiles, Limits
+from becket.kernel.contract.agent import Agent, CallContext, CallFiles, Limits
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import (
+    ChildControl,
     ChildRef,
     ChildResult,
     ChildSpec,
     ChildWatcher,
     Holds,
     Processes,
-    Rein,
     SandboxKind,
 )
 from becket.kernel.process import ContainedProcesses
-from becket.parts.agents.adapters.outfit import Outfit
+from becket.parts.agents.adapters.call_environment import DriverContext
 from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.configured import made
 from becket.testing.world import make_repository
@@ -61,10 +61,12 @@ class Seen:
     def holds(self) -> Holds:
         return self._processes.holds()
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
+    async def run(
+        self, spec: ChildSpec, watcher: ChildWatcher | None = None, control: ChildControl | None = None
+    ) -> ChildResult:
         self.specs.append(spec)
         began = time.perf_counter()
-        result = await self._processes.run(spec, watcher, rein)
+        result = await self._processes.run(spec, watcher, control)
         self.seconds.append(time.perf_counter() - began)
         return result
 
@@ -95,14 +97,14 @@ class Bench:
     def agent(self) -> Agent:
         model, path = ("scripted", "/v1") if self.program == "codex" else ("claude-sonnet-4-6", "")
         given = {"driver": self.program, "model": model, "endpoint": self.url + path, "key": KEY}
-        outfit = Outfit(self.processes, (), {}, prices_with({}), self.environ, self.folder / "user")
-        return made("bench", AgentConfig.model_validate(given), outfit)
+        driver_context = DriverContext(self.processes, (), {}, prices_with({}), self.environ, self.folder / "user")
+        return made("bench", AgentConfig.model_validate(given), driver_context)
 
     async def through_becket(self) -> float:
         self.calls += 1
-        around = Around(files=CallFiles(self.folder / "calls" / str(self.calls)), home=self.home)
+        call_context = CallContext(files=CallFiles(self.folder / "calls" / str(self.calls)), home=self.home)
         began = time.perf_counter()
-        report = await self.agent().run(BRIEF, self.tree, Limits(seconds=120), around=around)
+        report = await self.agent().run(BRIEF, self.tree, Limits(seconds=120), call_context=call_context)
         seconds = time.perf_counter() - began
         if not report.ended or report.error or "Done." not in report.said:
             raise SystemExit(f"{self.program} in {self.kind} did not work: {report}")

@@ -30,10 +30,10 @@ from becket.app.state import find_state
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.dispatch.bell import Bell
-from becket.kernel.dispatch.embedded import Embedded, Staff
-from becket.kernel.engine.intake import Ask
+from becket.kernel.dispatch.embedded import DispatcherContext, EmbeddedDispatcher
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_sqlite
 from becket.testing.world import commit_all, make_repository, run_git
 
@@ -105,12 +105,12 @@ async def per_action(folder: Path, steps: int, rounds: int) -> list[float]:
         write_loop(app, name, "\n".join(f"      - {{id: a{n}, uses: bench.nothing}}" for n in range(count)))
 
     async def once(name: str) -> float:
-        started = await app.intake.start(Ask(loop_id=name))
+        started = await app.intake.start(StartRequest(loop_id=name))
         assert started.run is not None
         begin = time.perf_counter()
         await app.engine.advance(started.run.run_id, started.run.segment)
         seconds = time.perf_counter() - begin
-        assert (await app.store.get_run(started.run.run_id)).status is Status.completed
+        assert (await app.store.get_run(started.run.run_id)).status is RunStatus.completed
         return seconds
 
     await once("many")
@@ -126,13 +126,13 @@ async def waiting_runs(folder: Path, count: int) -> dict[str, float]:
     write_loop(app, "sleeper", "      - {id: look, uses: bench.busy}", more=more)
     worker = app.worker("daemon", await app.store.now())
     bell = Bell(app.state.bell)
-    dispatcher = Embedded(Staff(engine=app.engine, store=app.store, worker=worker), bell)
+    dispatcher = EmbeddedDispatcher(DispatcherContext(engine=app.engine, store=app.store, worker=worker), bell)
     app.kick = dispatcher.kick
     task = asyncio.create_task(dispatcher.serve())
     await asyncio.sleep(0.2)
     before = rss()
     runs = [await _sleeper(app) for _ in range(count)]
-    while (await app.store.count_runs()).get(Status.waiting, 0) < count:
+    while (await app.store.count_runs()).get(RunStatus.waiting, 0) < count:
         await asyncio.sleep(0.1)
     after = rss()
     await asyncio.sleep(2)
@@ -153,7 +153,7 @@ async def waiting_runs(folder: Path, count: int) -> dict[str, float]:
 
 
 async def _sleeper(app: App) -> str:
-    started = await app.intake.start(Ask(loop_id="sleeper"))
+    started = await app.intake.start(StartRequest(loop_id="sleeper"))
     assert started.run is not None
     await asyncio.sleep(0)
     return started.run.run_id

@@ -26,10 +26,10 @@ import culprit
 from figures import Row, show
 
 from becket.app.compose import App
-from becket.app.state import State, find_state
-from becket.kernel.contract.run import ENDED, Status
+from becket.app.state import StateFolder, find_state
+from becket.kernel.contract.run import ENDED, RunStatus
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_sqlite
 from becket.testing.world import IDENTITY, commit_all, make_repository
 from becket_lab.simulated.judge import judge
@@ -132,12 +132,12 @@ def becket_once(app: App) -> Callable[[], Awaitable[float]]:
 
     async def once() -> float:
         begin_at = time.perf_counter()
-        started = await app.intake.start(Ask(loop_id="heal"))
+        started = await app.intake.start(StartRequest(loop_id="heal"))
         assert started.run is not None
         await app.engine.advance(started.run.run_id, started.run.segment)
         seconds = time.perf_counter() - begin_at
         run = await app.store.get_run(started.run.run_id)
-        if run.status is not Status.completed:
+        if run.status is not RunStatus.completed:
             raise SystemExit(f"the run ended as {run.status}: {run.reason} {run.detail}")
         return seconds
 
@@ -193,14 +193,14 @@ def moved_at(folder: Path) -> float:
     return (folder / ".git" / "refs" / "heads" / "main").stat().st_mtime
 
 
-async def proven_at(state: State, sha: str) -> float:
+async def proven_at(state: StateFolder, sha: str) -> float:
     """When the run's own journal says that main is proven."""
     store = open_sqlite(state.database)
     try:
         for _ in range(1200):
             for run in await store.list_runs(RunFilter(limit=3)):
                 if run.subject.name == f"main@{sha}" and run.status in ENDED:
-                    if run.status is not Status.completed:
+                    if run.status is not RunStatus.completed:
                         raise SystemExit(f"the run ended as {run.status}: {run.reason} {run.detail}")
                     steps = await store.steps(run.run_id)
                     return next(step.ended_at for step in steps if step.id == "settle")
@@ -220,7 +220,7 @@ def told_at(log: Path, sha: str) -> float:
 
 
 @contextmanager
-def daemon(state: State) -> Iterator[None]:
+def daemon(state: StateFolder) -> Iterator[None]:
     becket = [sys.executable, "-m", "becket.cli"]
     subprocess.run([*becket, "up", "--detach"], cwd=state.root, check=True, capture_output=True)
     try:

@@ -19,7 +19,7 @@ from crash_compare import Doubt, compare, no_stray_process
 from crash_world import STORIES
 
 from becket.kernel.contract.base import Json
-from becket.testing.crashes import Life, Nursery
+from becket.testing.crashes import Nursery, ProcessLife
 from becket.testing.receiver import Answer, Receiver
 
 HERE = Path(__file__).parent
@@ -38,13 +38,13 @@ class Case:
     paid: set[str] = field(default_factory=set)
     deaths: list[str] = field(default_factory=list)
 
-    def killed(self, at: str) -> Life:
+    def killed(self, at: str) -> ProcessLife:
         """A life that is to end at a crash point."""
         life = self.nursery.live(self.folder, at, story=self.story, **self.arguments)
         self._buried(at)
         return life
 
-    def killed_when(self, ready: Callable[[], object], what: str) -> Life:
+    def killed_when(self, ready: Callable[[], object], what: str) -> ProcessLife:
         """A life that is killed from outside, as soon as `ready` returns."""
         pid = self.nursery.begin(self.folder, story=self.story, **self.arguments)
         ready()
@@ -53,7 +53,7 @@ class Case:
         self._buried(what)
         return life
 
-    def killed_after(self, seconds: float) -> Life:
+    def killed_after(self, seconds: float) -> ProcessLife:
         return self.killed_when(lambda: time.sleep(seconds), f"{seconds:.3f} s")
 
     def _buried(self, how: str) -> None:
@@ -76,7 +76,7 @@ class Case:
         )
         return "\n".join(str(row) for question in questions for row in ask_journal(self.folder, question))
 
-    def seen(self, life: Life) -> dict[str, Any]:
+    def seen(self, life: ProcessLife) -> dict[str, Any]:
         posts = {
             (delivery.path, delivery.key): delivery.body.decode() for delivery in self.receiver.deliveries
         }  # fmt: skip
@@ -134,7 +134,7 @@ class Matrix:
                 receiver.release()
                 no_stray_process(folder)
 
-    def baseline(self, story: str) -> tuple[Life, dict[str, Any]]:
+    def baseline(self, story: str) -> tuple[ProcessLife, dict[str, Any]]:
         """Told once per test session, however many processes it has."""
         file = self._shared / f"crash-baseline-{story}.json"
         with file.with_suffix(".lock").open("w") as lock:
@@ -142,7 +142,7 @@ class Matrix:
             if not file.exists():
                 file.write_text(json.dumps(self.with_case(story, self._unharmed)))
         life, view = json.loads(file.read_text())
-        return Life(**life), view
+        return ProcessLife(**life), view
 
     @staticmethod
     def _unharmed(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -171,7 +171,7 @@ class Matrix:
     ) -> None:
         """Kill at the nth hit, start again, compare."""
 
-        def play(case: Case) -> Life:
+        def play(case: Case) -> ProcessLife:
             life = case.killed(f"{point}@{nth}")
             if life.killed:
                 self.see_through(case)

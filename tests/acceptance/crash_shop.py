@@ -5,7 +5,7 @@ from __future__ import annotations
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.calls import CallEnd, CallWish
+from becket.kernel.contract.calls import CallEnd, CallRequest
 
 COST = Usage(seconds=2.0, turns=1, output_tokens=10, usd=0.25)
 
@@ -17,7 +17,7 @@ async def buy(context: ActionContext, params: Record) -> Result:
         made = (traces / call.call_id).exists()
         await context.end_call(call.grant, CallEnd(outcome=AgentOutcome.crashed, usage=COST if made else Usage()))
     for label in ("first", "second"):
-        wish = CallWish(label=label, agent="shop", driver="test", limits=Limits(seconds=5.0, tokens=100))
+        wish = CallRequest(label=label, agent="shop", driver="test", limits=Limits(seconds=5.0, tokens=100))
         grant = await context.begin_call(wish)
         (traces / grant.call_id).touch()
         await context.end_call(grant, CallEnd(outcome=AgentOutcome.changed, usage=COST))

@@ -10,22 +10,22 @@ from becket.app.compose import App
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import Effect
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import ENDED, Run, Step
 from becket.kernel.contract.store import RunFilter
 from becket.testing.world import run_git
 
-TOLD = frozenset(Kind) - {
-    Kind.run_claimed,
-    Kind.run_requeued,
-    Kind.child_started,
-    Kind.child_ended,
-    Kind.phase_entered,
-    Kind.cancel_asked,
-    Kind.effect_intended,
-    Kind.call_booked,
-    Kind.call_settled,
+TOLD = frozenset(EventKind) - {
+    EventKind.run_claimed,
+    EventKind.run_requeued,
+    EventKind.child_started,
+    EventKind.child_ended,
+    EventKind.phase_entered,
+    EventKind.cancel_asked,
+    EventKind.effect_intended,
+    EventKind.call_booked,
+    EventKind.call_settled,
 }
 """Events of the story itself; the others tell of workers, processes and calls, of which a crash needs more."""
 
@@ -120,9 +120,11 @@ def _step(step: Step, names: Names) -> dict[str, Json]:
     }
 
 
-def _told(kind: Kind, data: dict[str, Json]) -> str:
+def _told(kind: EventKind, data: dict[str, Json]) -> str:
     keys = ("phase", "id", "name", "outcome", "status", "reason", "iteration")
-    about = [str(data[key]) for key in keys if key in data and not (kind is Kind.effect_settled and key == "reason")]
+    about = [
+        str(data[key]) for key in keys if key in data and not (kind is EventKind.effect_settled and key == "reason")
+    ]
     return " ".join([kind.value, *about])
 
 

@@ -19,17 +19,17 @@ from crash_shop import ACTIONS
 
 from becket.app.compose import App
 from becket.app.serve import serve
-from becket.app.state import State
-from becket.kernel.contract.agent import AgentReport, Agents, AgentsByName, Around, CallFiles, Limits, Usage
+from becket.app.state import StateFolder
+from becket.kernel.contract.agent import AgentReport, Agents, AgentsByName, CallContext, CallFiles, Limits, Usage
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine import commands
 from becket.kernel.engine.door import Door, Patience
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_sqlite
 from becket.testing.people import person
 from becket.testing.receiver import Answer
@@ -74,10 +74,16 @@ class Fixer:
         return self.usage if files.log.exists() else Usage()
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
-        if around is not None and around.files is not None:
-            around.files.log.write_text("at work\n")
+        if call_context is not None and call_context.files is not None:
+            call_context.files.log.write_text("at work\n")
         (workspace / "it.txt").write_text("good\n" if brief == "try 2" else f"bad {brief}\n")
         return AgentReport(ended=True, said="done", usage=self.usage)
 
@@ -95,19 +101,19 @@ class Stage:
         return self.folder / "outside"
 
     async def start(self, loop_id: str, n: str) -> str:
-        ask = Ask(loop_id=loop_id, inputs={"n": n}, origin_key=f"case:{loop_id}:{n}", by=person("owner"))
+        ask = StartRequest(loop_id=loop_id, inputs={"n": n}, origin_key=f"case:{loop_id}:{n}", by=person("owner"))
         run = (await self.app.intake.start(ask)).run
         assert run is not None
         return run.run_id
 
-    async def runs(self, *statuses: Status) -> tuple[Run, ...]:
+    async def runs(self, *statuses: RunStatus) -> tuple[Run, ...]:
         return await self.app.store.list_runs(RunFilter(statuses=statuses, limit=100, oldest_first=True))
 
     async def rest(self, role: str = "run", until: Callable[[], Awaitable[bool]] | None = None) -> None:
         """Be the engine until nothing is left to do for it, and whatever else is asked for has come true."""
 
         async def done() -> bool:
-            quiet = not await self.runs(Status.queued, Status.running)
+            quiet = not await self.runs(RunStatus.queued, RunStatus.running)
             return quiet and not await self.app.store.effects(states=UNDER_WAY) and (until is None or await until())
 
         while not await serve(self.app, role, done):
@@ -125,7 +131,7 @@ def prepare(folder: Path, loops: tuple[str, ...], url: str) -> None:
     (root / "becket.yaml").write_text(CONFIG)
     for name in loops:
         write_loop(folder, name, url)
-    State(root, root / ".git").make()
+    StateFolder(root, root / ".git").make()
     Clock.begin(folder)
 
 
@@ -143,7 +149,7 @@ def write_loop(folder: Path, name: str, url: str, **changes: str) -> None:
 def open_app(folder: Path, timeout: float = ADAPTER_TIMEOUT) -> tuple[App, Clock]:
     """The parts anew, as a new process makes them; only patience and time limits are shorter than in earnest."""
     root = folder / "repo"
-    state, clock = State(root, root / ".git"), Clock(folder)
+    state, clock = StateFolder(root, root / ".git"), Clock(folder)
     console = (folder / "console.log").open("a", buffering=1)
     app = App(state, open_sqlite(state.database, clock), console, {Agents: AgentsByName({"fixer": Fixer()})})
     bought = {one.name: one for one in ACTIONS}
@@ -260,7 +266,7 @@ async def _is_at_work(stage: Stage, run_id: str) -> bool:
     here = {one.run_id for one in await stage.app.store.at_work(stage.app.worker_id)}
     if run_id not in here:
         return False
-    return any(event.kind is Kind.child_started for event in await stage.app.store.events(run_id))
+    return any(event.kind is EventKind.child_started for event in await stage.app.store.events(run_id))
 
 
 async def _ended(stage: Stage, run_id: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import heal_world
 from cli_stage import Answer, Stage, environment
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.cli.front import run
 from becket.testing.world import IDENTITY, commit_all
 
@@ -36,8 +36,8 @@ class Shop(Stage):
         self.release()
 
     @property
-    def paths(self) -> State:
-        return State(self.root, self.root / ".git")
+    def paths(self) -> StateFolder:
+        return StateFolder(self.root, self.root / ".git")
 
     @property
     def main(self) -> str:

@@ -18,7 +18,7 @@ import heal_world
 from crash_compare import no_stray_process
 
 from becket.kernel.contract.base import Json
-from becket.testing.crashes import Life, Nursery
+from becket.testing.crashes import Nursery, ProcessLife
 from becket.testing.world import run_git
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ class HealCase:
     def git(self, *arguments: str) -> str:
         return run_git(self.root, arguments)
 
-    def live(self, crash_at: str | None = None, **arguments: Json) -> Life:
+    def live(self, crash_at: str | None = None, **arguments: Json) -> ProcessLife:
         return self.nursery.live(self.folder, crash_at, **arguments)
 
     def stop(self, kind: str) -> None:
@@ -60,7 +60,7 @@ class HealCase:
         made = self.git("for-each-ref", "--format=%(objectname)", "refs/becket/candidate/").splitlines()
         assert self.git("rev-parse", "refs/heads/main") in {self.bad, *made}
 
-    def repaired(self, life: Life) -> dict[str, Any]:
+    def repaired(self, life: ProcessLife) -> dict[str, Any]:
         """The next life ended it: once, whole, proven, and nothing of ours is left in the person's way."""
         assert life.code == 0, life.said
         found: dict[str, Any] = life.value
@@ -77,7 +77,7 @@ class HealCase:
         assert "candidate.holdout_passed" in found["raised"]
         return found
 
-    def handed_over(self, life: Life, reason: str) -> dict[str, Any]:
+    def handed_over(self, life: ProcessLife, reason: str) -> dict[str, Any]:
         """It ended honestly without moving main."""
         assert life.code == 0, life.said
         found: dict[str, Any] = life.value
@@ -127,7 +127,7 @@ class HealMatrix:
         assert first.value["status"] == "completed", (first.said, first.value)
         heal_world.break_it(folder)
 
-    def baseline(self) -> Life:
+    def baseline(self) -> ProcessLife:
         """Told once per test session, however many processes it has."""
         file = self._shared / "heal-baseline.json"
         with file.with_suffix(".lock").open("w") as lock:
@@ -137,7 +137,7 @@ class HealMatrix:
                     life = case.live()
                     case.repaired(life)
                 file.write_text(json.dumps(asdict(life)))
-        return Life(**json.loads(file.read_text()))
+        return ProcessLife(**json.loads(file.read_text()))
 
     def check(self, point: str, nth: int) -> dict[str, Any]:
         """Kill at the nth hit, start again, see that it ended as it should."""

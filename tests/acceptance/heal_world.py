@@ -15,16 +15,16 @@ from pathlib import Path
 from becket.app.compose import App
 from becket.app.record.verify import verify_run
 from becket.app.serve import serve
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract import crash
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.gate import GateVerdict
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.engine.door import Door, Patience
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_sqlite
 from becket.parts.promote.provides import intents
 from becket.testing.people import person
@@ -110,7 +110,7 @@ def prepare(folder: Path) -> None:
     for path, text in files.items():
         (root / path).write_text(text)
     commit_all(root, "a thing")
-    State(root, root / ".git").make()
+    StateFolder(root, root / ".git").make()
 
 
 def _in_yaml(text: str) -> str:
@@ -128,7 +128,7 @@ def break_it(folder: Path) -> None:
 
 def open_app(folder: Path) -> App:
     root = folder / "repo"
-    state = State(root, root / ".git")
+    state = StateFolder(root, root / ".git")
     app = App(state, open_sqlite(state.database), (folder / "console.log").open("a", buffering=1))
     for adapter in app.effects.values():
         adapter.timeout = EFFECT_TIMEOUT
@@ -145,7 +145,9 @@ async def play(folder: Path, git_dies_at: str = "", again: str = "") -> Json:
     if git_dies_at:
         _kill_git_at(git_dies_at, app)
     try:
-        started = await app.intake.start(Ask(loop_id="heal", origin_key=f"case:heal:{again}", by=person("owner")))
+        started = await app.intake.start(
+            StartRequest(loop_id="heal", origin_key=f"case:heal:{again}", by=person("owner"))
+        )
         assert started.run is not None
         await _rest(app)
         return await seen(app, started.run.run_id)
@@ -158,7 +160,7 @@ async def play(folder: Path, git_dies_at: str = "", again: str = "") -> Json:
 
 async def _rest(app: App) -> None:
     async def done() -> bool:
-        busy = await app.store.list_runs(RunFilter(statuses=(Status.queued, Status.running), limit=10))
+        busy = await app.store.list_runs(RunFilter(statuses=(RunStatus.queued, RunStatus.running), limit=10))
         return not busy and not await app.store.effects(states=(EffectState.intended, EffectState.retrying))
 
     while not await serve(app, "run", done):

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from agent_programs import KEY, real, settings
-from becket.kernel.contract.agent import AgentReport, Around, Limits
+from becket.kernel.contract.agent import AgentReport, CallContext, Limits
 from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.parts.agents.adapters.codex import CodexAgent
 from becket.testing.model import Say, ScriptedModel, Shell
@@ -39,14 +39,20 @@ class ThroughCodex(Wired):
     seen: ClassVar[Counter[str]] = Counter()
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
         claim = Say("I repaired it; all tests pass now.")
         with ScriptedModel([Shell(f"{self.program} < /dev/null"), claim]) as model:
             config = AgentConfig(**settings("codex", model), limits=AgentLimits(time=self.seconds))
             environ = {"PATH": f"{real('codex')}:{os.environ['PATH']}", KEY: "key-of-the-model"}
-            driver = CodexAgent("wired", config, self.outfit(environ))
-            report = await driver.run(brief, workspace, limits, session, around=around)
+            driver = CodexAgent("wired", config, self.driver_context(environ))
+            report = await driver.run(brief, workspace, limits, session, call_context=call_context)
             model.check()
             self.seen["calls"] += 1
             self.seen["deeds"] += len(model.requests) == 2  # the second one brings the deed's output

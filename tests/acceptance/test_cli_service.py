@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from cli_stage import Stage, wait_for
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.kernel.contract.caller import Via
-from becket.parts.services.ports import Request
+from becket.parts.services.ports import ServiceRequest
 
 CONFIG = """\
 version: 1
@@ -49,13 +49,13 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def watchdog_of(stage: Stage) -> int | None:
-    return holder(State(root=stage.root, common=stage.root / ".git").watchdog_lock)
+    return holder(StateFolder(root=stage.root, common=stage.root / ".git").watchdog_lock)
 
 
-def asked(stage: Stage) -> list[Request]:
+def asked(stage: Stage) -> list[ServiceRequest]:
     """What the watchdog keeps of people's wishes."""
-    with closing(sqlite3.connect(State(root=stage.root, common=stage.root / ".git").services_database)) as conn:
-        return [Request.model_validate_json(body) for (body,) in conn.execute("SELECT body FROM requests")]
+    with closing(sqlite3.connect(StateFolder(root=stage.root, common=stage.root / ".git").services_database)) as conn:
+        return [ServiceRequest.model_validate_json(body) for (body,) in conn.execute("SELECT body FROM requests")]
 
 
 def test_a_service_is_started_watched_over_and_stopped_without_a_daemon(stage: Stage) -> None:

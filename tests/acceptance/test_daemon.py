@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from cli_stage import PROGRAM, Stage, environment
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 
 SEEN = """\
 version: 1
@@ -58,8 +58,8 @@ class House(Stage):
     """A repository whose daemon and watchdog are certainly gone when the test ends."""
 
     @property
-    def paths(self) -> State:
-        return State(root=self.root, common=self.root / ".git")
+    def paths(self) -> StateFolder:
+        return StateFolder(root=self.root, common=self.root / ".git")
 
     @property
     def daemon(self) -> int | None:

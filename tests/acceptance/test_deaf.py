@@ -24,8 +24,8 @@ import pytest
 from cli_stage import PROGRAM, Answer, Stage, environment
 
 from becket.app.keeper import RESTARTS, read_restarts
-from becket.app.signs import stopped
-from becket.app.state import State, holder, last_sign, silent_for
+from becket.app.liveness import stopped
+from becket.app.state import StateFolder, holder, last_sign, silent_for
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ class House(Stage):
         self.site = folder / "site"
         self.site.mkdir()
         (self.site / "sitecustomize.py").write_text(SITE)
-        self.paths = State(root=self.root, common=self.root / ".git")
+        self.paths = StateFolder(root=self.root, common=self.root / ".git")
 
     @property
     def env(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from heal_cases import HealCase, HealMatrix
 from heal_world import REPAIR
 
-from becket.testing.crashes import Life, every_point
+from becket.testing.crashes import ProcessLife, every_point
 
 OWN = ("candidate.", "fix.", "gate.", "history.", "holdout.", "objects.", "proof.", "promote.", "setup.", "workspace.")
 """Points of the rooms that only a repair enters; the engine's own matrix has the others."""
@@ -119,7 +119,7 @@ def test_killed_twice(first: str, second: str, matrix: HealMatrix) -> None:
         case.repaired(case.live())
 
 
-def killed(case: HealCase, kind: str) -> dict[str, Life]:
+def killed(case: HealCase, kind: str) -> dict[str, ProcessLife]:
     """One child of this kind is killed while it works; the process that runs it lives on."""
     case.stop(kind)
     killing = threading.Thread(target=case.kill_stopped, args=(kind,))

@@ -18,10 +18,10 @@ from becket.app.sections import config_model
 from becket.kernel.contract.agent import (
     Agent,
     AgentEvent,
+    AgentEventKind,
     AgentReport,
-    Around,
+    CallContext,
     CallFiles,
-    EventKind,
     Judged,
     Limits,
     judge,
@@ -100,7 +100,7 @@ class Outcome:
     judged: Judged
     events: tuple[AgentEvent, ...]
 
-    def of(self, kind: EventKind) -> list[AgentEvent]:
+    def of(self, kind: AgentEventKind) -> list[AgentEvent]:
         return [event for event in self.events if event.kind is kind]
 
 
@@ -169,9 +169,9 @@ class AgentStage:
         """One call, and nothing of it left."""
         self.calls += 1
         self.heard = []
-        around = Around(self.watcher, files=self.files, home=self.agent_home, heard=self._hear)
+        call_context = CallContext(self.watcher, files=self.files, home=self.agent_home, heard=self._hear)
         limits = limits or Limits(seconds=60)
-        report = await self.agent(**more).run(brief, self.tree, limits, session, around=around)
+        report = await self.agent(**more).run(brief, self.tree, limits, session, call_context=call_context)
         assert self.watcher.alive == []
         assert self.left() == []
         return Outcome(report, judge(report, self.changed()), tuple(self.heard))

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 import process_probes
 
-from becket.kernel.process.reach import Place
+from becket.kernel.process.egress import WaysOut
+from becket.kernel.process.reach import HostPort
 from becket.kernel.process.resolve import Address, PublicOnly
-from becket.kernel.process.ways import WaysOut
 
 DENIED = ("unlisted.test:443", "listed.test:444", "rebound.test:443")
 _BEHIND = {
@@ -72,7 +72,7 @@ class Wire:
     @asynccontextmanager
     async def proxy_of_another(self) -> AsyncIterator[str]:
         """The address of a proxy that serves another child, without its token."""
-        ways = WaysOut([Place("another.test", 443)], self.resolve, own_network=False)
+        ways = WaysOut([HostPort("another.test", 443)], self.resolve, own_network=False)
         try:
             yield f"http://127.0.0.1:{ways.ports[0]}"
         finally:

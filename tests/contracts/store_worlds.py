@@ -28,14 +28,14 @@ import sqlalchemy as sa
 from becket.kernel.contract.agent import Limits
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.condition import Condition
-from becket.kernel.contract.events import SEALS, Event, Kind, NewEvent, event_digest
+from becket.kernel.contract.events import SEALS, Event, EventKind, NewEvent, event_digest
 from becket.kernel.contract.handoff import Approval
 from becket.kernel.contract.run import NewRun, Step, StepState, Subject
 from becket.kernel.contract.spec import Phase
 from becket.kernel.contract.store import Carried, Claim, Recorded, Store, WaitRow, WorkerInfo
 from becket.kernel.contract.tables import Tables
 from becket.kernel.store import open_memory, open_postgres, open_sqlite
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.kernel.store.tables import metadata
 
 KINDS = ("memory", "sqlite", "postgres")
@@ -197,7 +197,7 @@ class World:
     brought: Mapping[str, Tables] = field(default_factory=dict)
 
     def open(self) -> Store:
-        steady = None if self.clock is None else Steady(self.clock.worked, self.clock.real)
+        steady = None if self.clock is None else SteadyClock(self.clock.worked, self.clock.real)
         if self.kind == "memory":
             return open_memory(self.clock, steady, self.brought)
         if self.kind == "sqlite":
@@ -309,7 +309,7 @@ def recorded(claim: Claim, step_id: str = "base", **changes: Any) -> Recorded:
 
 
 def note(text: str) -> NewEvent:
-    return NewEvent(kind=Kind.note, data={"text": text})
+    return NewEvent(kind=EventKind.note, data={"text": text})
 
 
 def wait_for(wake: str, due: float, condition: str = "main_dirty", expires: float | None = None) -> WaitRow:

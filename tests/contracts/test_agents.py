@@ -20,7 +20,7 @@ from agent_stage import (
     stage,
 )
 
-from becket.kernel.contract.agent import AgentOutcome, CallState, EventKind, Limits
+from becket.kernel.contract.agent import AgentEventKind, AgentOutcome, CallState, Limits
 from becket.kernel.contract.process import SandboxKind
 from becket.testing.model import Cut, Loop, Refuse, Say, Shell, Status, Think, Truncate, Write
 
@@ -44,10 +44,10 @@ def test_an_edit_is_made_told_and_judged_by_the_work_tree(stage: AgentStage) -> 
     assert done.report.error == ""
     assert "good now" in done.report.said
     assert stage.model.saw("(suite)")
-    told = [event for event in done.events if event.kind in (EventKind.edit, EventKind.tool_call)]
+    told = [event for event in done.events if event.kind in (AgentEventKind.edit, AgentEventKind.tool_call)]
     assert told[-1].state is CallState.done, told
     assert "value.txt" in " ".join((*told[-1].paths, told[-1].text))
-    assert done.events[-1].kind is EventKind.end
+    assert done.events[-1].kind is AgentEventKind.end
     stage.model.check(finished=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 from agent_stage import LANDLOCK_WORKS, AgentStage, Kind, model, stage
 from process_stage import sleeping, unique_sleep
 
-from becket.kernel.contract.agent import AgentOutcome, EventKind, Limits, Priced
+from becket.kernel.contract.agent import AgentEventKind, AgentOutcome, Limits, Priced
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 
@@ -43,7 +43,7 @@ def test_its_end_is_judged_by_the_work_tree_and_its_exit_code(
     assert done.judged.outcome is outcome, done.report
     assert done.judged.reason
     assert done.report.usage.priced is Priced.unknown
-    assert done.events[-1].kind is EventKind.end
+    assert done.events[-1].kind is AgentEventKind.end
 
 
 @pytest.mark.parametrize("kind", KINDS)

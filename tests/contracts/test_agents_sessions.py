@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from agent_stage import CLAUDE, CODEX, GEMINI, AgentStage, Kind, kinds, model, repairs, stage
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, Limits, Priced, Usage
 from becket.kernel.contract.process import SandboxKind
 from becket.testing.model import Delay, Edit, Hang, Say, Shell, Tokens
 
@@ -42,7 +42,7 @@ def test_usage_and_money_are_each_calls_own_also_after_a_resume(stage: AgentStag
     assert (second.report.usage.input_tokens, second.report.usage.output_tokens) == (2_000, 50), second.report
     assert second.report.usage.turns == 1
     money_is_right(stage, second.report.usage)
-    assert second.events[-1].kind is EventKind.end
+    assert second.events[-1].kind is AgentEventKind.end
     assert second.events[-1].usage is not None
     assert second.events[-1].usage.tokens == second.report.usage.tokens
 
@@ -93,7 +93,7 @@ def test_a_persons_message_goes_on_in_the_session_after_the_turn(stage: AgentSta
     spoke: list[AgentEvent] = []
 
     def speak(event: AgentEvent) -> None:
-        if event.kind is EventKind.tool_call and not spoke:
+        if event.kind is AgentEventKind.tool_call and not spoke:
             spoke.append(event)
             stage.say("Make it two, please.")
 

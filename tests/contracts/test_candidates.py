@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, planted_script, write
 
-from becket.kernel.contract.candidate import Barred, Candidates, Conflict, Made
+from becket.kernel.contract.candidate import Barred, Candidates, CommitMade, Conflict
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.git import Workspace
 from becket.kernel.git.candidates import GitCandidates
@@ -35,14 +35,16 @@ def port(home: Path) -> GitCandidates:
     return discover(home).candidates()
 
 
-def worked(home: Path, workspace: Workspace, message: str = "Mend it", keep: str = "candidate/run_1") -> Made | None:
+def worked(
+    home: Path, workspace: Workspace, message: str = "Mend it", keep: str = "candidate/run_1"
+) -> CommitMade | None:
     result = asyncio.run(port(home).commit_work(workspace, message, keep))
     assert not isinstance(result, Barred)
     return result
 
 
-def made(result: Made | Conflict | None) -> Made:
-    assert isinstance(result, Made), result
+def made(result: CommitMade | Conflict | None) -> CommitMade:
+    assert isinstance(result, CommitMade), result
     return result
 
 
@@ -211,7 +213,7 @@ def test_a_large_file_is_refused_by_its_size_before_it_is_opened(home: Path, wor
 def test_many_files_are_as_large_as_one(home: Path, workspace: Workspace) -> None:
     write(workspace.tree, {f"data/{number}": "x" * 90 for number in range(5)})
     assert barred(home, workspace, 100) == ["data/0: large-file"]
-    assert isinstance(asyncio.run(port(home).commit_work(workspace, "Mend", "candidate/a", bar(120))), Made)
+    assert isinstance(asyncio.run(port(home).commit_work(workspace, "Mend", "candidate/a", bar(120))), CommitMade)
 
 
 def test_a_large_file_that_was_there_may_move_shrink_and_be_touched(home: Path, tmp_path: Path) -> None:
@@ -221,7 +223,7 @@ def test_a_large_file_that_was_there_may_move_shrink_and_be_touched(home: Path, 
     (work.tree / "moved").rename(work.tree / "elsewhere")
     os.utime(work.tree / "touched", (1, 1))
     write(work.tree, {"shrunk": "shrunk\n" * 900})
-    assert isinstance(asyncio.run(port(home).commit_work(work, "Mend", "candidate/a", bar(1000))), Made)
+    assert isinstance(asyncio.run(port(home).commit_work(work, "Mend", "candidate/a", bar(1000))), CommitMade)
     write(work.tree, {"grown": "grown\n" * 1001})
     assert barred(home, work, 1000) == ["grown: large-file"]
 
@@ -250,11 +252,11 @@ def test_a_name_that_git_would_refuse_is_refused(home: Path, workspace: Workspac
         worked(home, workspace, keep="../heads/main")
 
 
-def carried(home: Path, sha: str, onto: str, folder: Path, keep: str = "candidate/run_1") -> Made | Conflict:
+def carried(home: Path, sha: str, onto: str, folder: Path, keep: str = "candidate/run_1") -> CommitMade | Conflict:
     return asyncio.run(port(home).carry_over(sha, onto, folder, "Mend it", keep))
 
 
-def undone(home: Path, sha: str, onto: str, folder: Path) -> Made | Conflict:
+def undone(home: Path, sha: str, onto: str, folder: Path) -> CommitMade | Conflict:
     return asyncio.run(port(home).undo(sha, onto, folder, "Undo it", "undo/run_1"))
 
 
@@ -398,7 +400,7 @@ def is_test(path: str) -> bool:
     return path.startswith("tests/") or path == "conftest.py"
 
 
-def crossed(home: Path, one: str, other: str) -> Made:
+def crossed(home: Path, one: str, other: str) -> CommitMade:
     return asyncio.run(port(home).with_side_of(one, other, is_test, "Crossing", "crossing/run_1"))
 
 

@@ -16,11 +16,11 @@ import pytest
 from store_worlds import new_run, wait_for, worker
 
 from becket.kernel.contract.errors import StoreUnavailable, WorkerDeclaredDead
-from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.run import Move, RunStatus
 from becket.kernel.contract.store import Carried, Claim, Cursor, End, RunFilter, Store
 from becket.kernel.dispatch import embedded
 from becket.kernel.dispatch.bell import MAX_PATH, Bell, ring
-from becket.kernel.dispatch.embedded import Embedded, Staff
+from becket.kernel.dispatch.embedded import DispatcherContext, EmbeddedDispatcher
 from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
 from becket.testing.people import person
@@ -94,13 +94,13 @@ FIRST = {
 @contextlib.asynccontextmanager
 async def serving(
     folder: Path, behaviour: str = "end", **staff: object
-) -> AsyncIterator[tuple[Recorder, Store, Embedded]]:
+) -> AsyncIterator[tuple[Recorder, Store, EmbeddedDispatcher]]:
     """A dispatcher at work on a file; the store given is another process's, as far as SQLite can tell."""
     own, other = open_sqlite(folder / "b.db"), open_sqlite(folder / "b.db")
     engine = Recorder(own, behaviour)
     bell = Bell(folder / "bell")
     facts = {"engine": engine, "store": own, "worker": worker("w1"), "ttl": TTL}
-    dispatcher = Embedded(Staff(**(facts | staff)), bell)  # type: ignore[arg-type]
+    dispatcher = EmbeddedDispatcher(DispatcherContext(**(facts | staff)), bell)  # type: ignore[arg-type]
     task = asyncio.create_task(dispatcher.serve())
     await joined(other)
     await asyncio.sleep(0.1)  # it has looked once, and sleeps
@@ -129,7 +129,7 @@ async def appears(seen: dict[str, float], run_id: str) -> None:
 
 async def ends(store: Store, run_id: str) -> None:
     async with asyncio.timeout(60):
-        while (await store.get_run(run_id)).status is not Status.completed:
+        while (await store.get_run(run_id)).status is not RunStatus.completed:
             await asyncio.sleep(0.005)
 
 
@@ -277,7 +277,7 @@ def test_a_claim_that_fails_at_once_is_not_tried_in_circles(tmp_path: Path) -> N
     async def story() -> None:
         own = open_sqlite(tmp_path / "b.db")
         await own.start_run(new_run("run_1"))
-        dispatcher = Embedded(Staff(engine=Refused(own), store=own, worker=worker("w1"), ttl=TTL))
+        dispatcher = EmbeddedDispatcher(DispatcherContext(engine=Refused(own), store=own, worker=worker("w1"), ttl=TTL))
         task = asyncio.create_task(dispatcher.serve())
         begin = time.monotonic()
         await asyncio.sleep(1.5)
@@ -292,7 +292,9 @@ def test_a_claim_that_fails_at_once_is_not_tried_in_circles(tmp_path: Path) -> N
 def test_a_worker_that_is_declared_dead_ends_its_process(tmp_path: Path) -> None:
     async def story() -> None:
         own, other = open_sqlite(tmp_path / "b.db"), open_sqlite(tmp_path / "b.db")
-        dispatcher = Embedded(Staff(engine=Recorder(own), store=own, worker=worker("w1"), ttl=TTL))
+        dispatcher = EmbeddedDispatcher(
+            DispatcherContext(engine=Recorder(own), store=own, worker=worker("w1"), ttl=TTL)
+        )
         task = asyncio.create_task(dispatcher.serve())
         await joined(other)
         await other.join(worker("w2"), alone=True)
@@ -311,7 +313,7 @@ def test_stopping_gives_back_what_was_at_work(tmp_path: Path) -> None:
             ring(tmp_path / "bell")
             await appears(engine.seen, "run_1")
             dispatcher.stop()
-            while (await other.get_run("run_1")).status is not Status.queued:
+            while (await other.get_run("run_1")).status is not RunStatus.queued:
                 await asyncio.sleep(0.01)
             assert engine.cancelled == ["run_1"]
 
@@ -338,7 +340,7 @@ def test_only_so_many_runs_are_at_work_at_once_and_all_of_them_end(tmp_path: Pat
             for number in range(12):
                 await other.start_run(new_run(f"run_{number:02}"))
             ring(tmp_path / "bell")
-            while len(await other.list_runs(RunFilter(statuses=(Status.completed,)))) < 12:
+            while len(await other.list_runs(RunFilter(statuses=(RunStatus.completed,)))) < 12:
                 await asyncio.sleep(0.01)
             assert engine.most <= 3
             assert await dispatcher.idle() in (True, False)
@@ -394,7 +396,7 @@ def test_after_a_clock_jump_the_worker_keeps_what_it_holds(tmp_path: Path) -> No
     async def story() -> None:
         own = open_sqlite(tmp_path / "b.db", clock)
         engine = Recorder(own, "sit")
-        dispatcher = Embedded(Staff(engine=engine, store=own, worker=worker("w1"), ttl=30.0))
+        dispatcher = EmbeddedDispatcher(DispatcherContext(engine=engine, store=own, worker=worker("w1"), ttl=30.0))
         task = asyncio.create_task(dispatcher.serve())
         await own.start_run(new_run("run_1"))
         dispatcher.kick()
@@ -403,7 +405,7 @@ def test_after_a_clock_jump_the_worker_keeps_what_it_holds(tmp_path: Path) -> No
         dispatcher.kick()
         await asyncio.sleep(0.3)
         run = await own.get_run("run_1")
-        assert (run.status, run.epoch) == (Status.running, 1)
+        assert (run.status, run.epoch) == (RunStatus.running, 1)
         dispatcher.stop()
         await task
         await own.close()

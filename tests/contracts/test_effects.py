@@ -18,7 +18,15 @@ import pytest
 
 from becket.kernel.contract import crash
 from becket.kernel.contract.action import EffectReport
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, EffectState, Origin, Permit, Seen, door_mint
+from becket.kernel.contract.effect import (
+    EffectAdapter,
+    EffectCall,
+    EffectState,
+    LookUpResult,
+    Origin,
+    Permit,
+    door_mint,
+)
 from becket.kernel.contract.errors import EffectFailed, EffectRefused
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.engine.door import Door
@@ -118,13 +126,13 @@ class TestEveryEffect:
         assert case.seen() == 0
 
     def test_a_look_up_tells_the_truth_or_that_it_cannot_tell(self, case: Case) -> None:
-        def look_up() -> Seen:
+        def look_up() -> LookUpResult:
             return asyncio.run(case.adapter.look_up(case.call, "k" * 32))
 
         queryable = case.adapter.class_ is EffectClass.queryable
-        assert look_up() is (Seen.no if queryable else Seen.cannot_tell)
+        assert look_up() is (LookUpResult.no if queryable else LookUpResult.cannot_tell)
         perform(case.adapter, case.call)
-        assert look_up() is (Seen.yes if queryable else Seen.cannot_tell)
+        assert look_up() is (LookUpResult.yes if queryable else LookUpResult.cannot_tell)
 
     def test_a_payload_that_is_no_use_is_said_before_anything_is_written(self, case: Case) -> None:
         wrong = case.adapter.check(case.call.model_copy(update={"payload": {"nan": float("nan")}}))
@@ -204,15 +212,15 @@ class TestFile:
         file = tmp_path / "a.jsonl"
         file.write_text('{"key": "' + "k" * 32 + '", "at"')
         adapter = FileNotice([tmp_path])
-        assert asyncio.run(adapter.look_up(self.call(file), "k" * 32)) is Seen.no
+        assert asyncio.run(adapter.look_up(self.call(file), "k" * 32)) is LookUpResult.no
         perform(adapter, self.call(file))
-        assert asyncio.run(adapter.look_up(self.call(file), "k" * 32)) is Seen.yes
+        assert asyncio.run(adapter.look_up(self.call(file), "k" * 32)) is LookUpResult.yes
         assert len(lines(file)) == 2
 
     def test_a_key_that_is_only_mentioned_is_not_found(self, tmp_path: Path) -> None:
         adapter = FileNotice([tmp_path])
         perform(adapter, self.call("a.jsonl", text="k" * 32), key="other")
-        assert asyncio.run(adapter.look_up(self.call("a.jsonl"), "k" * 32)) is Seen.no
+        assert asyncio.run(adapter.look_up(self.call("a.jsonl"), "k" * 32)) is LookUpResult.no
 
     def test_a_crash_after_the_write_does_not_write_twice(self, tmp_path: Path) -> None:
         clock, adapter = ManualClock(), FileNotice([tmp_path])

@@ -15,7 +15,7 @@ from gc_beside import GcBeside
 from git_repos import commit, git, new_repository, write
 from promote_world import permit_for, request_for
 
-from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.candidate import CommitMade
 from becket.kernel.contract.crash import ENV
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.git import Workspace
@@ -48,7 +48,7 @@ def left_over(home: Path) -> list[str]:
     return sorted(path.name for path in (*kept, *(home / ".git/becket/objects").glob("*")))
 
 
-async def made_of(repository: GitRepository, workspace: Workspace, number: int) -> Made:
+async def made_of(repository: GitRepository, workspace: Workspace, number: int) -> CommitMade:
     write(workspace.tree, {"app.py": f"x = {number}\n", f"new/{number}/file.py": f"y = {number}\n"})
     made = await repository.candidates().commit_work(workspace, "Mend it", f"candidate/run_{number}/1")
     assert made is not None
@@ -61,8 +61,8 @@ async def all_of_it(repository: GitRepository, workspace: Workspace, state: Path
     made = await made_of(repository, workspace, 1)
     await candidates.with_side_of(made.sha, made.parent, lambda path: "new" in path, "Cross", "crossing/run_1")
     other = str(await repository.resolve("refs/heads/other"))
-    assert isinstance(await candidates.carry_over(made.sha, other, folder, "Mend it", "candidate/1/o"), Made)
-    assert isinstance(await candidates.undo(made.sha, made.sha, folder, "Undo it", "candidate/1/u"), Made)
+    assert isinstance(await candidates.carry_over(made.sha, other, folder, "Mend it", "candidate/1/o"), CommitMade)
+    assert isinstance(await candidates.undo(made.sha, made.sha, folder, "Undo it", "candidate/1/u"), CommitMade)
     assert await repository.rescue(workspace, "run_1", "becket: what is left") is not None
     request = request_for(made.parent, made.sha)
     done = await promoter_of(repository).promote(request, permit_for(request), IntentFile(state / "promotion"))

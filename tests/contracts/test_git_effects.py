@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from git_repos import commit, git, new_repository, planted_script
 
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, LookUpResult, Permit, door_mint
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, GitFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.git.effects import UpdateRefEffect
@@ -189,21 +189,21 @@ def test_perform_and_look_up_agree(world: World) -> None:
     call = update_ref_call(SIDE, world.second, world.first)
 
     async def story() -> None:
-        assert await world.effect.look_up(call, "key") is Seen.no
+        assert await world.effect.look_up(call, "key") is LookUpResult.no
         result = await world.effect.perform(call, door_mint()("key", call))
         assert result == {"ref": SIDE, "old": world.first, "new": world.second}
-        assert await world.effect.look_up(call, "key") is Seen.yes
+        assert await world.effect.look_up(call, "key") is LookUpResult.yes
 
     asyncio.run(story())
     git(world.home, "update-ref", SIDE, commit(world.home, {"app.py": "x = 3\n"}))
-    assert asyncio.run(world.effect.look_up(call, "key")) is Seen.cannot_tell
+    assert asyncio.run(world.effect.look_up(call, "key")) is LookUpResult.cannot_tell
 
 
 def test_look_up_of_a_new_ref_and_of_a_broken_one(world: World) -> None:
     call = update_ref_call("refs/heads/fresh", world.second, None)
-    assert asyncio.run(world.effect.look_up(call, "key")) is Seen.no
+    assert asyncio.run(world.effect.look_up(call, "key")) is LookUpResult.no
     (world.home / ".git/refs/heads/fresh").write_text("")
-    assert asyncio.run(world.effect.look_up(call, "key")) is Seen.cannot_tell
+    assert asyncio.run(world.effect.look_up(call, "key")) is LookUpResult.cannot_tell
 
 
 def test_a_lock_held_by_another_git_may_be_tried_again_and_stays(world: World) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_repos import commit, git, new_repository, write
 
-from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.candidate import CommitMade
 from becket.kernel.contract.git import TreeState, Workspace
 from becket.kernel.git.lfs import absent
 from becket.kernel.git.repository import discover
@@ -69,7 +69,7 @@ def test_a_changed_large_file_is_a_pointer_in_the_commit_and_the_repository_has_
     workspace, _ = opened(home)
     write(workspace.tree, {"big/a.bin": "another\n", "app.py": "x = 2\n"})
     made = asyncio.run(discover(home).candidates().commit_work(workspace, "Mend it", "candidate/run_1"))
-    assert isinstance(made, Made)
+    assert isinstance(made, CommitMade)
     assert git(home, "show", f"{made.sha}:big/a.bin").startswith(POINTER)
     asyncio.run(discover(home).close_workspace(home / ".git/becket/w"))
     again = asyncio.run(discover(home).open_workspace(home / ".git/becket/v", made.sha))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from git_repos import commit, git, new_repository, write
 
-from becket.kernel.contract.candidate import Made
+from becket.kernel.contract.candidate import CommitMade
 from becket.kernel.contract.git import TreeState, Workspace
 from becket.kernel.git.repository import discover
 
@@ -48,12 +48,12 @@ def test_what_a_program_writes_into_a_submodule_is_part_of_no_commit(tmp_path: P
     workspace, _ = opened(home)
     write(workspace.tree, {"app.py": "x = 2\n", "lib/inner/app.py": "x = 3\n", "lib/inner/made.py": ""})
     made = asyncio.run(discover(home).candidates().commit_work(workspace, "Mend it", "candidate/run_1"))
-    assert isinstance(made, Made)
+    assert isinstance(made, CommitMade)
     assert git(home, "diff", "--name-only", "HEAD", made.sha) == "app.py"
     workspace = asyncio.run(discover(home).open_workspace(home / ".git/becket/w", "HEAD~1"))
     write(workspace.tree, {"lib/inner/made.py": ""})  # no submodule of this commit
     made = asyncio.run(discover(home).candidates().commit_work(workspace, "Mend it", "candidate/run_2"))
-    assert isinstance(made, Made)
+    assert isinstance(made, CommitMade)
     assert git(home, "diff", "--name-only", "HEAD~1", made.sha) == "lib/inner/made.py"
 
 

@@ -15,7 +15,7 @@ from git_repos import commit, git, new_repository, write
 from watchfiles._rust_notify import RustNotify
 
 from becket.kernel.contract.git import RefMoved
-from becket.kernel.git.program import Place
+from becket.kernel.git.program import GitPlace
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.git.watch import FolderEvents, notifier, watch
@@ -231,7 +231,7 @@ def test_a_repository_without_ref_files_is_watched_by_its_tables(home: Path) -> 
 
 def test_the_poll_finds_what_no_event_told(home: Path) -> None:
     """The folders watched never change; only reading the value can find the move."""
-    refs = Refs(Place(home / ".git", home), home / ".git")
+    refs = Refs(GitPlace(home / ".git", home), home / ".git")
     first = git(home, "rev-parse", "HEAD")
 
     class Deaf(FolderEvents):
@@ -250,7 +250,7 @@ def test_the_poll_finds_what_no_event_told(home: Path) -> None:
 
 
 def test_without_file_events_it_polls_says_why_and_recovers(home: Path) -> None:
-    refs = Refs(Place(home / ".git", home), home / ".git")
+    refs = Refs(GitPlace(home / ".git", home), home / ".git")
     reasons: list[str | None] = []
     waits: list[float] = []
     limit_reached = True

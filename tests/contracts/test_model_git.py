@@ -14,7 +14,7 @@ import pytest
 from git_repos import git
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.candidate import Candidates, Conflict, Made
+from becket.kernel.contract.candidate import Candidates, CommitMade, Conflict
 from becket.kernel.contract.effect import EffectAdapter, EffectCall, Origin
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.promote import PROMOTE
@@ -208,8 +208,8 @@ class Script:
         )
         await self._made(mixed)
 
-    async def _made(self, made: Made | Conflict | None) -> None:
-        if not isinstance(made, Made):
+    async def _made(self, made: CommitMade | Conflict | None) -> None:
+        if not isinstance(made, CommitMade):
             self.told.append(type(made).__name__)
             return
         self.shas.append(made.sha)

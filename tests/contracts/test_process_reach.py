@@ -18,7 +18,7 @@ from process_stage import KINDS, Ground, sleeping, unique_sleep, wait_until
 from process_town import ASK, FETCH, echo_after_end, hello, hold, server
 
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.process import ChildEnd, Network, Rein, SandboxKind
+from becket.kernel.contract.process import ChildControl, ChildEnd, Network, SandboxKind
 from becket.kernel.process import ContainedProcesses
 from becket.kernel.process.resolve import Address, PublicOnly
 
@@ -238,13 +238,13 @@ def test_child_that_is_ended_while_connected(ground: Ground, names: Names, how: 
     )
 
     async def connected_and_ended() -> None:
-        rein = Rein()
+        control = ChildControl()
         spec = ground.python_spec(script, nap[::-1], reach=("model.test:443",))
-        task = asyncio.create_task(ground.processes.run(spec, rein=rein))
+        task = asyncio.create_task(ground.processes.run(spec, control=control))
         while len(sleeping(nap)) < 2:
             await asyncio.sleep(0.01)
         if how == "end":
-            rein.end()
+            control.end()
             result = await task
             assert (result.end, result.exit_code, result.left_running) == (ChildEnd.killed, -9, 2)
         else:

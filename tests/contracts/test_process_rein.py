@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from process_stage import KINDS, Ground, sleeping, unique_sleep
 
-from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, Rein
+from becket.kernel.contract.process import ChildControl, ChildEnd, ChildRef, ChildResult, ChildSpec
 from becket.kernel.process import ContainedProcesses, KeeperProgram
 
 
@@ -42,14 +42,14 @@ def test_conversation(ground: Ground) -> None:
     """What is said arrives while the child runs; `close` is the end of its input."""
 
     async def talk() -> ChildResult:
-        rein = Rein()
-        task = asyncio.create_task(ground.processes.run(ground.spec("cat", stdin=b"first\n"), rein=rein))
+        control = ChildControl()
+        task = asyncio.create_task(ground.processes.run(ground.spec("cat", stdin=b"first\n"), control=control))
         await until_said(ground, "first")
         for word in ("second", "third"):
-            rein.say(f"{word}\n".encode())
+            control.say(f"{word}\n".encode())
             await until_said(ground, word)
         assert not task.done()
-        rein.close()
+        control.close()
         return await task
 
     result = asyncio.run(talk())
@@ -61,10 +61,10 @@ def test_all_said_before_the_start(ground: Ground) -> None:
     """A rein may be used up before the child runs."""
 
     async def talk() -> ChildResult:
-        rein = Rein()
-        rein.say(b"b")
-        rein.close()
-        return await ground.processes.run(ground.spec("cat", stdin=b"a"), rein=rein)
+        control = ChildControl()
+        control.say(b"b")
+        control.close()
+        return await ground.processes.run(ground.spec("cat", stdin=b"a"), control=control)
 
     assert asyncio.run(talk()).ok
     assert ground.said == "ab"
@@ -81,10 +81,10 @@ def test_huge_speech_arrives_whole(ground: Ground) -> None:
     )
 
     async def talk() -> ChildResult:
-        rein = Rein()
-        rein.say(data)
-        rein.close()
-        task = asyncio.create_task(ground.processes.run(ground.python_spec(script, stdin=b"first"), rein=rein))
+        control = ChildControl()
+        control.say(data)
+        control.close()
+        task = asyncio.create_task(ground.processes.run(ground.python_spec(script, stdin=b"first"), control=control))
         await until_said(ground, "reading")
         (ground.tree / "go").touch()
         return await task
@@ -98,9 +98,9 @@ def test_child_that_never_reads(ground: Ground, script: str) -> None:
     """Its speech waits, nobody else does, and its end is its own."""
 
     async def talk() -> ChildResult:
-        rein = Rein()
-        rein.say(b"x" * 10_000_000)
-        return await ground.processes.run(ground.spec("sh", "-c", f"{script}; exit 3"), rein=rein)
+        control = ChildControl()
+        control.say(b"x" * 10_000_000)
+        return await ground.processes.run(ground.spec("sh", "-c", f"{script}; exit 3"), control=control)
 
     result = asyncio.run(talk())
     assert (result.end, result.exit_code) == (ChildEnd.exited, 3)
@@ -111,13 +111,13 @@ def test_end_kills_everything_and_reports(ground: Ground, nap: str) -> None:
     ground.processes = ContainedProcesses(ground.processes.kind, grace=100.0)
 
     async def ended() -> tuple[ChildResult, float]:
-        rein = Rein()
+        control = ChildControl()
         script = f"trap '' TERM; echo here; setsid sleep {nap} & sleep {nap}; :"
-        task = asyncio.create_task(ground.processes.run(ground.spec("sh", "-c", script), rein=rein))
+        task = asyncio.create_task(ground.processes.run(ground.spec("sh", "-c", script), control=control))
         while len(sleeping(nap)) < 2:
             await asyncio.sleep(0.01)
         began = time.monotonic()
-        rein.end()
+        control.end()
         return await task, time.monotonic() - began
 
     result, seconds = asyncio.run(ended())
@@ -130,12 +130,12 @@ def test_end_kills_everything_and_reports(ground: Ground, nap: str) -> None:
 class SlowJournal:
     """A watcher in whose hand the child waits; its rein is pulled meanwhile."""
 
-    def __init__(self, rein: Rein) -> None:
-        self.rein = rein
+    def __init__(self, control: ChildControl) -> None:
+        self.control = control
         self.ended_once = 0
 
     async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
-        self.rein.end()
+        self.control.end()
         await asyncio.sleep(0.05)
 
     async def ended(self, child: ChildRef) -> None:
@@ -146,9 +146,9 @@ def test_end_before_the_program_runs(ground: Ground, nap: str) -> None:
     """An end that comes before the start ends it all the same."""
 
     async def ended() -> tuple[ChildResult, SlowJournal]:
-        rein = Rein()
-        journal = SlowJournal(rein)
-        return await ground.processes.run(ground.spec("sleep", nap), journal, rein), journal
+        control = ChildControl()
+        journal = SlowJournal(control)
+        return await ground.processes.run(ground.spec("sleep", nap), journal, control), journal
 
     result, journal = asyncio.run(ended())
     assert result.end is ChildEnd.killed
@@ -159,10 +159,10 @@ def test_end_after_the_end(ground: Ground) -> None:
     """A rein that is pulled too late harms nobody."""
 
     async def late() -> ChildResult:
-        rein = Rein()
-        result = await ground.processes.run(ground.spec("true"), rein=rein)
-        rein.say(b"too late")
-        rein.end()
+        control = ChildControl()
+        result = await ground.processes.run(ground.spec("true"), control=control)
+        control.say(b"too late")
+        control.end()
         await asyncio.sleep(0.01)
         return result
 
@@ -181,18 +181,18 @@ def test_rein_leaves_nothing_open(ground: Ground, how: str) -> None:
     """Neither descriptor nor task of a conversation outlives it, however it ends."""
 
     async def once(how: str) -> None:
-        rein = Rein()
-        rein.say(b"x" * 1_000_000)
+        control = ChildControl()
+        control.say(b"x" * 1_000_000)
         program = {"exit": ("true",), "absent": ("no-such-program-here",)}.get(how, ("sleep", "30"))
         spec: ChildSpec = ground.spec(*program)
-        task = asyncio.create_task(ground.processes.run(spec, rein=rein))
+        task = asyncio.create_task(ground.processes.run(spec, control=control))
         await asyncio.sleep(0.05)
         if how == "cancel":
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
         else:
-            rein.end()
+            control.end()
             await task
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -211,9 +211,9 @@ def test_rein_of_a_child_that_cannot_be_made(ground: Ground) -> None:
     processes = ContainedProcesses(ground.processes.kind, keeper=absent)
 
     async def talk(**files: Path) -> ChildResult:
-        rein = Rein()
-        rein.say(b"x")
-        return await processes.run(ground.spec("true", **files), rein=rein)
+        control = ChildControl()
+        control.say(b"x")
+        return await processes.run(ground.spec("true", **files), control=control)
 
     (ground.base / "file").write_text("")
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -13,7 +13,7 @@ from promote_door import ORIGIN, let_out
 from promote_world import World, consistent, persons_work, prepared, request_for
 
 from becket.kernel.contract.action import EffectReport
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen, door_mint
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, LookUpResult, Permit, door_mint
 from becket.kernel.contract.errors import EffectFailed, EffectRefused
 from becket.kernel.contract.promote import promote_call
 from becket.kernel.contract.spec import Autonomy, EffectClass
@@ -50,7 +50,7 @@ def perform(world: World, new: str) -> dict[str, Any]:
     return asyncio.run(effect_of(world).perform(call, door_mint()(KEY, call)))
 
 
-def look_up(world: World, new: str, key: str = KEY) -> Seen:
+def look_up(world: World, new: str, key: str = KEY) -> LookUpResult:
     return asyncio.run(effect_of(world).look_up(call_for(world.old, new), key))
 
 
@@ -181,53 +181,53 @@ def test_what_failed_on_the_way_may_be_tried_again_and_what_is_missing_may_not(w
 class TestLookUp:
     def test_before_and_after(self, world: World) -> None:
         new = world.candidate()
-        assert look_up(world, new) is Seen.no
+        assert look_up(world, new) is LookUpResult.no
         perform(world, new)
-        assert look_up(world, new) is Seen.yes
+        assert look_up(world, new) is LookUpResult.yes
 
     def test_somebody_went_on_from_there(self, world: World) -> None:
         new = world.candidate()
         perform(world, new)
         commit(world.home, {"more": "m\n"})
-        assert look_up(world, new) is Seen.yes
+        assert look_up(world, new) is LookUpResult.yes
 
     def test_somebody_took_it_back(self, world: World) -> None:
         """It has happened. Doing it again would overrule the person who undid it."""
         new = world.candidate()
         perform(world, new)
         git(world.home, "reset", "--quiet", "--hard", world.old)
-        assert look_up(world, new) is Seen.yes
-        assert look_up(world, new, key="another") is Seen.no
+        assert look_up(world, new) is LookUpResult.yes
+        assert look_up(world, new, key="another") is LookUpResult.no
 
     def test_a_git_that_was_killed_between_reflog_and_ref_has_not_moved_it(self, world: World) -> None:
         new = world.candidate()
         with (world.home / ".git/logs/refs/heads/main").open("a") as log:
             log.write(f"{world.old} {new} Becket <becket@localhost> 1800000000 +0000\tbecket: promote {KEY}\n")
-        assert look_up(world, new) is Seen.no
+        assert look_up(world, new) is LookUpResult.no
         commit(world.home, {"other": "o\n"})
-        assert look_up(world, new) is Seen.no
+        assert look_up(world, new) is LookUpResult.no
 
     def test_somebody_moved_it_elsewhere_before(self, world: World) -> None:
         new = world.candidate()
         commit(world.home, {"other": "o\n"})
-        assert look_up(world, new) is Seen.no
+        assert look_up(world, new) is LookUpResult.no
 
     def test_without_a_reflog_ancestry_decides_as_far_as_it_can(self, world: World) -> None:
         git(world.home, "config", "core.logAllRefUpdates", "false")
         new = world.candidate()
         (world.home / ".git/logs/refs/heads/main").unlink()
         perform(world, new)
-        assert look_up(world, new) is Seen.yes
+        assert look_up(world, new) is LookUpResult.yes
         (world.home / ".git/logs/refs/heads/main").touch()
-        assert look_up(world, new) is Seen.yes
+        assert look_up(world, new) is LookUpResult.yes
         (world.home / ".git/logs/refs/heads/main").unlink()
         git(world.home, "reset", "--quiet", "--hard", world.old)
         commit(world.home, {"other": "o\n"})
-        assert look_up(world, new) is Seen.no
+        assert look_up(world, new) is LookUpResult.no
         git(world.home, "switch", "--quiet", "--orphan", "fresh")
         elsewhere = commit(world.home, {"fresh": "f\n"})
         git(world.home, "update-ref", "refs/heads/main", elsewhere)
-        assert look_up(world, new) is Seen.cannot_tell
+        assert look_up(world, new) is LookUpResult.cannot_tell
 
 
 @pytest.mark.parametrize(

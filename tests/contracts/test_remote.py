@@ -20,7 +20,15 @@ from remote_world import World, silent_port, web
 
 from becket.kernel.contract.effect import Permit, door_mint
 from becket.kernel.contract.errors import EffectRefused, GitFailed
-from becket.kernel.contract.remote import NotPushed, Pushed, PushRequest, RemoteFailed, Trouble, WhyNotPushed, push_call
+from becket.kernel.contract.remote import (
+    NotPushed,
+    Pushed,
+    PushRequest,
+    RemoteFailed,
+    RemoteTrouble,
+    WhyNotPushed,
+    push_call,
+)
 from becket.kernel.git.program import GitCommandFailed, run
 from becket.testing.ports import unused_port
 
@@ -102,7 +110,7 @@ class TestTrouble:
         with pytest.raises((RemoteFailed, GitFailed)) as failed:
             world.fetch(remote=name)
         if isinstance(failed.value, RemoteFailed):
-            assert failed.value.trouble is Trouble.unknown
+            assert failed.value.trouble is RemoteTrouble.unknown
             assert "git remote -v" in str(failed.value)
 
     def test_nobody_listens(self, world: World) -> None:
@@ -113,19 +121,19 @@ class TestTrouble:
         ):
             world.at(url)
             failed = self.trouble(world)
-            assert failed.trouble is Trouble.unreachable, failed
+            assert failed.trouble is RemoteTrouble.unreachable, failed
 
     def test_a_protocol_that_runs_programs_is_not_allowed(self, world: World, tmp_path: Path) -> None:
         world.at(f"ext::sh -c touch% {tmp_path}/ran")
         git(world.home, "config", "protocol.ext.allow", "always")
-        assert self.trouble(world).trouble is Trouble.unreachable
+        assert self.trouble(world).trouble is RemoteTrouble.unreachable
         assert not (tmp_path / "ran").exists()
 
     def test_somebody_listens_and_does_not_answer(self, world: World) -> None:
         with silent_port() as port:
             world.at(f"git://127.0.0.1:{port}/hub.git")
             failed = self.trouble(world, timeout=0.5)
-        assert failed.trouble is Trouble.timed_out
+        assert failed.trouble is RemoteTrouble.timed_out
 
     def test_a_login_that_nobody_can_give_is_never_asked_for(
         self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,7 +148,7 @@ class TestTrouble:
             world.at(f"http://127.0.0.1:{port}/hub.git")
             failed = self.trouble(world)
             pushed = world.push(world.mine())
-        assert failed.trouble is Trouble.login
+        assert failed.trouble is RemoteTrouble.login
         assert "by a key or a helper" in str(failed)
         assert isinstance(pushed, NotPushed)
         assert pushed.reason is WhyNotPushed.login
@@ -154,7 +162,7 @@ class TestTrouble:
         git(world.home, "config", "credential.helper", str(helper))
         with web(404) as (port, came):
             world.at(f"http://127.0.0.1:{port}/hub.git")
-            assert self.trouble(world).trouble is Trouble.unreachable
+            assert self.trouble(world).trouble is RemoteTrouble.unreachable
         assert f"Basic {base64.b64encode(b'ada:sesame').decode()}" in came
 
     def test_ssh_asks_nobody_and_is_otherwise_the_persons_own(self, world: World, tmp_path: Path) -> None:
@@ -166,7 +174,7 @@ class TestTrouble:
         git(world.home, "config", "core.sshCommand", f"'{ssh}' -F mine")
         git(world.home, "config", "ssh.variant", "ssh")
         world.at("ssh://git@hub.invalid/hub.git")
-        assert self.trouble(world).trouble is Trouble.login
+        assert self.trouble(world).trouble is RemoteTrouble.login
         said = (tmp_path / "said").read_text()
         assert said.startswith("-F mine -o BatchMode=yes")
         assert "git-upload-pack" in said
@@ -255,7 +263,7 @@ class TestPush:
         request = PushRequest(remote="origin", branch="main", new=new)
         with pytest.raises(RemoteFailed) as failed:
             asyncio.run(world.remote(1.0).push(request, door_mint()("key", push_call(request))))
-        assert failed.value.trouble is Trouble.timed_out
+        assert failed.value.trouble is RemoteTrouble.timed_out
 
     def test_a_remote_that_is_gone_leaves_nothing_in_doubt(self, world: World) -> None:
         with silent_port() as port:
@@ -263,7 +271,7 @@ class TestPush:
             request = PushRequest(remote="origin", branch="main", new=world.base)
             with pytest.raises(RemoteFailed) as failed:
                 asyncio.run(world.remote(0.5).push(request, door_mint()("key", push_call(request))))
-        assert failed.value.trouble is Trouble.unreachable
+        assert failed.value.trouble is RemoteTrouble.unreachable
 
     def test_nothing_goes_out_without_a_permit(self, world: World) -> None:
         new = world.mine()

@@ -11,7 +11,7 @@ from git_repos import commit, git
 from remote_world import World
 
 from becket.kernel.contract.action import EffectReport
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, Origin, Seen, door_mint
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, LookUpResult, Origin, door_mint
 from becket.kernel.contract.errors import EffectFailed, EffectRefused
 from becket.kernel.contract.remote import PushRequest, push_call
 from becket.kernel.contract.spec import Autonomy, EffectClass
@@ -117,11 +117,11 @@ class TestPush:
     def test_look_up(self, world: World) -> None:
         new = world.mine()
         effect = PushEffect(world.git)
-        assert asyncio.run(effect.look_up(call_for(new), "key")) is Seen.no
+        assert asyncio.run(effect.look_up(call_for(new), "key")) is LookUpResult.no
         git(world.home, "push", "--quiet", "origin", "main")
-        assert asyncio.run(effect.look_up(call_for(new), "key")) is Seen.yes
+        assert asyncio.run(effect.look_up(call_for(new), "key")) is LookUpResult.yes
         world.theirs()
-        assert asyncio.run(effect.look_up(call_for(new), "key")) is Seen.yes
+        assert asyncio.run(effect.look_up(call_for(new), "key")) is LookUpResult.yes
 
     def test_a_push_without_an_answer_is_looked_up(self, world: World) -> None:
         """The hook is slow, the branch moves all the same: nothing is pushed twice."""
@@ -166,10 +166,10 @@ class TestPropose:
 
     def test_once_more_is_fine_and_another_commit_is_not(self, world: World) -> None:
         effect = ProposeEffect(world.git)
-        assert asyncio.run(effect.look_up(propose_call(BRANCH, world.base), "key")) is Seen.no
+        assert asyncio.run(effect.look_up(propose_call(BRANCH, world.base), "key")) is LookUpResult.no
         for _ in range(2):
             Outlet(effect).ask(propose_call(BRANCH, world.base))
-        assert asyncio.run(effect.look_up(propose_call(BRANCH, world.base), "key")) is Seen.yes
+        assert asyncio.run(effect.look_up(propose_call(BRANCH, world.base), "key")) is LookUpResult.yes
         git(world.home, "worktree", "add", "--quiet", str(world.folder / "looking"), BRANCH.removeprefix("refs/heads/"))
         Outlet(effect).ask(propose_call(BRANCH, world.base))
         new = commit(world.home, {"app.py": "x = 2\n"})

@@ -16,10 +16,10 @@ import pytest
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses, available
-from becket.parts.services.book import SqliteBook
+from becket.parts.services.book import SqliteServiceStore
 from becket.parts.services.line import NobodyListens, ask, listening_socket
-from becket.parts.services.ports import Ending as End
-from becket.parts.services.ports import Incident, Launch, Op, Outcome, Request, Service, Sight
+from becket.parts.services.ports import Incident, Launch, Op, RequestOutcome, Service, ServiceRequest, ServiceSight
+from becket.parts.services.ports import RequestEnding as End
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.process import logs as service_logs
 from becket.parts.services.process.shared import copy_shared, link_shared
@@ -127,11 +127,11 @@ def test_listeners_are_told_apart_by_their_marker(tmp_path: Path, host: ProcessH
     async def story() -> None:
         await until(lambda: host.listeners(port))
         assert [one.marker for one in host.listeners(port)] == [told.marker]
-        assert (await host.look(told.marker, leader, port, "/")).sight is Sight.healthy
+        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceSight.healthy
         seen = await host.look("another", None, port, "/")
-        assert (seen.sight, f"pid {leader.pid}" in seen.detail) == (Sight.stranger, True)
+        assert (seen.sight, f"pid {leader.pid}" in seen.detail) == (ServiceSight.stranger, True)
         await host.end(told.marker, leader, 1.0)
-        assert (await host.look(told.marker, leader, port, "/")).sight is Sight.gone
+        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceSight.gone
         assert host.listeners(port) == ()
 
     asyncio.run(story())
@@ -251,20 +251,20 @@ def test_a_build_is_given_variables_like_a_step(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_book_keeps_what_it_was_told_over_a_reopening(tmp_path: Path) -> None:
-    book = SqliteBook(tmp_path / "services.db")
-    asked = Request(key="k", op=Op.start, service="main")
+    book = SqliteServiceStore(tmp_path / "services.db")
+    asked = ServiceRequest(key="k", op=Op.start, service="main")
     assert book.accept(asked) == asked
     assert book.accept(asked.model_copy(update={"at": 9.0})) == asked, "the first one counts"
     with pytest.raises(UsageError):
         book.accept(asked.model_copy(update={"op": Op.stop}))
     book.put(Service(name="main", wanted=True), Incident(key="a", service="main", text="t", at=1.0))
     book.close()
-    again = SqliteBook(tmp_path / "services.db")
+    again = SqliteServiceStore(tmp_path / "services.db")
     assert again.service("main").wanted
     ((number, incident),) = again.untold()
     again.told(number)
     assert (incident.key, again.untold()) == ("a", [])
-    again.put(asked.model_copy(update={"outcome": Outcome(ending=End.done)}))
+    again.put(asked.model_copy(update={"outcome": RequestOutcome(ending=End.done)}))
     assert again.open_requests() == ()
     again.close()
 

@@ -26,7 +26,7 @@ from store_worlds import (
 from becket.kernel.contract.agent import AgentOutcome, Priced, Usage
 from becket.kernel.contract.calls import CallEnd, SettledBy
 from becket.kernel.contract.errors import Fenced, NotFound
-from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.events import Event, EventKind
 from becket.kernel.contract.run import Move
 from becket.kernel.contract.store import End, SpendLimit, Store
 from becket.kernel.store import open_postgres, open_sqlite
@@ -64,7 +64,7 @@ async def test_a_call_is_recorded_with_its_booking_and_settled_at_what_it_used(
 async def of_calls(store: Store, run_id: str) -> list[Event]:
     events = await store.events(run_id)
     check_chain(events)
-    return [event for event in events if event.kind in (Kind.call_booked, Kind.call_settled)]
+    return [event for event in events if event.kind in (EventKind.call_booked, EventKind.call_settled)]
 
 
 @every_store
@@ -96,7 +96,7 @@ async def test_settlements_by_those_who_hold_no_claim_make_no_second_chain(store
         *(store.record("run_a", 1, recorded(claim, f"s{number}")) for number in range(8)),
         *(store.end_call(f"c{number}", ended(), {"usd": 0.25}) for number in range(8) for _ in range(2)),
     )
-    settled = [event.data["call"] for event in await of_calls(store, "run_a") if event.kind is Kind.call_settled]
+    settled = [event.data["call"] for event in await of_calls(store, "run_a") if event.kind is EventKind.call_settled]
     assert sorted(settled) == [f"c{number}" for number in range(8)]
     assert await store.spent() == {"usd": 2.0}
 
@@ -157,7 +157,7 @@ async def test_only_the_holder_begins_a_call_and_whoever_made_it_may_settle_it(
     said = [(event.kind.value, event.data["call"]) for event in await of_calls(store, "run_a")]
     late = [("call.settled", "c1"), ("call.booked", "c2"), ("call.settled", "c2")]
     assert said == [("call.booked", "c1"), *late], "also for a claim that is gone, and after the end"
-    assert (await store.events("run_a"))[-2].kind is Kind.run_ended
+    assert (await store.events("run_a"))[-2].kind is EventKind.run_ended
 
 
 @every_store

@@ -24,10 +24,10 @@ from store_worlds import (
 
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import BecketError, Fenced, WorkerDeclaredDead
-from becket.kernel.contract.events import COVERS, Kind
+from becket.kernel.contract.events import COVERS, EventKind
 from becket.kernel.contract.handoff import Approval
 from becket.kernel.contract.process import ChildRef
-from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.run import Move, RunStatus
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import ArtifactRef, AtWork, Carried, Claim, End, Store
 from becket.testing.people import person
@@ -36,7 +36,7 @@ from becket.testing.people import person
 @every_store
 async def test_a_claim_brings_everything_needed_to_go_on(store: Store, clock: ManualClock) -> None:
     first = await claimed(store, "run_a")
-    assert (first.run.status, first.run.epoch, first.run.worker) == (Status.running, 1, "w1")
+    assert (first.run.status, first.run.epoch, first.run.worker) == (RunStatus.running, 1, "w1")
     assert (first.spec_text, first.steps, first.conditions, first.carried) == ("loop_id: heal", (), (), Carried())
     done = recorded(first, "base", conditions=(raised("red", object="base", life="run"),))
     await store.record("run_a", 1, done)
@@ -47,7 +47,7 @@ async def test_a_claim_brings_everything_needed_to_go_on(store: Store, clock: Ma
     assert [step.id for step in again.steps] == ["base", "more"]
     assert [item.ref for item in again.conditions] == ["base.red"]
     assert again.steps == await store.steps("run_a")
-    claims = [event.data for event in await store.events("run_a") if event.kind is Kind.run_claimed]
+    claims = [event.data for event in await store.events("run_a") if event.kind is EventKind.run_claimed]
     covers = {COVERS: ["call", "spending"]}
     assert claims[0] == {"worker": "w1", "epoch": 1, "segment": 1, "iteration": 1, **covers}
     assert claims[1] == {"worker": "w2", "epoch": 3, "segment": 2, "iteration": 1, **covers}
@@ -105,7 +105,7 @@ async def test_an_expired_lease_is_taken_over_and_its_holder_fenced(store: Store
     new = await store.claim("run_b", 1, "w2", 30)
     assert new is not None
     run = await store.get_run("run_a")
-    assert (run.status, run.epoch, run.segment, run.worker) == (Status.queued, 2, 2, None)
+    assert (run.status, run.epoch, run.segment, run.worker) == (RunStatus.queued, 2, 2, None)
     assert (await store.events("run_a"))[-1].data["worker"] == "w1"
     with pytest.raises(Fenced):
         await store.record("run_a", old.run.epoch, recorded(old))
@@ -124,7 +124,7 @@ async def test_lost_runs_are_queued_again(store: Store, clock: ManualClock) -> N
     assert await store.requeue_lost() == ("run_a",)
     assert await store.requeue_lost() == ()
     run = await store.get_run("run_a")
-    assert (run.status, run.epoch, run.segment) == (Status.queued, 2, 2)
+    assert (run.status, run.epoch, run.segment) == (RunStatus.queued, 2, 2)
     assert await store.claim("run_a", 1, "w2", 30) is None, "a hint about the old segment is stale"
     assert await store.claim("run_a", 2, "w2", 30) is not None, "the lease went with the claim"
 
@@ -154,7 +154,7 @@ async def test_a_heartbeat_tells_what_was_lost_however_often_it_is_asked(store: 
     for _ in range(2):
         assert (await store.beat("w1", 30, {"run_a": 1, "run_c": 1})).lost == ("run_a",)
     assert await store.requeue_lost() == ()
-    assert (await store.get_run("run_c")).status is Status.running, "late, but nobody took it"
+    assert (await store.get_run("run_c")).status is RunStatus.running, "late, but nobody took it"
 
 
 @every_store
@@ -225,11 +225,11 @@ async def test_cancelling_a_run_that_nobody_can_be_at_work_on_ends_it_at_once(st
     await store.join(worker("w3"), alone=True)
     for claim in (late, dead):
         run = await store.ask_cancel(claim.run.run_id, person("ann"), "enough")
-        assert (run.status, run.reason, run.worker) == (Status.cancelled, "cancelled", None)
+        assert (run.status, run.reason, run.worker) == (RunStatus.cancelled, "cancelled", None)
         with pytest.raises(Fenced):
             await store.record(run.run_id, claim.run.epoch, recorded(claim))
         kinds = [event.kind for event in await store.events(run.run_id)]
-        assert kinds[-3:] == [Kind.run_requeued, Kind.cancel_asked, Kind.run_ended]
+        assert kinds[-3:] == [EventKind.run_requeued, EventKind.cancel_asked, EventKind.run_ended]
     assert (await store.beat("w3", 30, {"run_late": 1})).lost == ("run_late",)
 
 
@@ -261,8 +261,8 @@ async def test_a_worker_that_leaves_gives_back_what_it_had(store: Store, clock: 
     await claimed(store, "run_b", worker="w2")
     await store.leave("w1")
     assert await store.workers() == ()
-    assert (await store.get_run("run_a")).status is Status.queued
-    assert (await store.get_run("run_b")).status is Status.running
+    assert (await store.get_run("run_a")).status is RunStatus.queued
+    assert (await store.get_run("run_b")).status is RunStatus.running
     assert await store.startable() == (("run_a", 2),)
     with pytest.raises(Fenced):
         await store.append("run_a", old.run.epoch, [note("late")])
@@ -279,7 +279,7 @@ async def test_next_iteration_counts_only_what_counts(store: Store, clock: Manua
     assert (run.iteration, run.counted, run.segment, run.epoch) == (3, 2, 1, 1)
     assert [item.name for item in await store.conditions("run_a")] == ["red"]
     assert await store.carried("run_a") == Carried(last="x")
-    marks = [told(event) for event in await store.events("run_a") if event.kind is Kind.iteration_started]
+    marks = [told(event) for event in await store.events("run_a") if event.kind is EventKind.iteration_started]
     assert marks == [{"iteration": 2, "counts": True}, {"iteration": 3, "counts": False}]
 
 

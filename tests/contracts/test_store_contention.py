@@ -30,7 +30,7 @@ from store_worlds import (
 )
 
 from becket.kernel.contract.errors import Fenced
-from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.run import Move, RunStatus
 from becket.kernel.contract.store import Carried, End, SignalEnd, SpendLimit, Store
 from becket.kernel.store import open_sqlite
 
@@ -48,7 +48,7 @@ async def work_until_done(store: Store, worker: str, log: Callable[[str], None])
             await asyncio.sleep(0)
             log(f"leave {claim.run.run_id} {worker}")
             await store.end(claim.run.run_id, claim.run.epoch, End(move=Move.complete, reason="done"))
-        elif (await store.count_runs())[Status.completed] == RUNS:
+        elif (await store.count_runs())[RunStatus.completed] == RUNS:
             return
         else:
             await asyncio.sleep(0.005)  # leaves the processor to whoever holds the lease
@@ -237,7 +237,7 @@ async def test_expired_leases_are_taken_over_once_while_their_holders_beat(store
     for number, (claim, late) in enumerate(zip(results[:10], results[10:], strict=True)):
         run = await store.get_run(f"run_old{number}")
         # Whoever came first decides; what must not be is both at work, or a write after the fence.
-        assert (run.status is Status.running) is (claim is None or run.epoch > 2)
+        assert (run.status is RunStatus.running) is (claim is None or run.epoch > 2)
         assert len(await store.steps(run.run_id)) == (late == "written")
         check_chain(await store.events(run.run_id))
 

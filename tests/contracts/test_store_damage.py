@@ -22,7 +22,7 @@ from becket.kernel.contract.errors import NotFound, StoreDamaged, StoreUnavailab
 from becket.kernel.contract.store import Store
 from becket.kernel.store import open_sqlite
 from becket.kernel.store.backups import backups, make_backup, problem
-from becket.kernel.store.mark import Mark, read_mark
+from becket.kernel.store.mark import JournalMark, read_mark
 
 Deed = Callable[[Path], object]
 
@@ -174,7 +174,7 @@ def test_a_mark_that_cannot_be_read_does_no_harm_and_forgives_nothing(place: Pla
     place.live("run_b")
     place.mark.write_text(text)
     assert place.known() == 1
-    assert read_mark(place.mark) == Mark(json.loads(place.mark.read_text())["journal"], 1)
+    assert read_mark(place.mark) == JournalMark(json.loads(place.mark.read_text())["journal"], 1)
 
 
 def replaced(journal: Path) -> None:

@@ -7,7 +7,7 @@ from store_worlds import START, ManualClock, asleep, claimed, every_store, start
 
 from becket.kernel.contract.errors import WorkerDeclaredDead
 from becket.kernel.contract.process import ChildRef
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import Store
 from becket.testing.people import person
 
@@ -50,7 +50,7 @@ async def test_only_the_runs_that_are_asked_for_are_woken_and_startable(store: S
         await asleep(store, await claimed(store, run_id), wait_for("clock", START + 10, expires=START + 90))
     clock.forward(10)
     assert await store.wake_due(among=("run_b",)) == ("run_b",)
-    assert (await store.get_run("run_a")).status is Status.waiting
+    assert (await store.get_run("run_a")).status is RunStatus.waiting
     await started(store, "run_c")
     assert await store.startable(10, ("run_a", "run_b")) == (("run_b", 2),)
     assert len(await store.startable(10)) == 2

@@ -9,7 +9,7 @@ from store_worlds import START, ManualClock, asleep, claimed, contents, every_st
 
 from becket.kernel.contract.effect import SETTLED, Effect, EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import EffectRefused, NotFound
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.run import Move
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import End, Store
@@ -43,7 +43,7 @@ async def test_an_intent_is_written_once_and_read_back(store: Store, clock: Manu
     assert await contents(store) == before
     assert await store.get_effect("k") == effect
     assert await store.get_effect("other") is None
-    [event] = [event for event in await store.events("run_a") if event.kind is Kind.effect_intended]
+    [event] = [event for event in await store.events("run_a") if event.kind is EventKind.effect_intended]
     said = {"key": "k", "name": "http.post", "target": "https://x", "state": "intended", "reason": "why"}
     assert told(event) == said
 
@@ -80,7 +80,7 @@ async def test_attempts_are_counted_and_settled_once(store: Store, clock: Manual
     with pytest.raises(EffectRefused, match="is done"):
         await store.attempt("k", 1, START + 99)
     assert await contents(store) == before
-    settled = [event.data for event in await store.events("run_a") if event.kind is Kind.effect_settled]
+    settled = [event.data for event in await store.events("run_a") if event.kind is EventKind.effect_settled]
     assert [data["state"] for data in settled] == ["done"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from store_worlds import START, ManualClock, asleep, claimed, contents, every_store, started, wait_for, worker
 
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import Approval
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import Leap, Store
 from becket.kernel.store import leaping
 
@@ -113,7 +113,7 @@ async def test_a_question_keeps_its_time_and_its_seal(store: Store, clock: Manua
     clock.jump(HOURS)
     await store.adopt_leap()
     assert (await store.get_approval("apr_1")).expires_at == START + 600 + HOURS
-    told = [event for event in await store.events(claim.run.run_id) if event.kind is Kind.clock_leapt]
+    told = [event for event in await store.events(claim.run.run_id) if event.kind is EventKind.clock_leapt]
     seals = await store.seals(claim.run.run_id)
     assert [event.data["seals"]["approval apr_1"] for event in told] == [seals["approval apr_1"]]
 
@@ -130,4 +130,4 @@ async def test_two_workers_that_see_one_leap_move_what_is_due_once(store: Store,
     assert await store._db.write(leaping.adopt_leap, leap) is False  # type: ignore[attr-defined]
     assert await contents(store) == before
     run = await store.get_run(run_id)
-    assert (run.status, run.deadline_at) == (Status.queued, START + 3600 + HOURS)
+    assert (run.status, run.deadline_at) == (RunStatus.queued, START + 3600 + HOURS)

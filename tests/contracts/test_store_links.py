@@ -21,8 +21,8 @@ from store_worlds import (
     wait_for,
 )
 
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import Move, Started, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import Move, RunStatus, Started
 from becket.kernel.contract.store import Carried, End, RunFilter, Store
 from becket.testing.people import person
 
@@ -43,7 +43,7 @@ async def signals(store: Store, run_id: str) -> list[str]:
     """The children that a run was told of."""
     events = await store.events(run_id)
     check_chain(events)
-    return [event.data["payload"]["run_id"] for event in events if event.kind is Kind.signal_received]
+    return [event.data["payload"]["run_id"] for event in events if event.kind is EventKind.signal_received]
 
 
 @every_store
@@ -58,7 +58,7 @@ async def test_a_run_that_answers_a_start_is_the_askers_child_too(store: Store, 
         assert answer.run is not None
         assert (answer.run.run_id, answer.run.parent, answer.created) == ("run_c", "run_p", False)
     assert completed.run is not None
-    assert completed.run.status is Status.completed
+    assert completed.run.status is RunStatus.completed
     for parent in ("run_p", "run_q", "run_r"):
         assert await children(store, parent) == ["run_c"]
     assert await children(store, "run_c") == []
@@ -90,9 +90,9 @@ async def test_every_open_parent_hears_of_the_end(store: Store, clock: ManualClo
     await asleep(store, waiting, wait_for("child", START + 50))
     assert await store.end("run_c", child.run.epoch, DONE) == ("run_p",)
     assert [(await store.get_run(run_id)).status for run_id in ("run_p", "run_q", "run_r")] == [
-        Status.queued,
-        Status.running,
-        Status.completed,
+        RunStatus.queued,
+        RunStatus.running,
+        RunStatus.completed,
     ]
     assert await store.wait("run_q", working.run.epoch, [wait_for("child", START + 50)], {}, Carried()) is False
     assert [await signals(store, run_id) for run_id in ("run_p", "run_q", "run_r")] == [["run_c"], ["run_c"], []]
@@ -106,7 +106,7 @@ async def test_a_cancelled_child_wakes_all_its_parents(store: Store, clock: Manu
         await asleep(store, claim, wait_for("child", START + 50))
     (child,) = await children(store, "run_q")
     await store.ask_cancel(child, person("ann"), "")
-    assert {(await store.get_run(run_id)).status for run_id in ("run_p", "run_q")} == {Status.queued}
+    assert {(await store.get_run(run_id)).status for run_id in ("run_p", "run_q")} == {RunStatus.queued}
 
 
 @every_store
@@ -172,8 +172,8 @@ async def test_newest_waits_spares_a_run_in_the_middle_of_its_life(store: Store,
     done = await store.start_run(new_run("run_new", group="g", on_busy="newest_waits"))
     assert done.superseded == ("run_fresh",)
     statuses = {run.run_id: run.status for run in await store.list_runs(RunFilter(group="g"))}
-    assert statuses.pop("run_fresh") is Status.cancelled
-    assert set(statuses.values()) == {Status.queued}
+    assert statuses.pop("run_fresh") is RunStatus.cancelled
+    assert set(statuses.values()) == {RunStatus.queued}
     assert (await claim_again(store, "run_woken")).run.epoch == 2
 
 
@@ -192,7 +192,7 @@ def test_an_end_at_the_moment_of_an_adoption_is_either_seen_or_told_postgres(
         )
         assert answer.run is not None
         assert answer.run.run_id == child
-        assert (answer.run.status is Status.completed) != (await signals(store, parent) == [child])
+        assert (answer.run.status is RunStatus.completed) != (await signals(store, parent) == [child])
 
     async def whole() -> None:
         store = world.open()

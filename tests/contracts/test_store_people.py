@@ -19,9 +19,9 @@ from store_worlds import (
 
 from becket.kernel.contract.caller import Role
 from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import Approval, ApprovalState
-from becket.kernel.contract.run import Move, Status
+from becket.kernel.contract.run import Move, RunStatus
 from becket.kernel.contract.store import Carried, End, Store
 from becket.testing.people import person
 
@@ -74,12 +74,12 @@ async def test_an_answer_wakes_the_run_that_waits_for_it(store: Store, clock: Ma
         answer = await store.decide_approval(approval_id, approve, person("ann", "approver"), "sha1", "because")
         assert (answer.state, answer.decided_by, answer.decided_role) == (state, "ann", "approver")
         assert (answer.decided_at, answer.note) == (clock.at, "because")
-        assert (await store.get_run(run_id)).status is Status.queued
+        assert (await store.get_run(run_id)).status is RunStatus.queued
         [woken] = await store.conditions(run_id)
         [signal] = woken.evidence["signals"]
         by = {"by": "ann", "role": "approver", "via": "command_line"}
         assert signal["payload"] == {"approval_id": approval_id, "state": state.value, **by}
-        [event] = [event for event in await store.events(run_id) if event.kind is Kind.approval_decided]
+        [event] = [event for event in await store.events(run_id) if event.kind is EventKind.approval_decided]
         assert (event.data["state"], event.data["bound_to"]) == (state.value, "sha1")
 
 
@@ -131,7 +131,7 @@ async def test_an_approval_is_used_once(store: Store, clock: ManualClock) -> Non
     with pytest.raises(UsageError, match="is used"):
         await store.revoke_approval("apr_1", person("ann"), "")
     assert await contents(store) == before
-    [event] = [event for event in await store.events("run_a") if event.kind is Kind.approval_used]
+    [event] = [event for event in await store.events("run_a") if event.kind is EventKind.approval_used]
     assert told(event) == {"approval_id": "apr_1", "bound_to": "sha1", "used_by": "effect-1"}
 
 
@@ -167,7 +167,7 @@ async def test_an_approval_can_be_taken_back(store: Store, clock: ManualClock) -
     await asleep(store, await claim_again(store, "run_a"), wait_for("approval", START + 500))
     revoked = await store.revoke_approval("apr_1", person("bob"), "changed my mind")
     assert (revoked.state, revoked.note, revoked.decided_by) == (ApprovalState.revoked, "changed my mind", "ann")
-    assert (await store.get_run("run_a")).status is Status.queued
+    assert (await store.get_run("run_a")).status is RunStatus.queued
     for wrong in (
         store.revoke_approval("apr_1", person("bob"), ""),
         store.decide_approval("apr_1", True, person("a"), None, ""),

@@ -19,7 +19,7 @@ from store_worlds import (
 
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import NotFound
-from becket.kernel.contract.events import Kind, NewEvent
+from becket.kernel.contract.events import EventKind, NewEvent
 from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import Receipt, StoredReceipt
@@ -97,7 +97,9 @@ async def test_events_form_a_chain_over_every_kind_of_write(store: Store, clock:
         await store.signal("run_a", "x", {"n": number}, f"s{number}")
         await store.record("run_a", 1, recorded(claim, f"step{number}"))
         await store.append("run_a", 1, [note("a"), note("b")])
-        await store.append("run_a", None, [NewEvent(kind=Kind.note, data={"odd": {2: "x", 10: "y"}, "t": (1, 0.1)})])
+        await store.append(
+            "run_a", None, [NewEvent(kind=EventKind.note, data={"odd": {2: "x", 10: "y"}, "t": (1, 0.1)})]
+        )
     await store.ask_cancel("run_a", person("ann"), "é")
     await store.end("run_a", 1, End(move=Move.cancel, reason="cancelled"))
     await store.append("run_a", None, [note("after the end")])
@@ -200,7 +202,7 @@ async def test_children_are_known_until_they_ended(store: Store, clock: ManualCl
     await store.child_ended(second)
     assert await store.live_children() == ()
     ended = [event.kind for event in await store.events("run_a")]
-    assert (ended.count(Kind.child_started), ended.count(Kind.child_ended)) == (2, 2)
+    assert (ended.count(EventKind.child_started), ended.count(EventKind.child_ended)) == (2, 2)
 
 
 @every_store

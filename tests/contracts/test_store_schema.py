@@ -20,7 +20,7 @@ from store_worlds import World, agent_call, claimed, make_world, postgres_of, qu
 from becket.kernel.contract.caller import Via
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import StoreUnavailable, UsageError
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import Carried, Control, RunFilter, Store
 from becket.kernel.store import open_postgres, open_sqlite
@@ -207,7 +207,7 @@ def test_a_journal_of_the_first_revision_is_migrated_with_all_it_holds(
     assert rows_now(world) == {**before, "alembic_version": [(VERSION,)], "agent_calls": []}
 
     async def go_on(store: Store, _: object) -> None:
-        assert (await store.get_run("run_a")).status is Status.running
+        assert (await store.get_run("run_a")).status is RunStatus.running
         await store.begin_call(agent_call("c1", "run_a"), 1, {"usd": 0.5}, ())
         assert await store.spent(run_id="run_a") == {"usd": 2.0}
 
@@ -393,7 +393,7 @@ def test_what_a_dispatcher_asks_all_the_time_is_answered_by_indexes(tmp_path: Pa
         await store.at_work("w1")
         await store.claim("run_b", 1, "w2", 30)
         await store.signal("run_a", "x", {}, "s")
-        await store.list_runs(RunFilter(statuses=(Status.running,), limit=1))
+        await store.list_runs(RunFilter(statuses=(RunStatus.running,), limit=1))
         raw.set_trace_callback(None)
         plans = {
             query: [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {query}")]

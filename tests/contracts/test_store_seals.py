@@ -22,7 +22,7 @@ from store_worlds import (
 from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
 from becket.kernel.contract.calls import CallEnd
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
-from becket.kernel.contract.events import COVERS, SEALS, Kind, NewEvent
+from becket.kernel.contract.events import COVERS, SEALS, EventKind, NewEvent
 from becket.kernel.contract.handoff import Handoff, HandoffState
 from becket.kernel.contract.receipt import Receipt, StoredReceipt
 from becket.kernel.contract.run import Move, started_as
@@ -71,7 +71,7 @@ async def test_a_step_is_sealed_with_its_evidence(store: Store, clock: ManualClo
         step(claim, "a", outputs=AWKWARD, error="half \ud800 and \0"),
         step(claim, "b", conditions=(condition,), artifacts=("cd" * 32,), receipts=("x",)),
     )
-    new = (note("before"), NewEvent(kind=Kind.step_done), note("between"), NewEvent(kind=Kind.decided))
+    new = (note("before"), NewEvent(kind=EventKind.step_done), note("between"), NewEvent(kind=EventKind.decided))
     proofs = (proof(0, START), proof(0, START + 5), proof(1, START))
     facts = (("proven", "s" * 300), ("proven", "s" * 300), ("moved", "x"))
     await store.record("run_a", 1, Recorded(steps=steps, events=new, receipts=proofs, facts=facts))
@@ -80,7 +80,7 @@ async def test_a_step_is_sealed_with_its_evidence(store: Store, clock: ManualClo
     assert [len(names) for names in carried] == [0, 1, 0, 7], "each step's event has its step, the last one the rest"
     assert carried[1] == ["step 1/discover/a"]
     clock.forward(5)
-    again = Recorded(steps=(step(claim, "c"),), events=(NewEvent(kind=Kind.step_failed),), facts=(("moved", "x"),))
+    again = Recorded(steps=(step(claim, "c"),), events=(NewEvent(kind=EventKind.step_failed),), facts=(("moved", "x"),))
     await store.record("run_a", 1, again)
     await check(store, "run_a", "step", "receipt", "artifact", "fact")
 
@@ -144,7 +144,7 @@ async def test_what_is_used_without_a_call_is_sealed_too(store: Store, clock: Ma
     await check(store, "run_a", "spending")
     await store.settle_spend("k", {"agent_time": 1.5})
     await check(store, "run_a", "spending")
-    assert [event.data["used"] for event in await store.events("run_a") if event.kind is Kind.spent] == [
+    assert [event.data["used"] for event in await store.events("run_a") if event.kind is EventKind.spent] == [
         {"tokens": 5, "usd": 0.1},
         {"agent_time": 1.5},
     ]
@@ -203,7 +203,7 @@ async def test_the_first_event_holds_what_the_run_was_told(store: Store, clock: 
 async def test_retention_says_what_it_dropped(store: Store, clock: ManualClock) -> None:
     """L44: evidence is never deleted silently."""
     claim = await claimed(store, "run_a")
-    recorded = Recorded(steps=(step(claim, artifacts=("ab" * 32,)),), events=(NewEvent(kind=Kind.step_done),))
+    recorded = Recorded(steps=(step(claim, artifacts=("ab" * 32,)),), events=(NewEvent(kind=EventKind.step_done),))
     await store.record("run_a", 1, recorded)
     await store.end("run_a", 1, End(move=Move.complete, reason="done"))
     await store.followed("run_a")

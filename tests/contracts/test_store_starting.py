@@ -18,8 +18,8 @@ from store_worlds import (
 )
 
 from becket.kernel.contract.errors import NotFound, UsageError
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import Autonomy, Move, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import Autonomy, Move, RunStatus
 from becket.kernel.contract.store import End, RunFilter, Store
 from becket.testing.people import person
 
@@ -35,14 +35,14 @@ async def test_a_new_run_is_queued_with_its_spec_and_its_first_event(store: Stor
     assert done.created
     assert done.run == await store.get_run("run_a")
     run = await store.get_run("run_a")
-    assert (run.status, run.segment, run.epoch, run.iteration, run.counted) == (Status.queued, 1, 0, 1, 1)
+    assert (run.status, run.segment, run.epoch, run.iteration, run.counted) == (RunStatus.queued, 1, 0, 1, 1)
     assert (run.subject.name, run.subject.fields, run.inputs) == ("main@1", {"branch": "main"}, {"n": 1})
     assert (run.trigger, run.group, run.chain, run.by) == ("commit", "repo:main", 2, "ann")
     assert (run.parent, run.retry_of, run.autonomy, run.dry_run) == ("run_p", "run_r", Autonomy.observe, True)
     assert (run.created_at, run.deadline_at, run.ended_at) == (START, START + 3600, None)
     assert await store.spec_text("spec-1") == "loop_id: heal"
     [event] = await store.events("run_a")
-    assert (event.seq, event.kind, event.data["by"]) == (1, Kind.run_created, "ann")
+    assert (event.seq, event.kind, event.data["by"]) == (1, EventKind.run_created, "ann")
     assert (run.event_count, run.head) == (1, event.digest)
 
 
@@ -125,9 +125,9 @@ async def test_newest_waits_supersedes_the_queued_runs_of_the_group(store: Store
     done = await store.start_run(new_run("run_new", group="g", on_busy="newest_waits"))
     assert done.superseded == ("run_old",)
     old = await store.get_run("run_old")
-    assert (old.status, old.reason, old.detail) == (Status.cancelled, "superseded", {"by_run": "run_new"})
-    assert (await store.events("run_old"))[-1].kind is Kind.run_ended
-    assert (await store.get_run("run_work")).status is Status.running
+    assert (old.status, old.reason, old.detail) == (RunStatus.cancelled, "superseded", {"by_run": "run_new"})
+    assert (await store.events("run_old"))[-1].kind is EventKind.run_ended
+    assert (await store.get_run("run_work")).status is RunStatus.running
     assert await store.end("run_work", claim.run.epoch, End(move=Move.complete, reason="done")) == ("run_new",)
 
 
@@ -166,7 +166,7 @@ async def test_a_held_run_is_not_started_and_lets_the_next_one_pass(store: Store
     assert (await store.hold("run_a", person("bob"), False)).held is False
     assert await store.startable() == (("run_a", 1),)
     held = [(event.kind, event.data["by"]) for event in (await store.events("run_a"))[1:]]
-    assert held == [(Kind.run_held, "ann"), (Kind.run_unheld, "bob")]
+    assert held == [(EventKind.run_held, "ann"), (EventKind.run_unheld, "bob")]
 
 
 @every_store
@@ -206,7 +206,7 @@ async def test_only_a_waiting_run_moves_to_a_new_spec(store: Store, clock: Manua
     assert (await store.migrate("run_a", "spec-2", "new", person("ann"))).spec_digest == "spec-2"
     await store.signal("run_a", "go", {}, "s")
     assert (await claim_again(store, "run_a")).spec_text == "new"
-    moved = next(event for event in await store.events("run_a") if event.kind is Kind.run_migrated)
+    moved = next(event for event in await store.events("run_a") if event.kind is EventKind.run_migrated)
     assert moved.data == {"from": "spec-1", "to": "spec-2", **person("ann").told()}
     with pytest.raises(UsageError, match="only a waiting run"):
         await store.migrate("run_a", "spec-1", "x", person("ann"))
@@ -243,13 +243,13 @@ async def test_runs_are_listed_by_filter(store: Store, clock: ManualClock) -> No
     assert await ids() == ["run_3", "run_2", "run_1"]
     assert await ids(oldest_first=True, limit=2) == ["run_1", "run_2"]
     assert await ids(loop_id="heal") == ["run_3", "run_1"]
-    assert await ids(statuses=(Status.running, Status.failed)) == ["run_3"]
+    assert await ids(statuses=(RunStatus.running, RunStatus.failed)) == ["run_3"]
     assert await ids(subject="b") == ["run_2"]
     assert await ids(parent="run_p") == ["run_1"]
     assert await ids(group="g") == ["run_2"]
     assert await ids(since=START + 10) == ["run_3", "run_2"]
     counted = await store.count_runs()
-    assert (counted[Status.queued], counted[Status.running], counted[Status.failed]) == (2, 1, 0)
+    assert (counted[RunStatus.queued], counted[RunStatus.running], counted[RunStatus.failed]) == (2, 1, 0)
 
 
 @every_store

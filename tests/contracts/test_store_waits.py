@@ -21,9 +21,9 @@ from store_worlds import (
 )
 
 from becket.kernel.contract.errors import NotFound, UsageError
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import Handoff, HandoffState
-from becket.kernel.contract.run import IllegalMove, Move, Status
+from becket.kernel.contract.run import IllegalMove, Move, RunStatus
 from becket.kernel.contract.store import Carried, Claim, End, SignalEnd, Store
 from becket.testing.people import person
 
@@ -42,7 +42,7 @@ async def test_a_wait_gives_the_run_back_with_what_it_carries(store: Store, cloc
     carried = Carried(outputs={"base": {"sha": "abc"}})
     assert await store.wait("run_a", 1, waits, {"asked": START, "quota": START - 5}, carried)
     run = await store.get_run("run_a")
-    assert (run.status, run.segment, run.iteration, run.counted) == (Status.waiting, 2, 2, 1)
+    assert (run.status, run.segment, run.iteration, run.counted) == (RunStatus.waiting, 2, 2, 1)
     assert (run.worker, run.waiting_on) == (None, ("asked", "quota"))
     assert run.waits_since == {"asked": START, "quota": START - 5}
     assert [item.name for item in await store.conditions("run_a")] == ["red"]
@@ -59,11 +59,14 @@ async def test_a_signal_wakes_the_run_that_waits_for_it(store: Store, clock: Man
     await asleep(store, claim, wait_for("approval", START + 50, "asked"), wait_for("clock", START + 9, "quota"))
     assert await store.signal("run_a", "approval", {"id": 7}, "sig-1") is SignalEnd.woke
     run = await store.get_run("run_a")
-    assert (run.status, run.segment, run.iteration, run.waiting_on) == (Status.queued, 2, 2, ())
+    assert (run.status, run.segment, run.iteration, run.waiting_on) == (RunStatus.queued, 2, 2, ())
     assert run.waits_since == {"asked": START, "quota": START}, "how long it waits is not forgotten"
     sent = {"name": "approval", "signal_id": "sig-1", "payload": {"id": 7}}
     assert await woken_by(store, "run_a") == {"by": "signal", "signals": [sent]}
-    assert [event.kind for event in await store.events("run_a")][-2:] == [Kind.signal_received, Kind.run_woken]
+    assert [event.kind for event in await store.events("run_a")][-2:] == [
+        EventKind.signal_received,
+        EventKind.run_woken,
+    ]
     assert await store.next_due() is None, "its other wait is gone too"
     assert await store.startable() == (("run_a", 2),)
 
@@ -90,13 +93,13 @@ async def test_a_signal_for_later_is_kept_and_the_run_does_not_sleep(store: Stor
     waits = [wait_for("approval", START + 50)]
     assert await store.wait("run_a", claim.run.epoch, waits, {"main_dirty": START}, Carried()) is False
     run = await store.get_run("run_a")
-    assert (run.status, run.segment, run.iteration, run.worker) == (Status.queued, 2, 2, None)
+    assert (run.status, run.segment, run.iteration, run.worker) == (RunStatus.queued, 2, 2, None)
     evidence = await woken_by(store, "run_a")
     assert [item["payload"] for item in evidence["signals"]] == [{"n": 1}, {"n": 2}]  # type: ignore[attr-defined]
     again = await claim_again(store, "run_a")
     assert await store.wait("run_a", again.run.epoch, waits, {}, Carried()), "each is received once"
     assert await store.signal("run_a", "another", {}, "sig-4") is SignalEnd.kept, "it waits for something else"
-    assert (await store.get_run("run_a")).status is Status.waiting
+    assert (await store.get_run("run_a")).status is RunStatus.waiting
 
 
 @every_store
@@ -104,7 +107,7 @@ async def test_a_run_that_waits_for_nothing_is_queued_again_at_once(store: Store
     claim = await claimed(store, "run_a")
     assert await store.wait("run_a", claim.run.epoch, [], {}, Carried()) is False
     run = await store.get_run("run_a")
-    assert (run.status, run.segment, run.iteration) == (Status.queued, 2, 2)
+    assert (run.status, run.segment, run.iteration) == (RunStatus.queued, 2, 2)
     assert await store.conditions("run_a") == ()
 
 
@@ -177,10 +180,10 @@ async def test_the_end_is_the_last_write_of_a_run(store: Store, clock: ManualClo
     )
     assert await store.end("run_a", claim.run.epoch, end) == ("run_b", "run_d")
     run = await store.get_run("run_a")
-    assert (run.status, run.reason, run.detail) == (Status.ready_for_handoff, "undecided", {"why": "flaky"})
+    assert (run.status, run.reason, run.detail) == (RunStatus.ready_for_handoff, "undecided", {"why": "flaky"})
     assert (run.ended_at, run.worker) == (START + 5, None)
     kinds = [event.kind for event in await store.events("run_a")]
-    assert kinds[-3:] == [Kind.note, Kind.handoff_opened, Kind.run_ended]
+    assert kinds[-3:] == [EventKind.note, EventKind.handoff_opened, EventKind.run_ended]
     [opened] = await store.handoffs((HandoffState.open,))
     assert opened == handoff("run_a")
     assert await store.startable() == (("run_b", 1),), "the lease is free"
@@ -233,8 +236,15 @@ async def test_a_queued_or_waiting_run_is_cancelled_at_once(store: Store, clock:
     await asleep(store, claim, wait_for("x", START + 10))
     for run_id in (queued, claim.run.run_id):
         run = await store.ask_cancel(run_id, person("ann"), "enough")
-        assert (run.status, run.reason, run.detail) == (Status.cancelled, "cancelled", {"by": "ann", "note": "enough"})
-        assert [event.kind for event in await store.events(run_id)][-2:] == [Kind.cancel_asked, Kind.run_ended]
+        assert (run.status, run.reason, run.detail) == (
+            RunStatus.cancelled,
+            "cancelled",
+            {"by": "ann", "note": "enough"},
+        )
+        assert [event.kind for event in await store.events(run_id)][-2:] == [
+            EventKind.cancel_asked,
+            EventKind.run_ended,
+        ]
         before = await contents(store)
         assert await store.ask_cancel(run_id, person("bob"), "again") == run
         assert await contents(store) == before
@@ -246,7 +256,7 @@ async def asked_to_cancel(store: Store) -> Claim:
     await claimed(store, "run_b", worker="w2")
     for _ in range(2):
         run = await store.ask_cancel("run_a", person("ann"), "enough")
-        assert (run.status, run.cancel_asked, run.detail) == (Status.running, True, {"by": "ann", "note": "enough"})
+        assert (run.status, run.cancel_asked, run.detail) == (RunStatus.running, True, {"by": "ann", "note": "enough"})
     return claim
 
 
@@ -255,7 +265,7 @@ async def test_a_running_run_is_told_to_cancel(store: Store, clock: ManualClock)
     claim = await asked_to_cancel(store)
     assert [item.cancel_asked for item in await store.at_work("w1")] == [True]
     assert [item.cancel_asked for item in await store.at_work("w2")] == [False]
-    assert [event.kind for event in await store.events("run_a")].count(Kind.cancel_asked) == 1
+    assert [event.kind for event in await store.events("run_a")].count(EventKind.cancel_asked) == 1
     await store.end("run_a", claim.run.epoch, End(move=Move.cancel, reason="cancelled"))
     assert await store.at_work("w1") == ()
 
@@ -312,7 +322,7 @@ async def test_handoffs_are_taken_done_or_expire(store: Store, clock: ManualCloc
         await store.change_handoff("hnd_run_c", HandoffState.done, person("x"), "")
     await store.change_handoff("hnd_run_a", HandoffState.done, person("dan"), "fixed")
     assert (await store.get_handoff("hnd_run_a")).taken_by == "bob"
-    changes = [event.data for event in await store.events("run_a") if event.kind is Kind.handoff_changed]
+    changes = [event.data for event in await store.events("run_a") if event.kind is EventKind.handoff_changed]
     assert [change["by"] for change in changes] == ["bob", "dan"]
     assert await store.handoffs(run_id="run_a") == (await store.get_handoff("hnd_run_a"),)
     assert len(await store.handoffs()) == 3

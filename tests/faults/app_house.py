@@ -18,14 +18,14 @@ from virtual_time import LoopTime, VirtualLoop
 
 from becket.app.compose import App
 from becket.app.serve import serve
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.agent import Agents, AgentsByName
 from becket.kernel.contract.effect import SETTLED
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.process import ChildResult, ChildSpec, ChildWatcher, Processes
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_sqlite
 from becket.testing.people import person
 from becket_lab.simulated.ground import RealGround
@@ -60,7 +60,7 @@ class AppHouse:
         self.time: Any = LoopTime(loop, PACE)
         self.on = RealGround(folder)
         root = folder / "repo"
-        self.state = State(root, root / ".git").make()
+        self.state = StateFolder(root, root / ".git").make()
         self.on.person_commits({**begin(), "becket.yaml": CONFIG}, "begin")
         self.lives: list[str] = []  # how each process ended
         self.gate_begins: Callable[[], None] = lambda: None
@@ -95,7 +95,7 @@ class AppHouse:
     async def _live(self, asked: str) -> Run:
         app = self._open()
         try:
-            started = await app.intake.start(Ask(loop_id="heal", origin_key=asked, by=person("owner")))
+            started = await app.intake.start(StartRequest(loop_id="heal", origin_key=asked, by=person("owner")))
             assert started.run is not None
             until = self.loop.time() + PATIENCE
 
@@ -110,7 +110,7 @@ class AppHouse:
             await app.store.close()
 
     async def _at_rest(self, app: App) -> bool:
-        busy = (Status.queued, Status.running)
+        busy = (RunStatus.queued, RunStatus.running)
         if await app.store.list_runs(RunFilter(statuses=busy, limit=1)):
             return False
         return all(effect.state in SETTLED for effect in await app.store.effects())

@@ -22,24 +22,24 @@ from properties import Scene, broken
 from properties_git import Moved
 from virtual_time import LoopTime, VirtualLoop
 
-from becket.app.serve import SWEEP_EVERY, Deliveries, FolderSweep, Sometimes, recover
+from becket.app.serve import SWEEP_EVERY, Deliveries, FolderSweep, ThrottledChore, recover
 from becket.kernel.contract.effect import SETTLED
 from becket.kernel.contract.errors import StoreUnavailable, WorkerDeclaredDead
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, SandboxKind
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter, WorkerInfo
-from becket.kernel.dispatch.embedded import Chore, Embedded, Staff
-from becket.kernel.engine.intake import Ask
+from becket.kernel.dispatch.embedded import Chore, DispatcherContext, EmbeddedDispatcher
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store import open_memory
 from becket.kernel.store.database import Database
 from becket.kernel.store.journal import Journal
 from becket.testing.effects import RecordedEffect
 from becket.testing.people import person
 from becket_lab.simulated.ground import ModelGround
-from becket_lab.simulated.house import BRANCH, House, Kept, MemoryArtifacts, MemoryVerdicts, Outside, build
 from becket_lab.simulated.project import ModelAgent, ModelProcesses, ModelWatchdog, Odds, begin, module, source
+from becket_lab.simulated.system import BRANCH, Kept, MemoryArtifacts, MemoryVerdicts, Outside, SimulatedSystem, build
 
 TTL = 3.0
 PACE = 0.05
@@ -106,8 +106,8 @@ class FaultHouse:
             store, MemoryArtifacts(), MemoryVerdicts(), ttl=TTL, loops=self.loops, effects=(self.box, self.post)
         )
         self.lives = 0
-        self.house: House | None = None
-        self.dispatcher: Embedded | None = None
+        self.house: SimulatedSystem | None = None
+        self.dispatcher: EmbeddedDispatcher | None = None
         self.people: list[Callable[[], Awaitable[bool]]] = []
         self.on.person_commits(begin(), "begin")
 
@@ -144,20 +144,20 @@ class FaultHouse:
         kept = replace(self.kept, worker=f"wrk_{self.lives}")
         self.house = build(self.folder, self.time, self.outside, self.chance, kept)
         app = self._app(self.house)
-        sweep = Sometimes(FolderSweep(app).look, SWEEP_EVERY, kept.store.now)
+        sweep = ThrottledChore(FolderSweep(app).look, SWEEP_EVERY, kept.store.now)
         now = await kept.store.now()
         worker = WorkerInfo(
             worker_id=kept.worker, pid=1, host="virtual", role="daemon", version="0", started_at=now, beat_at=now,
             dead=False,
         )  # fmt: skip
-        staff = Staff(
+        staff = DispatcherContext(
             engine=self.house.engine, store=kept.store, worker=worker, ttl=TTL, recover=partial(recover, app),
             chores=[
                 *self.first_chores(), self.house.triggers.follow, Deliveries(app).look, self.house.triggers.tick, sweep,
             ],
             residents=[partial(self._watch, self.house)],
         )  # fmt: skip
-        self.dispatcher = Embedded(staff)
+        self.dispatcher = EmbeddedDispatcher(staff)
         app.kick = self.dispatcher.kick
         serving = asyncio.create_task(self.dispatcher.serve())
         try:
@@ -187,11 +187,11 @@ class FaultHouse:
         tired = [] if self.rests else [f"it did not come to rest within {PATIENCE:g} s"]
         return tired + await broken(await self.scene())
 
-    def _app(self, house: House) -> Any:
+    def _app(self, house: SimulatedSystem) -> Any:
         """As much of the App as boot and deliveries need."""
         app = SimpleNamespace(
             store=house.store, door=house.door, engine=house.engine, processes=self.processes,
-            worker_id=house.engine.house.worker, config=SimpleNamespace(database=None),
+            worker_id=house.engine.runtime.worker, config=SimpleNamespace(database=None),
             lost_journal=str,
             state=SimpleNamespace(
                 make=lambda: SimpleNamespace(folder=self.folder),
@@ -201,7 +201,7 @@ class FaultHouse:
         app.git = SimpleNamespace(ref_store=None)  # no promotion of theirs leaves an intent
         return app
 
-    async def _watch(self, house: House) -> None:
+    async def _watch(self, house: SimulatedSystem) -> None:
         """The watcher of refs: tells of main as it is now, and of every move it sees."""
         seen: str | None = None
         while True:
@@ -222,7 +222,9 @@ class FaultHouse:
 
     async def at_rest(self) -> bool:
         """Nothing is at work, nothing is on its way, and what main is now has been looked at."""
-        if await self.truth.list_runs(RunFilter(statuses=(Status.queued, Status.running, Status.waiting), limit=1)):
+        if await self.truth.list_runs(
+            RunFilter(statuses=(RunStatus.queued, RunStatus.running, RunStatus.waiting), limit=1)
+        ):
             return False
         if any(effect.state not in SETTLED for effect in await self.truth.effects()):
             return False
@@ -362,7 +364,7 @@ class Person:
         assert self.house.house is not None
         if not self.asked:
             origin, inputs = f"person:parcel:{self.parcel}", {"n": str(self.parcel)}
-            ask = Ask(loop_id="parcel", origin_key=origin, inputs=inputs, by=person("owner"))
+            ask = StartRequest(loop_id="parcel", origin_key=origin, inputs=inputs, by=person("owner"))
             started = await self.house.house.intake.start(ask)
             assert started.run is not None, started.dropped
             self.asked = started.run.run_id

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from becket.kernel.store.database import Database
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 
 BUSY = 5.0  # as long as SQLite waits for a lock
 
@@ -96,7 +96,7 @@ class FaultyDatabase:
         return await do(_failing(work, way), *args, **kwargs)
 
     @property
-    def steady(self) -> Steady:
+    def steady(self) -> SteadyClock:
         return self.inner.steady
 
     async def faults(self, whole: bool) -> tuple[str, ...]:

@@ -26,11 +26,11 @@ from properties_machine import folder_problems, lock_problems, process_problems
 
 from becket.app.compose import App
 from becket.app.record.verify import verified
-from becket.app.state import State, find_state
+from becket.app.state import StateFolder, find_state
 from becket.app.watchdog import ALARM_FILE
 from becket.kernel.contract.effect import SETTLED, Effect, EffectState
 from becket.kernel.contract.promote import PROMOTE
-from becket.kernel.contract.run import ENDED, Run, Status, Step
+from becket.kernel.contract.run import ENDED, Run, RunStatus, Step
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import AlertState, RunFilter, Store
 from becket.kernel.store import tables
@@ -50,7 +50,7 @@ class Scene:
 
     store: Store
     artifacts: Any
-    state: State | None = None
+    state: StateFolder | None = None
     lease: float = LEASE
     at_work: frozenset[str] | None = None  # the runs that a task of this process moves; None: looked at from outside
     served: bool = True  # an engine lives: what can start is started
@@ -142,7 +142,7 @@ async def _at_work(scene: Scene, journal: Journal) -> AsyncIterator[str]:
     """Property 1: who is at work is seen by tasks here, and from outside by what the journal hears of it."""
     patience = LEASES * scene.lease
     for run in journal.runs.values():
-        if run.status is not Status.running or any(run.run_id in alarm for alarm in journal.alarms):
+        if run.status is not RunStatus.running or any(run.run_id in alarm for alarm in journal.alarms):
             continue
         row = journal.rows[run.run_id]
         late = journal.now - (row.lease_until or 0.0)
@@ -168,10 +168,10 @@ async def _waiting(scene: Scene, journal: Journal) -> AsyncIterator[str]:
     patience = LEASES * scene.lease
     startable = {run_id for run_id, _ in await scene.store.startable(1000)}
     for run in journal.runs.values():
-        if run.status is Status.queued:
+        if run.status is RunStatus.queued:
             if problem := _never_started(scene, journal, run, startable, patience):
                 yield problem
-        elif run.status is Status.waiting:
+        elif run.status is RunStatus.waiting:
             due = [one.due for one in journal.wakeups if one.run_id == run.run_id]
             if not due:
                 yield f"run {run.run_id} waits for {', '.join(run.waiting_on)}, and no row would ever wake it"
@@ -196,7 +196,7 @@ async def _chains(scene: Scene, journal: Journal) -> AsyncIterator[str]:
     """`becket verify` of every run. An effect that a person was told nobody knows of is no broken record."""
     app = SimpleNamespace(store=scene.store, artifacts=scene.artifacts)
     for run in journal.runs.values():
-        if run.status is Status.running:
+        if run.status is RunStatus.running:
             continue  # it changes while it is read
         for item in (await verified(app, run.run_id, rerun=False)).checks:  # type: ignore[arg-type]
             told = item.what.startswith("effect ") and item.detail.endswith(" unknown") and run.status in ENDED
@@ -273,7 +273,7 @@ def _unsettled(scene: Scene, journal: Journal, effect: Effect, handed_over: set[
     run, name = journal.runs.get(effect.origin.run_id), f"{effect.call.name} {effect.key}"
     patience = LEASES * scene.lease
     if effect.state is EffectState.unknown:
-        told = run is None or run.status not in ENDED or run.run_id in handed_over or run.status is Status.cancelled
+        told = run is None or run.status not in ENDED or run.run_id in handed_over or run.status is RunStatus.cancelled
         deferred = effect.call.defer  # a notice: the run does not depend on it
         return "" if told or deferred else f"nobody knows whether {name} happened, and nobody was told"
     if effect.state in SETTLED or (run is not None and run.status not in ENDED) or not scene.served:
@@ -287,13 +287,13 @@ def _unsettled(scene: Scene, journal: Journal, effect: Effect, handed_over: set[
 async def _leases(scene: Scene, journal: Journal) -> AsyncIterator[str]:
     for lease in journal.leases:
         run = journal.runs.get(lease.run_id)
-        if run is None or run.status is not Status.running:
+        if run is None or run.status is not RunStatus.running:
             yield f"the lease on {lease.name} is run {lease.run_id}'s, which is {run.status if run else 'not there'}"
         elif journal.rows[run.run_id].worker != lease.worker:
             yield f"the lease on {lease.name} is worker {lease.worker}'s, and its run is another's"
     for run in journal.runs.values():
         held = any(lease.run_id == run.run_id for lease in journal.leases)
-        if run.status is Status.running and run.group is not None and not held:
+        if run.status is RunStatus.running and run.group is not None and not held:
             yield f"run {run.run_id} is at work without the lease on {run.group}"
 
 
@@ -310,7 +310,7 @@ _CHECKS: tuple[Check, ...] = (_at_work, _waiting, _chains, _promotions, _effects
 
 def _on_disk(scene: Scene, journal: Journal) -> list[str]:
     assert scene.state is not None
-    busy = any(run.status is Status.running for run in journal.runs.values())
+    busy = any(run.status is RunStatus.running for run in journal.runs.values())
     return [
         *git_problems(scene.state, scene.dirty, busy=busy),
         *lock_problems(scene.state, busy=busy),
@@ -321,6 +321,6 @@ def _on_disk(scene: Scene, journal: Journal) -> list[str]:
 async def _heals_again(scene: Scene, heal: Callable[[], Awaitable[Run]]) -> list[str]:
     """Nothing is disabled: the next heal comes to a proven end, and all of this holds after it too."""
     run = await heal()
-    if run.status is not Status.completed:
+    if run.status is not RunStatus.completed:
         return [f"a later heal of a sound repository ended {run.status}: {run.reason} {json.dumps(run.detail)[:500]}"]
     return [f"after a later heal: {problem}" for problem in await broken(replace(scene, heal=None))]

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 
 _PROMOTED = re.compile(r"^becket: promote (?P<key>[0-9a-f]+)$")
 
@@ -22,7 +22,7 @@ class Moved:
     key: str = ""
 
 
-def moves_of(state: State) -> list[Moved]:
+def moves_of(state: StateFolder) -> list[Moved]:
     """As the reflog tells. Git writes it first: an entry counts if the next one, or the ref, begins where it ends."""
     try:
         lines = (state.common / "logs" / "refs" / "heads" / "main").read_text(errors="replace").splitlines()
@@ -37,13 +37,13 @@ def moves_of(state: State) -> list[Moved]:
     ]
 
 
-def git_problems(state: State, dirty: frozenset[str], *, busy: bool) -> Iterator[str]:
+def git_problems(state: StateFolder, dirty: frozenset[str], *, busy: bool) -> Iterator[str]:
     yield from _refs(state)
     if not busy:  # while a promotion is under way its work tree is between two commits
         yield from _work_tree(state, dirty)
 
 
-def _refs(state: State) -> Iterator[str]:
+def _refs(state: StateFolder) -> Iterator[str]:
     listed = _git(state, "for-each-ref", "--format=%(refname)", "refs/becket/")
     for ref in listed.out.split():
         whole = _git(state, "rev-list", "--objects", "--quiet", ref)
@@ -54,7 +54,7 @@ def _refs(state: State) -> Iterator[str]:
         yield f"git fsck finds: {checked.said}"
 
 
-def _work_tree(state: State, dirty: frozenset[str]) -> Iterator[str]:
+def _work_tree(state: StateFolder, dirty: frozenset[str]) -> Iterator[str]:
     head = _git(state, "symbolic-ref", "HEAD").out.strip()
     if head != "refs/heads/main":
         yield f"HEAD is {head or 'detached'}, not main"
@@ -70,7 +70,7 @@ class _Said:
     said: str
 
 
-def _git(state: State, *command: str) -> _Said:
+def _git(state: StateFolder, *command: str) -> _Said:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
         ["git", "-C", str(state.root), *command], capture_output=True, text=True, errors="replace", check=False,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.kernel.process.environment import MARK
 from becket.kernel.process.keeper import processes
 
@@ -18,7 +18,7 @@ def folder_problems(place: Path, open_runs: Collection[str]) -> Iterator[str]:
             yield f"the folder {folder} is left of a run that has ended"
 
 
-def lock_problems(state: State, *, busy: bool) -> Iterator[str]:
+def lock_problems(state: StateFolder, *, busy: bool) -> Iterator[str]:
     """Ours are the system's and die with their owner; those of git are files, and stay when it is killed."""
     for path in (state.engine_lock, state.daemon_lock, state.watchdog_lock, *state.drivers.glob("*")):
         pid = holder(path)
@@ -33,7 +33,7 @@ def lock_problems(state: State, *, busy: bool) -> Iterator[str]:
         yield "an interrupted promotion was never put in order (promotion/promote.json is there)"
 
 
-def process_problems(state: State, children: Collection[Any]) -> Iterator[str]:
+def process_problems(state: StateFolder, children: Collection[Any]) -> Iterator[str]:
     """Every process that carries our mark, and whose files are this repository's, is a child that the journal knows."""
     known = {f"{one.pid}.{one.started}.{one.boot}" for one in children}
     here = os.fsencode(state.folder)

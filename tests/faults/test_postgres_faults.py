@@ -21,7 +21,7 @@ from virtual_time import VirtualLoop, play
 
 from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.store.postgres import PostgresDatabase
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def case(server: Postgres, story: str, faults: Mapping[int, Way]) -> tuple[list[
     async def whole(loop: VirtualLoop) -> tuple[list[str], Plan]:
         with tempfile.TemporaryDirectory(prefix="becket-fault-") as folder:
             plan = Plan(faults, TTL)  # type: ignore[arg-type]
-            database = PostgresDatabase(url, loop.clock, Steady(loop.time, loop.time))
+            database = PostgresDatabase(url, loop.clock, SteadyClock(loop.time, loop.time))
             house = PostgresHouse(Path(folder), loop, plan, database, write_loops(Path(folder)))
             problems = await play_out(house, story) or await broken(await house.scene(heals=True))
             await house.truth.close()

@@ -18,7 +18,7 @@ from faulty_store import Plan
 from properties import Scene, broken, broken_at
 from virtual_time import VirtualLoop, play
 
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.process.environment import MARK
 from becket.kernel.store import tables
@@ -135,7 +135,7 @@ def test_what_a_run_left_goes_while_the_daemon_lives(tmp_path: Path) -> None:
         left: list[Path] = []
 
         async def somebody_keeps_it() -> bool:
-            for run in await house.truth.list_runs(RunFilter(statuses=(Status.completed,), limit=1)):
+            for run in await house.truth.list_runs(RunFilter(statuses=(RunStatus.completed,), limit=1)):
                 if not left:
                     left.append(tmp_path / "runs" / run.run_id)
                     left[0].mkdir(parents=True)

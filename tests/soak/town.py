@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 
 MODULES = 4
 PROGRAM = (sys.executable, "-m", "becket.cli")
@@ -119,7 +119,7 @@ class Town:
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.root = self.folder / "repo"
-        self.paths = State(root=self.root, common=self.root / ".git")
+        self.paths = StateFolder(root=self.root, common=self.root / ".git")
         self.offset = 0.0
 
     def begin(self) -> None:

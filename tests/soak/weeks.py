@@ -30,7 +30,7 @@ from becket.app.serve import follow_clock
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.dispatch.embedded import Chore
 from becket.kernel.store import open_memory
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 
 QUARTER = 6 * 3600.0
 WEEK = 7 * 86400.0
@@ -88,7 +88,7 @@ class Story:
     async def tell(self, loop: VirtualLoop, folder: Path) -> None:
         wall = Wall(loop)
         plan = Chances({}, TTL, chance=self.chance)
-        database = open_memory(wall, Steady(loop.time, wall.real))._db  # type: ignore[attr-defined]
+        database = open_memory(wall, SteadyClock(loop.time, wall.real))._db  # type: ignore[attr-defined]
         house = Weeks(folder, loop, plan, database, loops=write_loops(folder))
         await house.begin()
         number = 0

@@ -17,12 +17,12 @@ from typing import Any, Self
 from becket.app.state import find_state, holder
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.errors import BecketError
-from becket.parts.services.book import SqliteBook
+from becket.parts.services.book import SqliteServiceStore
+from becket.parts.services.context import ServiceContext
 from becket.parts.services.line import ask
-from becket.parts.services.ports import Op, Outcome, Release, ReleaseState, Request, Service
+from becket.parts.services.ports import Op, Release, ReleaseState, RequestOutcome, Service, ServiceRequest
 from becket.parts.services.process import ProcessHost
 from becket.parts.services.services import Supervisor
-from becket.parts.services.shop import Shop
 from becket.parts.services.supervise import Rules
 from becket.testing.ports import unused_port
 from becket.testing.world import commit_all, make_repository
@@ -145,7 +145,7 @@ class ServiceStage:
         make_repository(self.root)
         self.more, self.sandbox, self.rules = more, sandbox, rules
         self.state = find_state(self.root).make()
-        self.book = SqliteBook(self.state.services_database)
+        self.book = SqliteServiceStore(self.state.services_database)
         self.host = ProcessHost(answer_within=2.0, log_cap=20_000)
 
     def __enter__(self) -> Self:
@@ -173,8 +173,8 @@ class ServiceStage:
 
     @contextlib.asynccontextmanager
     async def supervised(self) -> AsyncIterator[None]:
-        book = SqliteBook(self.state.services_database)
-        shop = Shop(
+        book = SqliteServiceStore(self.state.services_database)
+        shop = ServiceContext(
             self.state, book, self.host, rules=self.rules, grace=0.5, free_within=2.0, look_every=0.05
         )  # fmt: skip
         stop = asyncio.Event()
@@ -188,17 +188,19 @@ class ServiceStage:
             book.close()
 
     async def order(self, op: Op, sha: str = "", key: str | None = None, service: str = "main") -> str:
-        request = Request(key=key or new_id("req"), op=op, service=service, sha=sha, proof="proof" if sha else "")
+        request = ServiceRequest(
+            key=key or new_id("req"), op=op, service=service, sha=sha, proof="proof" if sha else ""
+        )
         await asyncio.to_thread(ask, self.state.watchdog_socket, {"request": request.model_dump(mode="json")})
         return request.key
 
-    async def outcome(self, key: str) -> Outcome:
+    async def outcome(self, key: str) -> RequestOutcome:
         return await self.until(lambda: (found := self.book.request(key)) and found.outcome)
 
-    async def ask(self, op: Op, sha: str = "") -> Outcome:
+    async def ask(self, op: Op, sha: str = "") -> RequestOutcome:
         return await self.outcome(await self.order(op, sha))
 
-    async def release(self, sha: str) -> Outcome:
+    async def release(self, sha: str) -> RequestOutcome:
         return await self.ask(Op.release, sha)
 
     async def until(self, look: Callable[[], Any], seconds: float = 120.0) -> Any:

@@ -13,11 +13,11 @@ from becket.app.record.verify import verify_run
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller, Via
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import ApprovalState
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.parts.agents.desk import say
-from becket.parts.agents.mail import MAIL
+from becket.parts.agents.messages import MAIL
 from becket.testing.people import person
 from becket.testing.world import World
 
@@ -62,13 +62,13 @@ def world(tmp_path: Path) -> World:
 
 
 async def asked(world: World, by: Caller = ADA) -> Run:
-    started = await desk.start(world.app, by, desk.Wish(loop_id="ask"))
+    started = await desk.start(world.app, by, desk.RunRequest(loop_id="ask"))
     assert started.run is not None
     await world.settle()
     return started.run
 
 
-async def told(world: World, run: Run, kind: Kind) -> dict[str, Json]:
+async def told(world: World, run: Run, kind: EventKind) -> dict[str, Json]:
     (data,) = [event.data for event in await world.store.events(run.run_id) if event.kind is kind]
     return {name: data.get(name) for name in ("by", "role", "via")}
 
@@ -88,9 +88,9 @@ def test_the_rights_are_those_of_whoever_asks(world: World) -> None:
         assert (decided.state, decided.decided_by, decided.decided_role) == (ApprovalState.approved, "ada", "approver")
         await world.settle()
         end = await world.store.get_run(run.run_id)
-        assert end.status is Status.completed, (end.reason, end.detail)
-        assert await told(world, run, Kind.run_created) == ADA.told()
-        assert await told(world, run, Kind.approval_decided) == ADA.told()
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
+        assert await told(world, run, EventKind.run_created) == ADA.told()
+        assert await told(world, run, EventKind.approval_decided) == ADA.told()
         assert all(item.ok for item in await verify_run(world.app, run.run_id, False))
 
     asyncio.run(story())
@@ -108,8 +108,8 @@ def test_every_wish_is_kept_with_its_way_in(world: World) -> None:
         ended = await desk.cancel(world.app, EVE, run.run_id, "enough")
         assert ended.detail == {"by": "eve", "note": "enough"}
         for kind, by in (
-            (Kind.run_created, EVE), (Kind.run_held, ADA), (Kind.run_unheld, EVE), (Kind.run_migrated, ADA),
-            (Kind.cancel_asked, EVE),
+            (EventKind.run_created, EVE), (EventKind.run_held, ADA), (EventKind.run_unheld, EVE),
+            (EventKind.run_migrated, ADA), (EventKind.cancel_asked, EVE),
         ):  # fmt: skip
             assert await told(world, run, kind) == by.told()
         delivery = await say(world.app, ADA, (other := await asked(world)).run_id, "mind the tests")
@@ -117,7 +117,7 @@ def test_every_wish_is_kept_with_its_way_in(world: World) -> None:
         assert (delivery.agent, letter.name.partition("-")[2]) == (None, "ada@chat.txt")
         again = (await desk.retry(world.app, ADA, run.run_id)).run
         assert again is not None
-        assert await told(world, again, Kind.run_created) == ADA.told()
+        assert await told(world, again, EventKind.run_created) == ADA.told()
 
     asyncio.run(story())
 
@@ -129,7 +129,7 @@ def test_what_an_event_starts_names_whoever_posted_it_and_a_machine_is_nobody(wo
         assert started.run is not None
         assert own.run is not None
         assert (started.run.trigger, started.run.by, own.run.by) == ("event", "ada", "becket")
-        assert await told(world, started.run, Kind.run_created) == ADA.told()
-        assert await told(world, own.run, Kind.run_created) == {"by": "becket", "role": None, "via": "becket"}
+        assert await told(world, started.run, EventKind.run_created) == ADA.told()
+        assert await told(world, own.run, EventKind.run_created) == {"by": "becket", "role": None, "via": "becket"}
 
     asyncio.run(story())

@@ -15,7 +15,7 @@ from becket.app.record.verify import verify_run
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.effect import EffectCall
-from becket.kernel.contract.run import Run, Status, Step, StepState
+from becket.kernel.contract.run import Run, RunStatus, Step, StepState
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.engine.steps import GRACE
 from becket.kernel.store import FileArtifacts
@@ -74,7 +74,7 @@ def test_the_receipt_of_a_command_that_left_survives_whoever_ran_it(world: World
 
     async def story() -> None:
         run, steps = await after_a_kill(world, "step.action_done")
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         (receipt,) = [item for item in await world.store.receipts(run.run_id) if item.action_id == "ship"]
         assert steps["ship"].receipts == (receipt.digest,)
         assert all(check.ok for check in await verify_run(world.app, run.run_id, rerun=False))
@@ -92,7 +92,7 @@ def test_a_budget_that_is_used_up_by_what_was_done_does_not_undo_it(world: World
     world.action(ActionDef(name="test.spend", summary="spends", run=spend, outputs=("n",)))
     world.loop(loop(act("{id: s, uses: test.spend}"), more="budget: {usd: 3}"))
     run, _ = asyncio.run(after_a_kill(world, "walk.step_recorded"))
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met")
 
 
 def test_a_notice_in_flight_is_delivered_although_its_run_waits_for_days(world: World) -> None:
@@ -112,7 +112,7 @@ def test_a_notice_in_flight_is_delivered_although_its_run_waits_for_days(world: 
         await killed(world.settle())
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.waiting
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.waiting
         await world.pass_time(60)
         assert len(outside.deliveries) == 1
 
@@ -177,7 +177,7 @@ def test_an_ended_run_leaves_no_folder_behind(world: World) -> None:
     """L44: scratch and logs of every run since the start would have stayed until the next one."""
     world.loop(loop(act('{id: write, run: "echo x > file", in: scratch}')))
     run = asyncio.run(world.run("story"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert not world.app.places.of_run(run.run_id).exists()
 
 

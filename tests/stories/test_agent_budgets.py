@@ -13,9 +13,9 @@ from becket.app.record.verify import verify_run
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import AgentOutcome, Limits, Usage
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.calls import CallEnd, CallGrant, CallWish
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import Run, Status, Step, StepState
+from becket.kernel.contract.calls import CallEnd, CallGrant, CallRequest
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import Run, RunStatus, Step, StepState
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.world import World
 
@@ -58,7 +58,7 @@ class Shop:
             usage = USED if (context.folder("calls") / "made").exists() else Usage()
             await context.end_call(call.grant, CallEnd(outcome=AgentOutcome.crashed, usage=usage))
             self.settled.append(call.call_id)
-        wish = CallWish(label="it", agent="fixer", driver="test", limits=self.limits)
+        wish = CallRequest(label="it", agent="fixer", driver="test", limits=self.limits)
         grant = await context.begin_call(wish)
         self.grants.append(grant)
         self.made += 1
@@ -90,7 +90,7 @@ def budgets(shop: Shop, text: str) -> None:
 def test_within_its_budgets_a_call_is_recorded_and_settled(shop: Shop) -> None:
     shop.loop()
     run = asyncio.run(shop.world.run("shop"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert shop.grants[0].limits == Limits(seconds=1800.0)
     (call,) = asyncio.run(shop.world.store.calls(run.run_id))
     assert (call.loop_id, call.phase, call.step_id, call.agent) == ("shop", "act", "buy", "fixer")
@@ -148,18 +148,18 @@ def test_a_spent_budget_of_today_hands_the_run_over_and_tomorrow_is_another_day(
 
     async def story() -> None:
         for loop in ("shop", "other"):
-            assert (await shop.world.run(loop)).status is Status.completed
+            assert (await shop.world.run(loop)).status is RunStatus.completed
         assert [grant.limits.usd for grant in shop.grants] == [4.0, 2.0]
         assert shop.grants[1].cut_by == ("the usd budget of today (2 usd)",)
         run = await shop.world.run("shop", inputs={"n": "2"})
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted")
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "budget_exhausted")
         assert run.detail == {"budget": "the usd budget of today", "used": 4.0, "limit": 4.0}
         step = await shop.step(run)
         assert (step.state, step.error_kind, step.attempts) == (StepState.failed, "budget_exhausted", 1)
         assert step.error == "the usd budget of today is used up (4 of 4)"
         assert shop.made == 2
         await shop.world.pass_time(86_400)
-        assert (await shop.world.run("shop", inputs={"n": "3"})).status is Status.completed
+        assert (await shop.world.run("shop", inputs={"n": "3"})).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -182,7 +182,7 @@ def test_a_budget_is_named_in_plain_words(text: str, name: str, shop: Shop) -> N
         run = await shop.world.run("shop", inputs={"n": "2"})
         assert (run.reason, run.detail["budget"]) == ("budget_exhausted", name)
         other = await shop.world.run("other")
-        assert other.status is (Status.completed if "loop shop" in name else Status.ready_for_handoff)
+        assert other.status is (RunStatus.completed if "loop shop" in name else RunStatus.ready_for_handoff)
 
     asyncio.run(story())
 
@@ -196,7 +196,7 @@ def test_a_run_without_a_usd_left_is_not_begun_at_all(shop: Shop) -> None:
 async def told_once_each(world: World, run: Run) -> bool:
     """Every call is booked once and settled once by the chain, and the chain and the rows agree."""
     events = await world.store.events(run.run_id)
-    for kind in (Kind.call_booked, Kind.call_settled):
+    for kind in (EventKind.call_booked, EventKind.call_settled):
         told = [event.data["call"] for event in events if event.kind is kind]
         assert sorted(told) == sorted(call.call_id for call in await world.store.calls(run.run_id))
     return all(item.ok for item in await verify_run(world.app, run.run_id, rerun=False))
@@ -227,7 +227,7 @@ def test_a_killed_call_stays_booked_until_the_next_life_settles_it(point: str, u
         assert booked == (0.0 if point.startswith("store.begin_call.before") else 2.0 if settled_before else 5.0)
         await shop.world.restart()
         await shop.world.settle()
-        assert (await shop.world.store.get_run(run.run_id)).status is Status.completed
+        assert (await shop.world.store.get_run(run.run_id)).status is RunStatus.completed
         assert (await shop.world.store.spent(run.run_id))["usd"] == usd
         assert all(call.end is not None for call in await shop.world.store.calls(run.run_id))
         assert len(shop.settled) == (0 if settled_before or booked == 0.0 else 1)
@@ -241,7 +241,7 @@ def test_a_killed_call_that_nobody_settles_is_paid_in_full(shop: Shop) -> None:
     shop.loop(budget="{usd: 5}")
 
     async def give_up(context: ActionContext, params: Record) -> Result:
-        await context.begin_call(CallWish(label="it", agent="fixer", driver="test", limits=shop.limits))
+        await context.begin_call(CallRequest(label="it", agent="fixer", driver="test", limits=shop.limits))
         return Result(outputs={"n": 1})
 
     shop.world.action(ActionDef(name="test.buy", summary="buys", run=give_up, outputs=("n",)))
@@ -270,7 +270,7 @@ def test_a_run_that_was_taken_over_still_settles_what_it_used(shop: Shop) -> Non
 
     async def story() -> None:
         run = await shop.world.run("shop")
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         calls = await shop.world.store.calls(run.run_id)
         assert [call.end is not None for call in calls] == [True, True]
         assert shop.settled == []
@@ -291,7 +291,7 @@ def test_two_calls_with_one_label_are_a_mistake_not_a_free_call(shop: Shop) -> N
     shop.loop()
 
     async def again(context: ActionContext, grant: CallGrant) -> None:
-        await context.begin_call(CallWish(label="it", agent="fixer", driver="test", limits=shop.limits))
+        await context.begin_call(CallRequest(label="it", agent="fixer", driver="test", limits=shop.limits))
 
     shop.after = again
 

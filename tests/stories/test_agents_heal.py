@@ -15,7 +15,7 @@ from agent_programs import fakes, live_as_a_daemon, real, settings
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.process import SandboxKind
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.process import available
 from becket.testing.model import Cut, Edit, Loop, Say, ScriptedModel, Shell
 from becket.testing.model import Status as Answer
@@ -50,13 +50,13 @@ class AgentsHeal:
 
     async def broken(self) -> str:
         run = await self.stage.heal()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         return self.stage.break_it()
 
     async def repaired(self, run: Run, bad: str) -> None:
         """On top of the red commit, with a proof that holds, and nothing else of the person's changed."""
         stage = self.stage
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert stage.git("rev-parse", "main^") == bad
         assert stage.git("show", "main:calc.py").strip() == GOOD.strip()
         assert stage.git("status", "--porcelain") == ""
@@ -116,14 +116,14 @@ def wait_and_heal_by(folder: Path, program: str, sandbox: str, model: ScriptedMo
         world.clock.set(time.time())
         model.script(Answer(429, kind="usage_limit", resets_at=time.time() + 2), *REPAIR)
         run = await place.stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
         assert len(model.requests) == 1
         (call,) = await world.store.calls(run.run_id)
         assert call.end is not None
         assert call.end.until is not None
         assert call.end.until <= time.time() + 130
         await world.pass_time(call.end.until - world.clock() - 0.5)
-        assert (await world.store.get_run(run.run_id)).status is Status.waiting
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.waiting
         await world.pass_time(1.0)
         await place.repaired(await world.store.get_run(run.run_id), bad)
 
@@ -157,7 +157,7 @@ def outlast_an_outage(
         model.script(*([answer] * (2 * each)), *REPAIR)
         run = await place.stage.heal()
         for asked in (1, 2):
-            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.model_error",)), (run.reason, run.detail)
+            assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.model_error",)), (run.reason, run.detail)
             calls = await world.store.calls(run.run_id)
             assert [call.end and call.end.outcome for call in calls] == [AgentOutcome.model_error] * asked
             assert len(model.requests) == each * asked
@@ -229,7 +229,7 @@ def test_an_agent_that_claims_but_does_not_repair_is_not_believed(
         bad = await place.broken()
         model.script(*(Say("I repaired it; all 3 tests pass.") for _ in range(10)))
         run = await place.stage.heal()
-        assert run.status is not Status.completed
+        assert run.status is not RunStatus.completed
         assert place.stage.main() == bad
         assert place.stage.git("show", "main:calc.py").strip() == BAD.strip()
 

@@ -14,7 +14,7 @@ from agent_programs import fakes, live_as_a_daemon, settings
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.calls import AgentCall, SettledBy
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.model import Hang, Loop, ScriptedModel, Shell, Tokens
 from becket.testing.world import World
 
@@ -81,7 +81,7 @@ def test_a_stopped_call_of_a_model_without_a_price_costs_what_was_booked(
         assert (call.end.outcome, call.end.by) == (AgentOutcome.limit_reached, SettledBy.booking), call.end
         assert (call.end.usage.usd, call.end.usage.tokens >= 60_000) == (0.30, True)
         again = await world.run("work", inputs={"n": "2"})
-        assert (again.status, again.reason) == (Status.ready_for_handoff, "budget_exhausted")
+        assert (again.status, again.reason) == (RunStatus.ready_for_handoff, "budget_exhausted")
 
     asyncio.run(story())
 

@@ -9,7 +9,7 @@ import pytest
 
 from becket.kernel.contract.caller import Role
 from becket.kernel.contract.handoff import Approval, ApprovalState
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.people import person
 from becket.testing.world import World
 
@@ -66,7 +66,7 @@ def test_details_do_not_make_it_another_question_and_the_first_yes_stands(tmp_pa
         await stage.world.run("ask")
         (approval,) = await stage.asked()
         run = await stage.answer(approval, "approver")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         (only,) = await stage.world.store.approvals()
         assert only.state is ApprovalState.used
 
@@ -83,10 +83,10 @@ def test_a_yes_counts_for_its_question_and_its_role_only(tmp_path: Path, second:
         await stage.world.run("ask")
         one, other = await stage.asked()
         run = await stage.answer(one, "approver" if one.role == "approver" else "owner")
-        assert run.status is Status.waiting, (run.reason, run.detail)
+        assert run.status is RunStatus.waiting, (run.reason, run.detail)
         assert [item.approval_id for item in await stage.asked()] == [other.approval_id]
         run = await stage.answer(other, "owner")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert len(await stage.asked(ApprovalState.used)) == 2
 
     asyncio.run(story())
@@ -99,7 +99,7 @@ def test_without_it_each_step_spends_a_yes_of_its_own(tmp_path: Path) -> None:
         await stage.world.run("ask")
         (approval,) = await stage.asked()
         run = await stage.answer(approval, "approver")
-        assert run.status is Status.waiting, (run.reason, run.detail)
+        assert run.status is RunStatus.waiting, (run.reason, run.detail)
         assert len(await stage.asked()) == 1
 
     asyncio.run(story())
@@ -112,7 +112,7 @@ def test_a_no_stands_too(tmp_path: Path) -> None:
         await stage.world.run("ask")
         (approval,) = await stage.asked()
         run = await stage.answer(approval, "approver", approve=False)
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "first.denied")
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "first.denied")
         assert {one.state for one in await stage.world.store.approvals()} == {ApprovalState.denied}
 
     asyncio.run(story())

@@ -13,7 +13,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import EffectRefused, UsageError
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.contract.store import Alert, AlertState, RunFilter
 from becket.testing.effects import RecordedEffect
@@ -77,7 +77,7 @@ def test_a_typo_in_becket_yaml_ends_no_run_at_work_and_lets_nothing_out(world: W
     world.action(ActionDef(name="test.save", summary="x", run=save_and_send, effects=("http.post",)))
     world.loop(loop(action="{id: save, uses: test.save}"))
     run = asyncio.run(world.run("story"))
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met"), run.detail
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met"), run.detail
     assert len(refused) == 1
     assert [call.target for _, call in outside.deliveries] == ["elsewhere"]
     assert world.app.config.autonomy is Autonomy.propose
@@ -151,7 +151,7 @@ def test_an_editors_lock_or_a_stray_folder_among_the_loops_disturbs_nobody(world
     world.action(ActionDef(name="test.litter", summary="x", run=litter))
     world.loop(loop(action="{id: litter, uses: test.litter}"))
     run = asyncio.run(world.run("story"))
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met")
     assert world.app.loops.get("story").spec.loop_id == "story"
 
 
@@ -174,6 +174,6 @@ def test_what_happens_while_a_loop_file_is_broken_starts_it_once_when_it_is_mend
             await world.settle()
         runs = await world.store.list_runs(RunFilter(loop_id="second"))
         assert sorted(run.trigger for run in runs) == ["after", "event"]
-        assert {run.status for run in runs} == {Status.completed}
+        assert {run.status for run in runs} == {RunStatus.completed}
 
     asyncio.run(story())

@@ -11,8 +11,8 @@ from becket.app.record.verify import verified
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import InvalidDocument
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import AlertState, RunFilter
 from becket.testing.world import World
 
@@ -67,7 +67,7 @@ def test_with_a_bound_it_ends_there(tmp_path: Path) -> None:
         await world.run("snake")
         runs = await runs_of(world)
         assert [run.chain for run in runs] == [0, 1, 2]
-        assert [run.status for run in runs] == [Status.completed, Status.completed, Status.ready_for_handoff]
+        assert [run.status for run in runs] == [RunStatus.completed, RunStatus.completed, RunStatus.ready_for_handoff]
 
     asyncio.run(story())
 
@@ -82,8 +82,8 @@ def test_what_lint_cannot_see_ends_at_the_depth_with_an_alert_and_a_clean_journa
         await world.run("snake")
         runs = await runs_of(world)
         assert [run.chain for run in runs] == list(range(11))
-        assert all(run.status is Status.completed for run in runs[:-1])
-        assert runs[-1].status is Status.ready_for_handoff
+        assert all(run.status is RunStatus.completed for run in runs[:-1])
+        assert runs[-1].status is RunStatus.ready_for_handoff
         (failed,) = [step for step in await world.store.steps(runs[-1].run_id) if step.error]
         assert failed.error_kind == "chain_too_long"
         assert "`becket run snake`" in failed.error
@@ -91,7 +91,7 @@ def test_what_lint_cannot_see_ends_at_the_depth_with_an_alert_and_a_clean_journa
         assert (alert.key, alert.data["cause"]) == ("chain:snake", runs[-1].run_id)
         for run in runs:
             assert (await verified(world.app, run.run_id, rerun=False)).ok
-        assert (await world.run("snake")).status is Status.completed, "a person begins a new chain"
+        assert (await world.run("snake")).status is RunStatus.completed, "a person begins a new chain"
 
     asyncio.run(story())
 
@@ -112,7 +112,7 @@ def test_a_chain_of_events_ends_at_the_depth_and_the_run_that_posted_says_so(tmp
         await world.run("snake")
         runs = await runs_of(world)
         assert [run.chain for run in runs] == list(range(11))
-        notes = [event for event in await world.store.events(runs[-1].run_id) if event.kind is Kind.note]
+        notes = [event for event in await world.store.events(runs[-1].run_id) if event.kind is EventKind.note]
         assert ["11 starts in a row" in str(event.data["text"]) for event in notes] == [True]
         for run in runs:
             assert (await verified(world.app, run.run_id, rerun=False)).ok

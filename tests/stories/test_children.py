@@ -9,7 +9,7 @@ import pytest
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.run import NewRun, Run, Status, Step, Subject
+from becket.kernel.contract.run import NewRun, Run, RunStatus, Step, Subject
 from becket.kernel.contract.store import RunFilter
 from becket.testing.people import person
 from becket.testing.world import World
@@ -86,7 +86,7 @@ def test_sweep_run_twice_on_one_commit_is_completed_by_the_same_children(world: 
         assert first.run_id != second.run_id
         measured = []
         for run in (first, second):
-            assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
+            assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met")
             children = await world.store.list_runs(RunFilter(parent=run.run_id))
             measured.append({child.run_id for child in children})
         assert measured[0] == measured[1]
@@ -95,9 +95,9 @@ def test_sweep_run_twice_on_one_commit_is_completed_by_the_same_children(world: 
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("approve", "ends"), [(True, Status.completed), (False, Status.ready_for_handoff)])
+@pytest.mark.parametrize(("approve", "ends"), [(True, RunStatus.completed), (False, RunStatus.ready_for_handoff)])
 def test_a_second_parent_that_finds_the_child_at_work_wakes_with_the_first(
-    world: World, approve: bool, ends: Status
+    world: World, approve: bool, ends: RunStatus
 ) -> None:
     world.loop(LEAF)
     world.loop(parent("first"))
@@ -105,7 +105,7 @@ def test_a_second_parent_that_finds_the_child_at_work_wakes_with_the_first(
 
     async def story() -> None:
         parents = [await world.run(name) for name in ("first", "second")]
-        assert [run.status for run in parents] == [Status.waiting, Status.waiting]
+        assert [run.status for run in parents] == [RunStatus.waiting, RunStatus.waiting]
         (leaf,) = await world.store.list_runs(RunFilter(loop_id="leaf"))
         assert leaf.parent == parents[0].run_id
         (asked,) = await world.store.approvals(leaf.run_id)
@@ -132,7 +132,7 @@ def test_a_run_that_asks_for_itself_is_told_so_and_does_not_wait_for_ever(world:
     async def story() -> None:
         for loop_id, subject in (("itself", "the one"), ("outer", "out")):
             await world.run(loop_id, subject=subject)
-        assert [run.status for run in await world.store.list_runs(RunFilter())] == [Status.ready_for_handoff] * 3
+        assert [run.status for run in await world.store.list_runs(RunFilter())] == [RunStatus.ready_for_handoff] * 3
         for loop_id in ("itself", "inner"):
             (run,) = await world.store.list_runs(RunFilter(loop_id=loop_id))
             failed = (await steps(world, run))["child"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from heal_stage import HealStage
 
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 
 SANDBOX = "sandbox: {use: none, without: [files, processes, network]}\n"
 SECRET = "Plain-but-Ours-77"
@@ -85,7 +85,7 @@ def test_an_env_file_in_the_place_of_a_committed_file_is_refused(tmp_path: Path)
     stage = HealStage(tmp_path, config=steps('name: uses, run: "true", env_file: config/plain.txt'))
     stage.world.commit({"config/plain.txt": "x\n"}, "settings")
     run = healed(stage)
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "environment_broken"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "environment_broken"), (run.reason, run.detail)
     assert "the commit has config/plain.txt in that place" in str(run.detail["problems"])
 
 
@@ -98,7 +98,7 @@ def test_a_green_that_needs_what_the_step_before_left_is_none(tmp_path: Path) ->
     finds = 'test ! -e app -a ! -e left.pyc; test -z \\"$(git tag -l here)\\"'
     stage = HealStage(tmp_path, config=steps(f'name: first, run: "{leaves}"', f'name: second, run: "{finds}"'))
     run = healed(stage)
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
 
 
 def test_a_trial_remembers_no_green_of_a_tree_that_its_first_step_changed(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_trial_remembers_no_green_of_a_tree_that_its_first_step_changed(tmp_pa
     asyncio.run(stage.world.run("trial", inputs={"at": head}))
     stage.git("checkout", "--quiet", "becket.yaml")
     run = healed(stage)
-    assert run.status is not Status.completed, run.detail
+    assert run.status is not RunStatus.completed, run.detail
     assert asyncio.run(stage.world.store.recorded_by("proven", f"main@{head}")) is None
 
 
@@ -126,7 +126,7 @@ def test_steps_at_the_same_time_do_not_see_each_other(tmp_path: Path) -> None:
 
     stage = HealStage(tmp_path / "stage", config=steps(looks("one", "two"), looks("two", "one")))
     run = healed(stage)
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
 
 
 def test_a_green_does_not_outlive_the_tool_it_was_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +135,6 @@ def test_a_green_does_not_outlive_the_tool_it_was_made_with(tmp_path: Path, monk
         (tmp_path / name / "bin").mkdir(parents=True)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "one"))
     stage = HealStage(tmp_path / "stage", config=steps('name: unit, run: "test ${JAVA_HOME##*/} = one"'))
-    assert healed(stage).status is Status.completed
+    assert healed(stage).status is RunStatus.completed
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "two"))
-    assert healed(stage).status is not Status.completed
+    assert healed(stage).status is not RunStatus.completed

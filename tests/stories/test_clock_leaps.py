@@ -13,7 +13,7 @@ from becket.app.record.verify import verified
 from becket.app.serve import MOST_AGED, RETAINED, FolderSweep, retain
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.testing.people import person
 from becket.testing.world import World
@@ -132,14 +132,14 @@ def test_a_run_that_waits_is_neither_late_nor_lost_when_the_clock_is_set(tmp_pat
 
     async def story() -> None:
         run = await world.run("asks")
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         world.clock.jump(jump)
         await world.settle()
         run = await world.store.get_run(run.run_id)
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         await world.pass_time(1800)
         ended = await end_well(world, run)
-        assert (ended.status, ended.reason) == (Status.completed, "stop_conditions_met")
+        assert (ended.status, ended.reason) == (RunStatus.completed, "stop_conditions_met")
         (alert,) = [one for one in await world.store.alerts(()) if one.key == "clock:leapt"]
         assert f"{jump / 3600:+.2f} h" in alert.text
 
@@ -156,7 +156,7 @@ def test_a_wait_that_nobody_answers_still_ends_in_its_time(tmp_path: Path, jump:
         await world.settle()
         for _ in range(8):
             await world.pass_time(900)
-        assert (await world.store.get_run(run.run_id)).status is Status.ready_for_handoff
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.ready_for_handoff
 
     asyncio.run(story())
 
@@ -167,10 +167,10 @@ def test_a_leap_in_the_middle_of_a_step_is_not_its_work(tmp_path: Path, jump: fl
 
     async def story() -> None:
         run = await world.run("asks")
-        assert run.status is Status.waiting, run.reason
+        assert run.status is RunStatus.waiting, run.reason
         assert run.wall_used == pytest.approx(120, abs=1)
         ended = await end_well(world, run)
-        assert ended.status is Status.completed
+        assert ended.status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -185,7 +185,7 @@ def test_a_clock_set_ten_years_ahead_does_not_make_every_run_old_at_once(tmp_pat
         world.clock.jump(DECADE)
         await world.settle()
         await retain(world.app)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         (cursor,) = await world.store.cursors(RETAINED)
         assert float(cursor.value) < world.clock() - DECADE + 2 * MOST_AGED
 

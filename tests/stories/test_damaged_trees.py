@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.world import World
 
 PROGRAM = Path(__file__).parents[1] / "contracts" / "tree_damages.py"
@@ -79,9 +79,9 @@ class Wrecked:
         run, proven = self.judged(f"{sys.executable} damages.py {seed}\n")
         voided = any(DAMAGES.DEEDS[name] in DAMAGES.VOIDING for name in names)
         assert not (voided and proven), names
-        assert run.status in (Status.completed, Status.ready_for_handoff), (names, run.reason, run.detail)
+        assert run.status in (RunStatus.completed, RunStatus.ready_for_handoff), (names, run.reason, run.detail)
         run, proven = self.judged(f"true after {seed}\n")
-        assert (run.status, proven) == (Status.completed, True), (names, run.reason, run.detail)
+        assert (run.status, proven) == (RunStatus.completed, True), (names, run.reason, run.detail)
 
 
 def test_a_step_that_removes_its_git_stops_nothing_after_it(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_set_up_that_wrecks_its_folder_stops_no_later_one(tmp_path: Path) -> N
         place.judged(f"true during {seed}\n")
         place.world.commit({"setup.sh": f"mkdir out; touch out/{seed}\n"}, "mended")
         run, proven = place.judged(f"true after {seed}\n")
-        assert (run.status, proven) == (Status.completed, True), (name, run.reason, run.detail)
+        assert (run.status, proven) == (RunStatus.completed, True), (name, run.reason, run.detail)
 
 
 @pytest.mark.parametrize("name", ["deep_path", "upper_git", "folders_closed", "pipes_that_git_reads", "root_closed"])
@@ -116,5 +116,5 @@ def test_the_folder_of_an_ended_run_is_gone_whatever_it_did_there(tmp_path: Path
     place = Wrecked(tmp_path, "none")
     place.world.loop(LOOP)
     run = asyncio.run(place.world.run("wreck", inputs={"seed": list(DAMAGES.DEEDS).index(name)}))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert not place.world.app.places.of_run(run.run_id).exists()

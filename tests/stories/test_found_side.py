@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from heal_stage import PYTEST
 
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 
@@ -178,7 +178,7 @@ def test_what_only_tests_use_is_not_repaired_without_a_person(
     world, bad, run = healed(tmp_path, place, repair)
     assert main_of(world) == bad
     assert refused(world, run) == {(rule, path) for path in repair}
-    assert run.status is Status.waiting
+    assert run.status is RunStatus.waiting
 
 
 @pytest.mark.parametrize("path", ["expected.txt", "verify.sh"])
@@ -196,7 +196,7 @@ def test_what_a_makefile_gate_compares_with_is_not_repaired_without_a_person(tmp
 )
 def test_an_honest_repair_beside_them_is_promoted(tmp_path: Path, place: Place) -> None:
     world, bad, run = healed(tmp_path, place, {place.code: place.files[place.code]})
-    assert run.status is Status.completed, (run.reason, run.detail, refused(world, run))
+    assert run.status is RunStatus.completed, (run.reason, run.detail, refused(world, run))
     assert run_git(world.root, ["rev-parse", "main^"]) == bad
 
 
@@ -224,5 +224,5 @@ def test_where_no_failing_test_can_be_tied_to_a_file_the_repair_is_proposed(tmp_
     )
     world, bad, run = healed(tmp_path, place, {place.code: place.files[place.code]})
     assert main_of(world) == bad
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready")
     assert "no failing test can be tied to a file" in str(run.detail)

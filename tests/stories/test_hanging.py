@@ -9,7 +9,7 @@ from pathlib import Path
 from heal_stage import CONFIG, GOOD, HealStage
 
 from becket.kernel.contract.action import KEPT
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 HURRIED = CONFIG.replace("timeout: 60s", "timeout: 4s")
@@ -28,7 +28,7 @@ def test_a_hanging_candidate_costs_one_time_limit(tmp_path: Path) -> None:
     stage = HealStage(tmp_path, agent, config=HURRIED)
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert executions(stage, run, "cross") == ["first", "first", "alone"]  # of the first candidate; of the second
     assert "the step did not end within 4 s" in agent.briefs[1]
 
@@ -37,19 +37,21 @@ def test_a_hanging_base_is_looked_at_twice(tmp_path: Path) -> None:
     stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD))]), config=HURRIED)
     stage.world.commit({"calc.py": HANGS}, "make add wait")
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert executions(stage, run, "base_fast") == ["first", "again1"]
 
 
 def test_a_candidate_whose_test_prints_without_end_is_red_at_its_time_limit(tmp_path: Path) -> None:
-    unheld = HURRIED.replace(" -p no:cacheprovider", " -s -p no:cacheprovider")  # else pytest holds what tests print
+    why_unenforceable = HURRIED.replace(
+        " -p no:cacheprovider", " -s -p no:cacheprovider"
+    )  # else pytest holds what tests print
     agent = ScriptedAgent([Act(writes("calc.py", PRINTS)), Act(writes("calc.py", GOOD))])
-    stage = HealStage(tmp_path, agent, config=unheld + "guard: {promote: powerful}\n")
+    stage = HealStage(tmp_path, agent, config=why_unenforceable + "guard: {promote: powerful}\n")
     stage.break_it()
     began = time.monotonic()
     run = asyncio.run(stage.heal())
     assert time.monotonic() - began < 40  # it is 4 s, twice a few for reading 16 MB, and six honest gates
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert executions(stage, run, "cross") == ["first", "first", "alone"]
     assert "the step did not end within 4 s" in agent.briefs[1]
     assert (
@@ -64,6 +66,6 @@ def test_a_report_in_an_output_that_is_not_kept_whole_is_never_green(tmp_path: P
     config = "\n".join(gate.rjust(len(gate) + 4) if "name: unit" in line else line for line in CONFIG.splitlines())
     stage = HealStage(tmp_path, config=config)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.ready_for_handoff, (run.reason, run.detail)
+    assert run.status is RunStatus.ready_for_handoff, (run.reason, run.detail)
     notes = [str(step.outputs) for step in asyncio.run(stage.world.store.steps(run.run_id)) if step.id == "base_fast"]
     assert "'color': 'red'" in notes[0], notes

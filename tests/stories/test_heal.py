@@ -10,7 +10,7 @@ from heal_stage import BAD, CONFIG, GOOD, TESTS, HealStage
 
 from becket.app.tree_watch import TreeWatch
 from becket.kernel.contract.agent import AgentOutcome
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))
@@ -34,7 +34,7 @@ def test_a_green_commit_is_proven_at_its_sha(tmp_path: Path) -> None:
     """L8: what is proven is one exact commit, and it is remembered as such."""
     stage = HealStage(tmp_path)
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met"), run.detail
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met"), run.detail
     assert stage.main() == stage.green
     assert asyncio.run(stage.world.store.recorded_by("proven", f"main@{stage.green}")) == run.run_id
 
@@ -44,7 +44,7 @@ def test_a_red_commit_is_repaired_proven_and_promoted(tmp_path: Path) -> None:
     stage = broken(tmp_path, REPAIRS)
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("rev-parse", "main^") == bad
     assert (stage.world.root / "calc.py").read_text().strip() == GOOD.strip()
     assert stage.git("status", "--porcelain") == ""
@@ -59,7 +59,7 @@ def test_the_next_repair_has_the_files_of_the_last(tmp_path: Path) -> None:
     made: list[dict[str, int]] = []
     for _ in range(2):
         run = asyncio.run(stage.heal())
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         made.append({place.name: (place / "tree/tests/test_calc.py").stat().st_ino for place in spares.iterdir()})
         stage.break_it()
     assert made[0].keys() == {"proof", "1"}
@@ -72,7 +72,7 @@ def test_a_repair_made_only_of_new_files_counts(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.world.commit({"calc.py": "import missing\n" + GOOD}, "use a module that nobody committed")
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("show", "main:missing.py") == "VALUE = 1"
 
 
@@ -83,7 +83,7 @@ def test_a_missing_tool_is_no_bug_of_the_code(tmp_path: Path) -> None:
     stage.world.commit({"becket.yaml": text.replace("slow:", "").replace(
         "  fast:", "  fast:\n    - {name: lint, run: no-such-linter .}")}, "a gate that needs a tool")  # fmt: skip
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "environment_broken"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "environment_broken"), run.detail
     assert "no-such-linter" in str(run.detail)
 
 
@@ -101,7 +101,7 @@ def test_a_test_that_fails_once_does_not_block_the_commit(tmp_path: Path) -> Non
         """
     stage.world.commit({"tests/test_flaky.py": flaky}, "a flaky test")
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert "base.flaky_seen" in raised(stage, run)
 
 
@@ -118,7 +118,7 @@ def test_runs_that_disagree_are_undecided(tmp_path: Path) -> None:
         """
     stage.world.commit({"tests/test_torn.py": torn}, "a torn test")
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "undecided"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "undecided"), run.detail
 
 
 def test_a_change_of_the_tests_is_refused_and_kept(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_change_of_the_tests_is_refused_and_kept(tmp_path: Path) -> None:
     stage = broken(tmp_path, *[Act(writes("tests/test_calc.py", emptied))] * 2)
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert run.status in (Status.ready_for_handoff, Status.waiting), run.detail
+    assert run.status in (RunStatus.ready_for_handoff, RunStatus.waiting), run.detail
     assert stage.main() == bad
     assert raised(stage, run) & {"candidate.guard_refused", "candidate.test_change_asked"}
     assert stage.git("for-each-ref", f"refs/becket/candidate/{run.run_id}")
@@ -138,7 +138,7 @@ def test_a_repair_that_repairs_nothing_gets_another_try_with_the_reasons(tmp_pat
     stage = broken(tmp_path, Act(writes("calc.py", BAD + "\n# a remark\n")), REPAIRS)
     agent = stage.agent
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert "candidate.not_crossed" in raised(stage, run)
     assert isinstance(agent, ScriptedAgent)
     assert "An earlier try was not proven" in agent.briefs[1]
@@ -150,7 +150,7 @@ def test_an_agent_that_does_nothing_ends_in_a_proven_revert_for_a_person(tmp_pat
     stage = broken(tmp_path, *[Act()] * 4)
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
     assert stage.main() == bad
     branch = run.detail["branch"]
     assert stage.git("show", f"{branch}:calc.py") == GOOD.strip()
@@ -161,14 +161,14 @@ def test_a_revert_is_promoted_where_the_user_chose_it(tmp_path: Path) -> None:
     config = CONFIG + "heal: {on_exhausted: revert}\n"
     stage = broken(tmp_path, *[Act()] * 4, config=config)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("show", "main:calc.py") == GOOD.strip()
 
 
 def test_without_an_agent_the_culprit_is_undone_and_proposed(tmp_path: Path) -> None:
     stage = broken(tmp_path)
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
 
 
 def test_whoever_gets_an_exhausted_repair_reads_why_main_is_red(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_whoever_gets_an_exhausted_repair_reads_why_main_is_red(tmp_path: Path) 
     sandbox = "sandbox: {use: none, without: [files, processes, network]}"
     stage = HealStage(tmp_path, config=f"version: 1\nautonomy: merge\n{step}\n{sandbox}\n")
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_agent"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_agent"), run.detail
     assert run.detail["against"] == ["unit: the step changed tracked files: conftest.py"]
 
 
@@ -191,7 +191,7 @@ def test_autonomy_is_held(tmp_path: Path, autonomy: str, reason: str, calls: int
     assert isinstance(agent, ScriptedAgent)
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, reason), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, reason), run.detail
     assert stage.main() == bad
     assert len(agent.briefs) == calls
 
@@ -201,7 +201,7 @@ def test_what_caps_the_autonomy_is_named_where_it_decides(tmp_path: Path) -> Non
     config = CONFIG.replace("{use: none, without: [files, processes, network]}", "none")
     stage = broken(tmp_path, REPAIRS, config=config)
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready"), run.detail
     steps = asyncio.run(stage.world.store.steps(run.run_id))
     (way,) = [step for step in steps if "way" in step.outputs]
     assert "the sandbox here is none and does not hold files and network and processes" in way.note
@@ -215,13 +215,13 @@ def test_a_person_who_works_on_the_same_file_is_waited_for(tmp_path: Path) -> No
 
     async def story() -> None:
         run = await stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("main_dirty",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("main_dirty",)), (run.reason, run.detail)
         assert stage.main() == bad
         assert (stage.world.root / "calc.py").read_text() == "half a thought\n"
         stage.git("checkout", "--", "calc.py")
         await stage.world.pass_time(31)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert stage.git("rev-parse", "main^") == bad
 
     asyncio.run(story())
@@ -237,12 +237,12 @@ def test_a_file_that_becomes_free_is_seen_at_once_and_not_at_the_next_poll(tmp_p
         for _ in range(3):
             await watch.look()
         await stage.world.pass_time(0)
-        assert (await stage.world.store.get_run(run.run_id)).status is Status.waiting, "nothing has changed"
+        assert (await stage.world.store.get_run(run.run_id)).status is RunStatus.waiting, "nothing has changed"
         stage.git("checkout", "--", "calc.py")
         await watch.look()
         await stage.world.pass_time(0)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
 
     asyncio.run(story())
 
@@ -259,7 +259,7 @@ def test_main_that_moves_is_followed(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert "main_moved" in raised(stage, run)
     assert run.counted == 1
     assert stage.git("show", "main:notes.txt") == "meanwhile"
@@ -277,7 +277,7 @@ def test_somebody_else_repairs_it_first(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("show", "main:calc.py") == GOOD.strip()
 
 
@@ -292,10 +292,10 @@ def test_a_quota_is_waited_for(tmp_path: Path) -> None:
         await stage.heal()
         stage.break_it()
         run = await stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
         await stage.world.pass_time(3601)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
 
     asyncio.run(story())
 
@@ -311,7 +311,7 @@ def test_the_commit_that_broke_it_is_found_among_many(tmp_path: Path) -> None:
     for number in range(2):
         stage.world.commit({f"after{number}.txt": "x\n"}, f"harmless too {number}")
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert f"It broke with the commit {bad[:12]}" in agent.briefs[0]
     assert "left - right" in agent.briefs[0]
 
@@ -330,6 +330,6 @@ def test_two_agents_work_and_the_first_proven_wins(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 2
     assert stage.git("show", "main:extra.py") == "EXTRA = 1"

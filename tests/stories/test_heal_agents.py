@@ -8,7 +8,7 @@ from pathlib import Path
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
 from becket.kernel.contract.agent import AgentOutcome
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))
@@ -33,10 +33,10 @@ def test_a_session_goes_on_with_the_reasons_of_the_last_try(tmp_path: Path) -> N
     wrong = Act(writes("calc.py", BAD + "\n# a remark\n"), session="thread-1")
     stage, agent = broken(tmp_path, wrong, Act(looks_and_repairs, session="thread-1"))
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     before, after = agent.seen
     assert (before.session, after.session) == (None, "thread-1")
-    assert (before.workspace, before.around.home) == (after.workspace, after.around.home)
+    assert (before.workspace, before.call_context.home) == (after.workspace, after.call_context.home)
     assert left[-1] == (str(before.workspace), BAD.strip())
     assert after.brief.startswith("You have worked on this before")
     assert "An earlier try was not proven" in after.brief
@@ -52,12 +52,12 @@ def test_quotas_are_waited_for_however_often(tmp_path: Path) -> None:
         run = await stage.heal()
         for gone in (301, 305, 610):  # where nobody says when it is back, each look comes later
             run = await stage.world.store.get_run(run.run_id)
-            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+            assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
             calls = await stage.world.store.calls(run.run_id)
             assert [call.end and call.end.until for call in calls] == [None] * len(calls)
             await stage.world.pass_time(gone)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert run.counted == 1
 
     asyncio.run(story())
@@ -68,7 +68,7 @@ def test_an_agent_without_a_login_is_a_persons_business(tmp_path: Path) -> None:
     stage, agent = broken(tmp_path, Act(hint=AgentOutcome.auth_missing, error="not logged in: run `codex login`"))
     bad = stage.main()
     run = asyncio.run(stage.heal())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "agent.auth_missing"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "agent.auth_missing"), run.detail
     assert "codex login" in str(run.detail["reason"])
     assert stage.main() == bad
     assert len(agent.briefs) == 1
@@ -79,7 +79,7 @@ def test_work_that_hit_a_limit_is_saved_and_the_next_try_may_repair(tmp_path: Pa
     half = Act(writes("calc.py", GOOD + "\n# half\n"), hint=AgentOutcome.limit_reached, error="60 turns")
     stage, _ = broken(tmp_path, half, REPAIRS)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     (saved,) = stage.git("for-each-ref", "--format=%(refname)", f"refs/becket/rescue/{run.run_id}*").splitlines()
     assert "# half" in stage.git("show", f"{saved}:calc.py")
     assert "# half" not in stage.git("show", "main:calc.py")
@@ -97,7 +97,7 @@ def test_the_fallback_repairs(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert (len(first.briefs), len(second.briefs)) == (1, 1)
 
 
@@ -110,7 +110,7 @@ def test_an_agent_that_fails_the_same_way_twice_is_not_called_again_in_this_run(
     stage, agent = broken(tmp_path, CRASHES, same)
     run = asyncio.run(stage.heal())
     assert len(agent.briefs) == 2
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready"), run.detail
     told = asyncio.run(stage.world.store.steps(run.run_id))
     (why,) = {step.note for step in told if step.id == "plan" and step.outputs.get("plan") == "revert"}
     assert why.startswith("the agent failed the same way twice and changed nothing: crashed: boom in request"), why
@@ -121,7 +121,7 @@ def test_an_agent_that_fails_in_different_ways_is_called_again(tmp_path: Path) -
     killed = Act(ended=False, error="killed by signal 9", hint=AgentOutcome.crashed)
     stage, agent = broken(tmp_path, killed, CRASHES, REPAIRS)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 3
 
 
@@ -134,11 +134,11 @@ def test_a_model_that_is_back_repairs_and_its_outage_was_no_iteration(tmp_path: 
     async def story() -> None:
         run = await stage.heal()
         for passes, asked in ((29, 1), (2, 2), (80, 2), (20, 3)):
-            assert (run.status, run.waiting_on) == (Status.waiting, ("agent.model_error",)), (run.reason, run.detail)
+            assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.model_error",)), (run.reason, run.detail)
             await stage.world.pass_time(passes)
             assert len(agent.briefs) == asked
             run = await stage.world.store.get_run(run.run_id)
-        assert (run.status, run.counted) == (Status.completed, 1), (run.reason, run.detail)
+        assert (run.status, run.counted) == (RunStatus.completed, 1), (run.reason, run.detail)
 
     asyncio.run(story())
 
@@ -151,10 +151,10 @@ def test_an_outage_of_hours_is_six_calls_and_then_a_persons_by_its_name(tmp_path
     async def story() -> None:
         run = await stage.heal()
         for passes in (31, 95, 385, 1560, 5200):
-            assert run.status is Status.waiting, (run.reason, run.detail)
+            assert run.status is RunStatus.waiting, (run.reason, run.detail)
             await stage.world.pass_time(passes)
             run = await stage.world.store.get_run(run.run_id)
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "model_unavailable"), run.detail
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "model_unavailable"), run.detail
         told = run.detail
         assert (told["agent"], told["reason"]) == ("fixer", "the model's server: 529 overloaded")
         assert told["why"].startswith("the model of fixer has not worked for 2h")
@@ -170,5 +170,5 @@ def test_an_agent_that_fails_again_and_changes_something_each_time_is_called_aga
     tries = [Act(writes("calc.py", f"TRY = {number}\n"), ended=False, error="boom") for number in (1, 2, 3)]
     stage, agent = broken(tmp_path, *tries, REPAIRS)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 4

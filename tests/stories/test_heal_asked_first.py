@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from heal_stage import CONFIG, GOOD, HealStage
 
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.people import person
 
@@ -34,7 +34,7 @@ def test_no_set_up_is_built_from_an_agents_files_before_a_persons_yes(tmp_path: 
 
     async def story() -> None:
         run = await stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("change.asked",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("change.asked",)), (run.reason, run.detail)
         (approval,) = await stage.world.store.approvals(run.run_id)
         assert approval.question.startswith("May the set-up be built from the files that this repair changes?")
         assert seen.read_text() == "of main\n"
@@ -42,7 +42,7 @@ def test_no_set_up_is_built_from_an_agents_files_before_a_persons_yes(tmp_path: 
         await stage.world.settle()
         run = await stage.world.store.get_run(run.run_id)
         if yes:
-            assert run.status is Status.completed, (run.reason, run.detail)
+            assert run.status is RunStatus.completed, (run.reason, run.detail)
             assert seen.read_text() == "of main\nof the agent\n"
         else:
             assert run.reason == "change.denied"

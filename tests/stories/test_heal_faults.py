@@ -19,7 +19,7 @@ from becket.app.record.verify import verify_run
 from becket.kernel.contract.action import ActionContext, Result
 from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.contract.removal import remove
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 
@@ -27,7 +27,7 @@ REPAIRS = Act(writes("calc.py", GOOD))
 
 
 def problems_of(run: Run) -> str:
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "environment_broken"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "environment_broken"), (run.reason, run.detail)
     return str(run.detail["problems"])
 
 
@@ -39,7 +39,7 @@ def calls(stage: HealStage) -> int:
 async def the_next_commit_works(stage: HealStage) -> None:
     bad = stage.world.commit({"notes.txt": "more\n"}, "somebody goes on")
     run = await stage.heal()
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("rev-parse", "main^") == bad
     assert stage.git("show", "main:calc.py") == GOOD.strip()
     assert stage.git("status", "--porcelain") == ""
@@ -60,7 +60,7 @@ def test_a_missing_env_file_is_the_machines_fault(tmp_path: Path) -> None:
         assert run.counted == 1
         stage.world.write(".env", "TOKEN=1\n")
         run = await stage.heal()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
 
     asyncio.run(story())
 
@@ -87,7 +87,7 @@ def test_main_is_moved_back_while_a_repair_is_proven(during: str, tmp_path: Path
     bad = stage.break_it()
     replace_action(stage.world, during, lambda: stage.git("reset", "--hard", "--quiet", stage.green))
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert run.detail["main_proven"]["sha"] == stage.main() == stage.green
     kept = stage.git("for-each-ref", "--format=%(objectname)", f"refs/becket/candidate/{run.run_id}").splitlines()
     assert [stage.git("rev-parse", f"{sha}^") for sha in kept] == [bad]
@@ -237,7 +237,7 @@ def test_an_agent_that_fills_the_disk_under_the_journal(tmp_path: Path) -> None:
         assert stage.main() == bad
         make_room(folder)
         run = await asyncio.wait_for(healing, 60)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert stage.git("rev-parse", "main^") == bad
         assert not [item for item in await verify_run(stage.world.app, run.run_id, rerun=False) if not item.ok]
         await stage.world.store.close()
@@ -271,7 +271,7 @@ def test_a_submodule_that_is_gone_is_the_machines_fault(tmp_path: Path) -> None:
 
     async def story() -> None:
         with_submodule(stage, tmp_path / "part")
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         forget_submodule(stage)
         stage.world.commit({"notes.txt": "more\n"}, "somebody goes on")
         said = problems_of(await stage.heal())
@@ -279,7 +279,7 @@ def test_a_submodule_that_is_gone_is_the_machines_fault(tmp_path: Path) -> None:
         assert calls(stage) == 0
         stage.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive")
         run = await stage.heal()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
 
     asyncio.run(story())
 
@@ -290,7 +290,7 @@ def test_a_commit_of_a_submodule_that_nobody_fetched_is_the_machines_fault(tmp_p
 
     async def story() -> None:
         with_submodule(stage, tmp_path / "part")
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         stage.git("update-index", "--cacheinfo", f"160000,{'1' * 40},lib/part")
         stage.git("commit", "--quiet", "--message", "a newer part")
         assert "run `git submodule update" in problems_of(await stage.heal())
@@ -306,10 +306,10 @@ def test_a_submodule_that_no_step_needs_hides_no_bug(tmp_path: Path) -> None:
         with_submodule(stage, tmp_path / "part")
         stage.world.commit({"tests/test_part.py": "def test_part():\n    assert True\n"}, "without it")
         forget_submodule(stage)
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         stage.break_it()
         run = await stage.heal()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert calls(stage) == 1
 
     asyncio.run(story())
@@ -327,7 +327,7 @@ def test_no_code_is_blamed_where_the_last_proven_commit_is_red_too(tmp_path: Pat
 
     async def story() -> None:
         proven = stage.world.commit({"tests/test_place.py": needing(place)}, "a test that needs a place")
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         place.unlink()
         stage.world.commit({"notes.txt": "more\n"}, "somebody goes on")
         said = problems_of(await stage.heal())
@@ -350,7 +350,7 @@ def test_a_proven_commit_that_is_red_with_other_variables_is_the_machines(
 
     async def story() -> None:
         proven = stage.world.commit({"tests/test_place.py": needing(place)}, "a test that needs a place")
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         place.unlink()
         monkeypatch.setenv("TOOLS", "another")
         said = problems_of(await stage.heal())
@@ -366,7 +366,7 @@ def test_a_step_that_is_new_says_nothing_of_the_machine(tmp_path: Path) -> None:
     stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD.replace("/ len", "// len")))]))
 
     async def story() -> None:
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         text = (stage.world.root / "becket.yaml").read_text()
         stage.world.commit({"becket.yaml": text.replace("test_side:", more)}, "be strict")
         run = await stage.heal()

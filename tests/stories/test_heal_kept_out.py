@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from heal_stage import GOOD, HealStage
 
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 TOKEN = "ghp_" + "Zk3Qw9Lm2Xv7Bn5Tc8Rf1Hd6Js4Py0Ga2VuE7"
@@ -62,7 +62,7 @@ def read(path: Path) -> bytes:
 def test_the_agent_is_told_and_its_next_try_is_promoted(tmp_path: Path) -> None:
     stage = Stage(tmp_path, Act(with_a_dump), REPAIRS)
     run = stage.run()
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert LARGE[1] in stage.agent.briefs[1]
     assert stage.heal.git("rev-parse", "main^") == stage.bad
     assert stage.stored() == []
@@ -74,7 +74,7 @@ def test_a_second_time_it_is_a_persons_and_the_rest_of_the_work_is_saved(
 ) -> None:
     stage = Stage(tmp_path, Act(deed), Act(deed))
     run = stage.run()
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "candidate.guard_refused"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "candidate.guard_refused"), run.detail
     assert any(words in told for told in run.detail["against"]), run.detail
     assert stage.heal.git("for-each-ref", "refs/becket/candidate") == ""
     (saved, *_) = stage.heal.git("for-each-ref", "--format=%(refname)", "refs/becket/rescue").splitlines()
@@ -86,5 +86,5 @@ def test_it_is_told_whatever_came_before(tmp_path: Path) -> None:
     """A try without a change was in vain; this one was not."""
     stage = Stage(tmp_path, Act(), Act(with_a_token), REPAIRS)
     run = stage.run()
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert SECRET[1] in stage.agent.briefs[2]

@@ -18,7 +18,7 @@ import pytest
 
 from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.process import SandboxKind
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.parts.init.beginning import begin
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
@@ -243,13 +243,13 @@ def test_a_bug_is_found_repaired_and_promoted(language: str, tmp_path: Path, mon
 
     async def story() -> None:
         first = await world.run("heal")
-        assert first.status is Status.completed, (first.reason, first.detail)
+        assert first.status is RunStatus.completed, (first.reason, first.detail)
         assert world.app.processes.holds().kind is SandboxKind.bwrap
         assert all(verdict.green for verdict in (await verdicts(world, first)).values())
 
         bad = world.commit({project.code: project.bad}, "make add faster")
         run = await world.run("heal")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         red = (await verdicts(world, run))["base.fast.verdict.json"]
         assert red.commit == bad
         assert [name for name in red.failing if project.failing in name], red.failing
@@ -277,7 +277,7 @@ def test_an_ordinary_repair_passes_its_hold_out_checks(
         await world.run("heal")
         bad = world.commit({project.code: project.bad}, "make add faster")
         run = await world.run("heal")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert run_git(world.root, ["rev-parse", "main^"]) == bad
         (held,) = [
             item.receipt.body for item in await world.store.receipts(run.run_id) if item.receipt.kind == "holdout"

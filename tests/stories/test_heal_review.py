@@ -12,7 +12,7 @@ from test_heal_faults import replace_action
 
 from becket.kernel.contract.action import ActionContext, Result
 from becket.kernel.contract.agent import AgentOutcome
-from becket.kernel.contract.run import Status, StepState
+from becket.kernel.contract.run import RunStatus, StepState
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 REPAIRS = Act(writes("calc.py", GOOD))
@@ -27,7 +27,7 @@ def test_a_source_that_skips_its_tests_repairs_nothing(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     bad = stage.world.commit({"calc.py": GOOD + "(\n"}, "break it")
     run = asyncio.run(stage.heal())
-    assert run.status is not Status.completed, run.detail
+    assert run.status is not RunStatus.completed, run.detail
     assert stage.main() == bad
     said = {item.ref for step in asyncio.run(stage.world.store.steps(run.run_id)) for item in step.conditions}
     assert "candidate.not_crossed" in said
@@ -47,7 +47,7 @@ def test_what_a_run_left_behind_does_not_make_a_red_commit_green(tmp_path: Path)
         """
     bad = stage.world.commit({"tests/test_leaves.py": leaves}, "a test that passes the second time")
     run = asyncio.run(stage.heal())
-    assert run.status is not Status.completed, run.detail
+    assert run.status is not RunStatus.completed, run.detail
     assert asyncio.run(stage.world.store.recorded_by("proven", f"main@{bad}")) is None
 
 
@@ -61,7 +61,7 @@ def test_a_step_does_not_see_the_env_file_of_another(tmp_path: Path) -> None:
     stage = HealStage(tmp_path, config=ENV_CONFIG)
     stage.world.write(".env", "TOKEN=1\n")
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert not (stage.world.root / ".worktrees/base/.env").exists()
 
 
@@ -72,7 +72,7 @@ def test_the_secrets_of_an_env_file_stay_out_of_what_is_kept(tmp_path: Path) -> 
     secret = "Plain-but-Ours-77"
     stage.world.write(".env", f"export DB_PASSWORD='{secret}'\nNAME=x\n")
     run = asyncio.run(stage.heal())
-    assert run.status is not Status.completed
+    assert run.status is not RunStatus.completed
     folder = stage.world.app.state.artifacts
     assert not [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
@@ -94,13 +94,13 @@ def test_a_step_has_the_variables_it_names_and_no_log_has_them(tmp_path: Path, m
     monkeypatch.setenv("GIVEN", "sesame-Open-99")
     stage = HealStage(tmp_path, config=GIVEN)
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     kept = [path for path in stage.world.app.state.artifacts.rglob("*") if path.is_file()]
     assert any(b"-plain" in path.read_bytes() for path in kept)
     assert not [path for path in kept if b"sesame-Open-99" in path.read_bytes()]
     monkeypatch.setenv("GIVEN", "another-Word-11")
     stage.world.commit({"note.txt": "x"}, "a note")
-    assert asyncio.run(stage.heal()).status is not Status.completed
+    assert asyncio.run(stage.heal()).status is not RunStatus.completed
 
 
 def test_inputs_that_name_no_file_remember_nothing_for_other_commits(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_inputs_that_name_no_file_remember_nothing_for_other_commits(tmp_path: P
     asyncio.run(stage.heal())
     bad = stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is not Status.completed, run.detail
+    assert run.status is not RunStatus.completed, run.detail
     assert asyncio.run(stage.world.store.recorded_by("proven", f"main@{bad}")) is None
 
 
@@ -150,10 +150,10 @@ def test_a_slow_test_that_ran_when_main_was_green_must_still_run(tmp_path: Path)
             assert extra.VALUE == 1
         """
     stage.world.commit({"extra.py": "VALUE = 1\n", "tests/test_extra.py": optional}, "something extra")
-    assert asyncio.run(stage.heal()).status is Status.completed
+    assert asyncio.run(stage.heal()).status is RunStatus.completed
     bad = stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is not Status.completed, run.detail
+    assert run.status is not RunStatus.completed, run.detail
     assert stage.main() == bad
     said = [item for step in asyncio.run(stage.world.store.steps(run.run_id)) for item in step.conditions]
     against = [str(item.evidence.get("against")) for item in said if item.ref == "candidate.not_proven"]
@@ -169,7 +169,7 @@ def test_nothing_is_promoted_while_a_verifier_speaks_against_it(tmp_path: Path) 
     stage.git("branch", "somebodys")
     replace_action(stage.world, "service.smoke", lambda: stage.git("branch", "--delete", "--force", "somebodys"))
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     steps = asyncio.run(stage.world.store.steps(run.run_id))
     done = [step.iteration for step in steps if step.id == "promote" and step.state is StepState.done]
     assert done == [2]
@@ -181,7 +181,7 @@ def test_a_green_commit_that_left_main_is_not_what_main_is_proven_by(tmp_path: P
     newer = stage.world.commit({"notes.txt": "regretted\n"}, "regretted")
     replace_action(stage.world, "heal.settle", lambda: stage.git("reset", "--hard", "--quiet", stage.green))
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert run.detail["main_proven"]["sha"] == stage.main() == stage.green != newer
 
 
@@ -199,7 +199,7 @@ def test_an_agent_whose_work_was_committed_before_a_kill_is_not_called_again(tmp
 
     stage.world.action(replace(fix, run=twice))
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 1
     assert stage.git("rev-parse", "main^") == bad
 
@@ -214,7 +214,7 @@ def test_what_each_crashed_try_left_stays_saved(tmp_path: Path) -> None:
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     saved = stage.git("for-each-ref", "--format=%(refname)", "refs/becket/rescue/").splitlines()
     assert {stage.git("show", f"{ref}:calc.py") for ref in saved} == {"ONE = 1", "TWO = 2"}
 
@@ -234,7 +234,7 @@ def test_what_an_agents_own_code_said_in_a_step_with_variables_does_not_come_bac
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert "An earlier try was not proven" in agent.briefs[1]
     assert ("told by message" in agent.briefs[1]) is not bool(given)
     assert ("1 more lines are not shown" in agent.briefs[1]) is bool(given)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from becket.app.record.report.collect import read_report
 from becket.cli.ending import print_ending
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 SKIPS = """
@@ -64,7 +64,7 @@ def test_a_syntax_error_is_healed_though_one_test_file_only_skips(tmp_path: Path
     stage = stage_with(tmp_path, GOOD, SKIPS, Act(writes("calc.py", GOOD)))
     asyncio.run(stage.heal())
     run = broken(stage, GOOD)
-    assert run.status is Status.completed, (run.reason, run.detail, against(stage, run))
+    assert run.status is RunStatus.completed, (run.reason, run.detail, against(stage, run))
     assert stage.git("show", "main:calc.py") == GOOD.strip()
 
 
@@ -76,7 +76,7 @@ def test_a_repair_that_makes_a_file_skip_whose_tests_ran_is_not_proven_and_is_sh
     stage = stage_with(tmp_path, MEDIAN, RUNS, cheat, cheat)
     asyncio.run(stage.heal())
     run = broken(stage, MEDIAN)
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_progress"), (run.reason, run.detail)
     assert "on the last proven commit tests/test_extra.py::test_median ran" in against(stage, run)
     print_ending(Console(width=200), asyncio.run(read_report(stage.world.app, run.run_id)))
     told = capsys.readouterr().out
@@ -88,6 +88,6 @@ def test_a_repair_that_makes_a_file_skip_whose_tests_ran_is_not_proven_and_is_sh
 def test_where_nothing_was_proven_a_file_that_only_skips_proves_nothing(tmp_path: Path) -> None:
     stage = stage_with(tmp_path, GOOD + BROKEN, SKIPS, *[Act(writes("calc.py", GOOD))] * 2)
     run = asyncio.run(stage.world.run("heal", inputs={"repair_never_green": True}))
-    assert run.status is Status.ready_for_handoff, (run.reason, run.detail)
+    assert run.status is RunStatus.ready_for_handoff, (run.reason, run.detail)
     said = "tests/test_extra.py did not load on the parent, and on the child it only skips: whether its tests ran"
     assert said in against(stage, run)

@@ -8,7 +8,7 @@ from pathlib import Path
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
 from becket.kernel.contract.agent import AgentOutcome
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 
 STORED = Path(__file__).parents[1] / "specs" / "stored" / "heal.yaml"
@@ -24,14 +24,14 @@ def test_a_run_that_began_with_the_older_loop_goes_on_with_it(tmp_path: Path) ->
     stage.world.commit(message="the loop as it was")
 
     async def story() -> None:
-        assert (await stage.heal()).status is Status.completed
+        assert (await stage.heal()).status is RunStatus.completed
         stage.break_it()
         run = await stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
         file.unlink()
         await stage.world.pass_time(3601)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         spec = stage.world.app.loops.parse((await stage.world.store.spec_text(run.spec_digest)) or "")
         assert spec.phase(spec_phase := next(iter(spec.phases))).persist_outputs, spec_phase
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from heal_stage import CONFIG, GOOD, TESTS, HealStage
 
-from becket.app.record.asked import read_asked
+from becket.app.record.questions import read_question
 from becket.app.record.report.collect import read_report
 from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.handoff import Approval, ApprovalState
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, Deed, ScriptedAgent, writes
 from becket.testing.people import person
 
@@ -33,7 +33,7 @@ def broken(folder: Path, deed: Deed = repairs_and_changes_tests) -> HealStage:
 
 async def asked(stage: HealStage) -> tuple[Run, Approval]:
     run = await stage.heal()
-    assert (run.status, run.waiting_on) == (Status.waiting, ("change.asked",)), (run.reason, run.detail)
+    assert (run.status, run.waiting_on) == (RunStatus.waiting, ("change.asked",)), (run.reason, run.detail)
     (approval,) = await stage.world.store.approvals(run.run_id)
     return run, approval
 
@@ -61,7 +61,7 @@ def test_an_agent_that_changed_tests_gets_another_try_before_a_person_is_asked(t
     asyncio.run(stage.heal())
     stage.break_it()
     run = asyncio.run(stage.heal())
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert "tests/test_calc.py:6: test-" in agent.briefs[1]
     assert not asyncio.run(stage.world.store.approvals(run.run_id))
     assert stage.git("show", "main:tests/test_calc.py") == TESTS.strip()
@@ -91,7 +91,7 @@ def test_one_yes_lets_the_change_be_proven_and_promoted(tmp_path: Path) -> None:
     async def story() -> None:
         _, approval = await asked(stage)
         run = await answer(stage, approval, True)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert stage.git("show", "main:tests/test_calc.py") == TOLERANT.strip()
 
     asyncio.run(story())
@@ -110,7 +110,7 @@ def test_a_yes_is_not_asked_for_again_while_main_is_dirty(tmp_path: Path) -> Non
         stage.git("checkout", "--", "calc.py")
         await stage.world.pass_time(31)
         run = await stage.world.store.get_run(run.run_id)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         (only,) = await stage.world.store.approvals(run.run_id)
         assert (only.approval_id, only.state, only.decided_by) == (approval.approval_id, ApprovalState.used, "ada")
 
@@ -125,7 +125,7 @@ def test_a_yes_stands_for_the_same_change_on_a_main_that_moved(tmp_path: Path) -
         _, approval = await asked(stage)
         stage.world.commit({"notes.txt": "meanwhile\n"}, "somebody else's work")
         run = await answer(stage, approval, True)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert stage.git("show", "main:notes.txt") == "meanwhile"
         assert len(await stage.world.store.approvals(run.run_id)) == 1
 
@@ -140,7 +140,7 @@ def test_a_yes_does_not_stand_when_the_tests_themselves_moved_below_it(tmp_path:
         _, approval = await asked(stage)
         stage.world.commit({"tests/test_calc.py": TESTS + "\n\ndef test_late():\n    assert True\n"}, "a late test")
         run = await answer(stage, approval, True)
-        assert (run.status, run.waiting_on) == (Status.waiting, ("change.asked",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("change.asked",)), (run.reason, run.detail)
         states = [one.state for one in await stage.world.store.approvals(run.run_id)]
         assert sorted(states) == [ApprovalState.approved, ApprovalState.asked]
         assert stage.main() == stage.git("rev-parse", "main")
@@ -155,7 +155,7 @@ def test_a_no_ends_at_a_person_and_stays_a_no(tmp_path: Path) -> None:
     async def story() -> None:
         _, approval = await asked(stage)
         run = await answer(stage, approval, False)
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "change.denied"), run.detail
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "change.denied"), run.detail
         assert stage.main() == bad
         with pytest.raises(UsageError):
             await stage.world.store.decide_approval(approval.approval_id, True, person("eve"), None, "")
@@ -174,7 +174,7 @@ def test_a_yes_that_was_taken_back_counts_for_nothing(tmp_path: Path) -> None:
         await store.revoke_approval(approval.approval_id, person("ada"), "on second thoughts")
         await stage.world.settle()
         run = await store.get_run(approval.run_id)
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "change.revoked"), run.detail
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "change.revoked"), run.detail
         assert stage.main() == bad
 
     asyncio.run(story())
@@ -186,14 +186,14 @@ def test_the_whole_change_is_shown_to_whoever_decides(tmp_path: Path) -> None:
     async def story() -> None:
         run, approval = await asked(stage)
         for name in (None, run.run_id, approval.approval_id[:-2]):
-            shown = await read_asked(stage.world.app, name)
+            shown = await read_question(stage.world.app, name)
             assert shown.approval.approval_id == approval.approval_id
             for line in (b"+    assert add(2, 3) in (5, 6)", b"+    return left + right"):
                 assert line in shown.diff
         await answer(stage, approval, False)
         with pytest.raises(NotFound, match="nothing waits for a decision"):
-            await read_asked(stage.world.app, None)
-        assert (await read_asked(stage.world.app, approval.approval_id)).diff, "what was decided can be read later"
+            await read_question(stage.world.app, None)
+        assert (await read_question(stage.world.app, approval.approval_id)).diff, "what was decided can be read later"
 
     asyncio.run(story())
 
@@ -212,7 +212,7 @@ def test_after_a_yes_the_end_says_that_tests_still_fail_and_where(tmp_path: Path
     async def story() -> None:
         _, approval = await asked(stage)
         run = await answer(stage, approval, True)
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress"), run.detail
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_progress"), run.detail
         end = (await read_report(stage.world.app, run.run_id)).end
         assert end is not None
         assert end.headline.endswith("; the last try brought nothing new, and no repair was proven")
@@ -275,4 +275,4 @@ def test_a_module_with_doctests_is_product_and_only_a_changed_example_is_a_quest
     stage.world.commit({"calc.py": code.replace("left + right", "left - right")}, "make add faster")
     run = asyncio.run(stage.heal())
     assert (run.waiting_on == ("change.asked",)) is asks, (run.reason, run.detail)
-    assert (run.status is Status.completed) is not asks, (run.reason, run.detail)
+    assert (run.status is RunStatus.completed) is not asks, (run.reason, run.detail)

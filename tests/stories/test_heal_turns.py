@@ -12,7 +12,7 @@ from becket.kernel.contract.action import ActionContext, Result
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.reasons import ALREADY_SO
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.parts.heal.actions.heal import SettleParams
 from becket.parts.promote.actions.promote import PromoteParams
@@ -22,7 +22,7 @@ from becket.testing.agent import Act, ScriptedAgent, writes
 async def seen(stage: HealStage, old: str, new: str) -> Run:
     """The daemon sees the branch move, while nobody waits for it; the run that it starts."""
     await stage.world.app.triggers.branch_moved(RefMoved(branch="main", old=old, new=new))
-    (run, *_) = await stage.world.store.list_runs(RunFilter(statuses=(Status.queued,)))
+    (run, *_) = await stage.world.store.list_runs(RunFilter(statuses=(RunStatus.queued,)))
     return run
 
 
@@ -44,9 +44,9 @@ def test_a_queued_commit_that_an_earlier_run_proved_is_not_worked_on(tmp_path: P
         stage.break_it()
         first = await stage.heal()
         second = await stage.world.store.get_run((await queued[0]).run_id)
-        assert first.status is Status.completed, (first.reason, first.detail)
+        assert first.status is RunStatus.completed, (first.reason, first.detail)
         assert second.subject.name == f"main@{stage.main()}"
-        assert (second.status, second.reason) == (Status.cancelled, ALREADY_SO)
+        assert (second.status, second.reason) == (RunStatus.cancelled, ALREADY_SO)
         assert second.detail == {"fact": "proven", "by_run": first.run_id}
         assert await stage.world.store.steps(second.run_id) == ()
 
@@ -95,11 +95,11 @@ async def told(stage: HealStage) -> None:
 def test_a_commit_is_proven_once_main_is_there_and_starts_no_run(tmp_path: Path) -> None:
     """L8: main is seen to move before anybody has said that it is proven; who moved it has the word."""
     stage, (_, repair) = promoted(tmp_path, settles=True)
-    assert repair.status is Status.completed, (repair.reason, repair.detail)
+    assert repair.status is RunStatus.completed, (repair.reason, repair.detail)
     proven = stage.world.store.recorded_by("proven", f"main@{stage.main()}")
     assert asyncio.run(proven) == repair.run_id
 
 
 def test_a_move_about_which_nobody_says_anything_is_looked_at(tmp_path: Path) -> None:
     stage, (_, repair, looked) = promoted(tmp_path, settles=False)
-    assert (repair.status, looked.subject.name) == (Status.ready_for_handoff, f"main@{stage.main()}")
+    assert (repair.status, looked.subject.name) == (RunStatus.ready_for_handoff, f"main@{stage.main()}")

@@ -20,11 +20,11 @@ from becket.app.record.report.markdown import markdown_of
 from becket.app.record.verify import verify_run
 from becket.cli.proof import proof_sections
 from becket.kernel.contract.agent import AgentOutcome, Usage
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import ArtifactRef
 from becket.kernel.contract.toolchains import find
 from becket.parts.agents.adapters.inbox import put
-from becket.parts.agents.mail import MAIL
+from becket.parts.agents.messages import MAIL
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
 
@@ -123,12 +123,12 @@ def played(stage: Stage) -> tuple[Run, str]:
 
 
 def promoted(stage: Stage, run: Run, bad: str) -> None:
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("rev-parse", "main^") == bad
 
 
 def proposed(stage: Stage, run: Run, bad: str, *words: str) -> None:
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready"), (run.reason, run.detail)
     assert stage.main() == bad
     for word in words:
         assert word in run.detail["why"], run.detail
@@ -192,7 +192,7 @@ def test_a_constant_that_stands_as_it_was_proven_needs_no_checks_and_another_one
         asyncio.run(stage.heal())
         bad = stage.world.commit({"calc.py": wrong, "notes.txt": "newer\n"}, "another shift")
         run = asyncio.run(stage.heal())
-        assert (run.status is Status.completed) is moved, (name, run.reason, run.detail)
+        assert (run.status is RunStatus.completed) is moved, (name, run.reason, run.detail)
         assert (stage.main() != bad) is moved
         assert moved or "no hold-out proof" in str(run.detail["why"])
 
@@ -241,7 +241,7 @@ def test_whoever_writes_checks_sees_the_last_green_commit_and_nothing_of_the_rep
         assert secret not in brief
     fixer, judge = stage.fixer.seen[0], stage.judge.seen[0]
     assert judge.session is None
-    assert judge.around.home != fixer.around.home
+    assert judge.call_context.home != fixer.call_context.home
     assert judge.workspace != fixer.workspace
 
 
@@ -252,7 +252,7 @@ def test_the_same_agent_may_do_both_with_a_home_and_a_context_for_each(tmp_path:
     promoted(stage, run, bad)
     repaired, judged = stage.fixer.seen
     assert judged.session is None
-    assert judged.around.home != repaired.around.home
+    assert judged.call_context.home != repaired.call_context.home
 
 
 def test_its_cost_is_booked(tmp_path: Path) -> None:
@@ -389,7 +389,10 @@ def test_a_quota_or_a_model_is_waited_for_without_losing_the_repair(
     async def story() -> None:
         bad = await stage.broken()
         run = await stage.heal()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("candidate.holdout_waits",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("candidate.holdout_waits",)), (
+            run.reason,
+            run.detail,
+        )
         await stage.world.pass_time(lasts + 1)
         run = await stage.world.store.get_run(run.run_id)
         promoted(stage, run, bad)
@@ -405,7 +408,7 @@ def test_main_that_moves_does_not_make_the_checks_be_paid_again(tmp_path: Path) 
 
     stage = Stage(tmp_path, [Act(repairs_while_somebody_commits)], [JUDGES])
     run, bad = played(stage)
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert stage.git("rev-parse", "main~2") == bad
     assert "main_moved" in asyncio.run(stage.raised(run))
     assert len(stage.judge.briefs) == 1
@@ -454,9 +457,9 @@ def test_nothing_around_a_check_says_that_it_is_one(tmp_path: Path) -> None:
     usual = {"PATH", "LANG", "LC_CTYPE", "HOME", "TMPDIR", "PYTHONPATH", "PWD", "SHLVL", "_"}
     for each in seen:
         assert each["env"].keys() <= usual | find(os.environ).variables.keys()
-        around = json.dumps({key: each[key] for key in ("argv", "cwd", "file", "calc", "modules")}).lower()
+        call_context = json.dumps({key: each[key] for key in ("argv", "cwd", "file", "calc", "modules")}).lower()
         for sign in ("becket", "pytest", "unittest", "test", "check", "holdout", "hold_out"):
-            assert sign not in around, (sign, around)
+            assert sign not in call_context, (sign, call_context)
         assert not each["tests"]
         assert not each["git"]
     assert len({each["file"] for each in seen}) == 5

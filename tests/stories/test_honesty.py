@@ -14,7 +14,7 @@ from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall, EffectState
 from becket.kernel.contract.errors import ActionFailed, StoreUnavailable
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
@@ -36,7 +36,7 @@ def test_met_stop_conditions_do_not_outweigh_an_action_that_failed_after_them(wo
         '      - {id: pack, run: "exit 7", in: scratch}\n'
     )
     run, _ = tell(world, loop(phases, stop="built"))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_progress")
 
 
 def test_a_verifier_that_fails_counts_even_if_no_stop_condition_names_it(world: World) -> None:
@@ -44,7 +44,7 @@ def test_a_verifier_that_fails_counts_even_if_no_stop_condition_names_it(world: 
         '  verify:\n    objective: look\n    verifiers: [{id: look, run: "exit 1", in: scratch}]\n'
     )
     run, _ = tell(world, loop(phases, stop="built"))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
 
 
 class About(Record):
@@ -69,7 +69,7 @@ def test_no_action_can_say_for_a_verifier_that_it_passed_and_one_that_is_skipped
         '  verify:\n    objective: look\n    verifiers: [{id: look, run: "exit 1", when: dry_run}]\n'
     )
     run, steps = tell(world, loop(phases, stop="look.pass" if of == "look" else "done"))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
     assert steps["c"].error_kind == ("undeclared" if of == "look" else "")
     assert of == "look" or run.detail["unproven"] == ["no verifier passed in this iteration"]
 
@@ -95,7 +95,7 @@ def test_a_step_that_times_out_with_an_effect_under_way_is_not_followed_by_the_s
 
     world.app.door._sleep = no_wait
     run, _ = tell(world, loop(act("{id: p, uses: test.post}")))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_unknown")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "effect_unknown")
     assert len(under_way) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_declared_effect_whose_command_fails_is_not_recorded_as_done(
     run, _ = tell(world, loop(act(text)))
     states = {effect.state for effect in asyncio.run(world.store.effects(run.run_id))}
     assert states == {state}
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
 
 
 def test_a_pipe_in_place_of_a_report_neither_hangs_nor_kills_the_engine(world: World) -> None:
@@ -144,7 +144,7 @@ def test_a_run_without_a_checkout_has_nothing_that_could_be_clean(world: World) 
     phases = "\n  verify:\n    objective: look\n    verifiers: [tree_clean]\n"
     run, steps = tell(world, loop(phases, stop="tree_clean.pass"))
     assert steps["tree_clean"].outputs == {"says": "undecided"}
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
 
 
 def test_a_moved_ref_is_named(world: World) -> None:
@@ -236,7 +236,7 @@ def test_an_approval_serves_once_and_the_next_iteration_must_ask_again(world: Wo
         await world.store.decide_approval(first.approval_id, True, person("o"), first.bound_to, "")
         await world.settle()
         run = await world.store.get_run(run.run_id)
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         (second,) = await world.store.approvals(run.run_id, open_only=True)
         assert second.approval_id != first.approval_id
         went = world.app.places.of_run(run.run_id) / "scratch" / "went"
@@ -274,7 +274,7 @@ def test_a_second_wait_on_the_same_condition_has_its_own_time(world: World) -> N
         await world.store.signal(run.run_id, "bell", {}, "one")
         await world.settle()
         run = await world.store.get_run(run.run_id)
-        assert run.status is not Status.waiting
+        assert run.status is not RunStatus.waiting
         assert run.waits_since == {}
 
     asyncio.run(story())
@@ -296,7 +296,7 @@ def test_a_time_that_has_passed_is_no_reason_to_run_in_circles(world: World) -> 
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert run.status is Status.waiting
+    assert run.status is RunStatus.waiting
     assert run.iteration < 12
 
 
@@ -312,7 +312,7 @@ def test_a_store_that_is_away_for_a_moment_costs_no_run(world: World) -> None:
 
     world.store.record = shaky  # type: ignore[method-assign,assignment]
     run = asyncio.run(world.run("story"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
 
 
 def test_what_a_run_leaves_behind_is_saved_before_its_checkout_goes(world: World) -> None:
@@ -321,7 +321,7 @@ def test_what_a_run_leaves_behind_is_saved_before_its_checkout_goes(world: World
         '  verify:\n    objective: look\n    verifiers: [{id: look, run: "exit 1", in: scratch}]\n'
     )
     run, _ = tell(world, loop(phases))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
     assert not world.app.places.of_run(run.run_id).exists()
     ref = f"refs/becket/rescue/{run.run_id}"
     assert run_git(world.root, ["show", f"{ref}:new.txt"]) == "new"
@@ -368,7 +368,7 @@ def test_a_dry_run_goes_on_past_what_its_skipped_effects_would_have_made(world: 
         '      - {id: use, run: "echo {ship.n}", in: scratch}\n'
     )
     run, steps = tell(world, loop(phases), dry_run=True)
-    assert run.status is Status.completed_dry_run
+    assert run.status is RunStatus.completed_dry_run
     assert steps["use"].note.startswith("dry run")
 
 
@@ -385,9 +385,9 @@ def test_a_shutdown_is_not_mistaken_for_a_persons_cancel(world: World) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert (await world.store.get_run(run.run_id)).status is Status.running
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.running
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.cancelled
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.cancelled
 
     asyncio.run(story())

@@ -14,7 +14,7 @@ from becket.kernel.actions.candidate import GROUP, Candidate, exists
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.handoff import HandoffState
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.people import person
 from becket.testing.world import World, run_git
 
@@ -42,7 +42,7 @@ def days_later(world: World, days: float) -> None:
 
 def handed_over(world: World) -> Run:
     run, _ = tell(world, loop(act(LITTER) + RED))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
     return run
 
 
@@ -57,7 +57,7 @@ def resolve(world: World, run: Run) -> None:
 def test_nothing_is_saved_of_a_run_that_completed(world: World) -> None:
     """Its proof is where it belongs; what lies around is what its tests left."""
     run, _ = tell(world, loop(act(LITTER)))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert not world.app.places.of_run(run.run_id).exists()
     assert kept(world) == []
 
@@ -103,7 +103,7 @@ async def _lost(context: ActionContext, params: Record) -> Result:
 def test_a_candidate_that_is_broken_is_told_in_words(world: World) -> None:
     world.action(ActionDef(name="test.lost", summary="names what is not there", run=_lost, raises=(GROUP,)))
     run, steps = tell(world, loop(act("{id: make, uses: test.lost}\n      - {id: show, uses: candidate.current}")))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
     assert steps["show"].error_kind == "candidate_broken"
     assert "the candidate 111111111111 is broken" in str(steps["show"].error)
 
@@ -112,5 +112,5 @@ def test_a_candidate_that_is_broken_makes_room_for_another(world: World) -> None
     world.action(ActionDef(name="test.lost", summary="names what is not there", run=_lost, raises=(GROUP,)))
     moved = f'{{id: move, uses: candidate.rebase, with: {{onto: "{"2" * 40}"}}}}'
     run, steps = tell(world, loop(act(f"{{id: make, uses: test.lost}}\n      - {moved}"), stop="candidate.none"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert "is broken" in steps["move"].note

@@ -9,7 +9,7 @@ import pytest
 
 from becket.kernel.contract.agent import Agent, AgentOutcome
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World, run_git
 
@@ -47,7 +47,7 @@ def test_a_change_is_kept_as_a_commit_and_a_patch_and_moves_no_branch(tmp_path: 
     async def story() -> None:
         heads = stage.git("for-each-ref", "refs/heads")
         run = await stage.call()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         result = (await stage.outputs(run))["result"]
         assert (result["outcome"], result["said"]) == ("changed", "done")
         kept = stage.git("for-each-ref", "--format=%(objectname)", f"refs/becket/candidate/{run.run_id}")
@@ -87,7 +87,7 @@ def test_nothing_done_is_a_result(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await stage.call()
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         result = (await stage.outputs(run))["result"]
         assert (result["outcome"], result["sha"], result["patch"]) == ("nothing_done", "", "")
 
@@ -107,7 +107,7 @@ def test_nothing_done_is_a_result(tmp_path: Path) -> None:
 def test_any_other_outcome_is_the_reason_of_the_handoff(tmp_path: Path, act: Act, reason: str) -> None:
     stage = OnceStage(tmp_path, act, second=ScriptedAgent([act]))
     run = asyncio.run(stage.call())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, reason), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, reason), run.detail
     assert len(stage.agent.briefs) == 1, "it is one call"
 
 
@@ -126,9 +126,9 @@ def test_a_quota_is_waited_for(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await stage.call()
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",))
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",))
         await stage.world.pass_time(301)
-        assert (await stage.world.store.get_run(run.run_id)).status is Status.completed
+        assert (await stage.world.store.get_run(run.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -137,7 +137,7 @@ def test_a_quota_is_waited_for(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_said(tmp_path: Path, wrong: dict[str, str]) -> None:
     stage = OnceStage(tmp_path)
     run = asyncio.run(stage.call(**wrong))
-    assert run.status in (Status.ready_for_handoff, Status.failed)
+    assert run.status in (RunStatus.ready_for_handoff, RunStatus.failed)
     assert run.detail["errors"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_runs import act, loop, tell
 
-from becket.kernel.contract.run import Run, Status, StepState
+from becket.kernel.contract.run import Run, RunStatus, StepState
 from becket.kernel.engine.excerpts import VALUE_LIMIT
 from becket.testing.world import World
 
@@ -35,7 +35,7 @@ def test_an_output_that_is_too_large_is_never_used_in_part(world: World, command
     """L11: a verifier that greps the first megabyte of it would find nothing wrong."""
     phases = act(f'{{id: list, run: "{command}", in: scratch, outputs: {{all: "{source}"}}}}') + BAD_IS_RED
     run, steps = tell(world, loop(phases))
-    assert run.status is not Status.completed
+    assert run.status is not RunStatus.completed
     step = steps["list"]
     assert (step.state, step.error_kind, step.outputs) == (StepState.failed, "bad_output", {})
     assert step.error.startswith(f"the output `all` ({named}) has 1200004 bytes, and an output has at most 1000000:")
@@ -62,7 +62,7 @@ def test_an_output_of_just_the_limit_is_whole_and_what_nobody_wants_may_be_longe
         f'      - {{id: talk, run: "{LINES}", in: scratch}}\n'
     )
     run, steps = tell(world, loop(phases))
-    assert run.status is Status.completed, run.detail
+    assert run.status is RunStatus.completed, run.detail
     assert steps["list"].outputs == {"all": "x" * VALUE_LIMIT}
 
 
@@ -72,7 +72,7 @@ def test_a_long_value_can_go_by_a_file_of_the_scratch_folder(world: World) -> No
         'printf %s "{list.all}" | grep -q BAD', "grep -q BAD l.txt"
     )
     run, steps = tell(world, loop(phases))
-    assert run.status is not Status.completed
+    assert run.status is not RunStatus.completed
     assert (steps["list"].state, steps["look"].error_kind) == (StepState.done, "fail")
 
 

@@ -11,7 +11,7 @@ from promote_stage import LOOP, PROMOTION, Stage
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import EffectFailed
-from becket.kernel.contract.run import Run, Status, Step
+from becket.kernel.contract.run import Run, RunStatus, Step
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
 from becket.testing.crashes import Crashed, crashing
@@ -32,7 +32,7 @@ def raised(step: Step) -> dict[str, Condition]:
 def test_a_proven_commit_arrives(stage: Stage) -> None:
     old, new = stage.main(), stage.candidate()
     run, steps = stage.tell(PROMOTION, "promoted", new)
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met")
     go = steps["go"]
     assert set(raised(go)) == {"promoted"}
     assert {name: go.outputs[name] for name in ("state", "main", "moves")} == {
@@ -50,7 +50,7 @@ def test_a_dirty_main_is_a_condition_with_the_paths(stage: Stage) -> None:
     new = stage.candidate()
     stage.world.write("app.py", "mine\n")
     run, steps = stage.tell(PROMOTION, "promoted", new, handoff=REFUSED)
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "main_dirty")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "main_dirty")
     evidence = raised(steps["go"])["main_dirty"].evidence
     assert evidence["paths"] == ["app.py"]
     assert "commit it" in evidence["message"]
@@ -78,7 +78,7 @@ def test_three_moves_of_main_are_contention(stage: Stage) -> None:
     old, new = stage.main(), stage.candidate()
     moved = stage.world.commit({"other": "o\n"})
     run, steps = stage.tell(PROMOTION, "promoted", new, handoff="contended", kept="go.moves", old=old)
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "contended")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "contended")
     assert run.iteration == 3
     go = steps["go"]
     assert (go.outputs["moves"], go.outputs["main"], set(raised(go))) == (3, moved, {"main_moved", "contended"})
@@ -121,7 +121,7 @@ def test_killed_on_the_way_the_next_life_says_promoted(tmp_path: Path, point: st
     with crashing(point), pytest.raises(Crashed):
         asyncio.run(first_life())
     run, steps = asyncio.run(second_life())
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met"), run
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met"), run
     assert set(raised(steps["go"])) == {"promoted"}
     assert (steps["go"].outputs["state"], steps["go"].outputs["main"]) == ("promoted", new)
     assert stage.main() == new
@@ -132,7 +132,7 @@ def test_an_outcome_that_nobody_knows_is_never_called_promoted(stage: Stage) -> 
     lost = EffectFailed("no answer", ambiguous=True)
     stage.world.outside(RecordedEffect("git.promote", class_=EffectClass.blind, trouble=[lost]))
     run, steps = stage.tell(PROMOTION, "promoted", stage.candidate())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_unknown")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "effect_unknown")
     assert set(raised(steps["go"])) == {"promote_refused", "effect_unknown"}
     assert steps["go"].outputs["state"] == "unknown"
 
@@ -149,7 +149,7 @@ def test_a_dry_run_moves_nothing_and_claims_nothing(stage: Stage) -> None:
         return run, [step for step in await stage.world.store.steps(run.run_id) if step.id == "go"]
 
     run, (go,) = asyncio.run(story())
-    assert run.status is Status.completed_dry_run
+    assert run.status is RunStatus.completed_dry_run
     assert (go.outputs["state"], go.outputs["main"], go.conditions) == ("dry_run", old, ())
     assert stage.main() == old
 
@@ -162,7 +162,7 @@ class TestPropose:
         stage = Stage(tmp_path, config="version: 1\nautonomy: propose\n")
         old, new = stage.main(), stage.candidate()
         run, steps = stage.tell(self.ACTION, "look.pass", new, handoff="repair_ready")
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "repair_ready")
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "repair_ready")
         branch = steps["go"].outputs["branch"]
         assert branch == f"becket/story/{new[:12]}"
         evidence = raised(steps["go"])["repair_ready"].evidence
@@ -193,7 +193,7 @@ class TestPush:
         hub = self.hub(stage)
         new = stage.world.commit({"more": "m\n"})
         run, steps = stage.tell(self.ACTION, "pushed", new)
-        assert (run.status, steps["go"].outputs["remote"]) == (Status.completed, new)
+        assert (run.status, steps["go"].outputs["remote"]) == (RunStatus.completed, new)
         assert stage.git("--git-dir", str(hub), "rev-parse", "main") == new
 
     def test_a_remote_that_moved(self, stage: Stage) -> None:

@@ -10,7 +10,7 @@ import pytest
 from heal_stage import BAD, CONFIG, GOOD, HealStage
 
 from becket.app.account import _end
-from becket.app.desk import Wish, change_handoff, retry, start
+from becket.app.desk import RunRequest, change_handoff, retry, start
 from becket.app.keyboard import at_keyboard
 from becket.app.proposals import accept, all_open, decline, find
 from becket.app.record.report.collect import read_report
@@ -21,7 +21,7 @@ from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.promote import PROMOTE
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.engine.triggers import declined_about
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.people import person
@@ -65,7 +65,7 @@ def test_an_accepted_repair_is_promoted_as_it_was_proven(tmp_path: Path) -> None
     async def story() -> None:
         store = stage.world.store
         end = await taken(stage)
-        assert end.status is Status.completed, (end.reason, end.detail)
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
         assert stage.main() == run.detail["candidate"]
         assert (stage.world.root / "calc.py").read_text().strip() == POWERFUL.strip()
         (effect,) = [one for one in await store.effects(end.run_id) if one.call.name == PROMOTE]
@@ -90,7 +90,7 @@ def test_where_main_moved_the_repair_is_carried_over_and_proven_again(tmp_path: 
 
     async def story() -> None:
         end = await taken(stage, run.run_id[:12])
-        assert end.status is Status.completed, (end.reason, end.detail)
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
         assert stage.git("rev-parse", "main^") == moved
         assert stage.main() != run.detail["candidate"]
         assert stage.git("show", "main:calc.py") == GOOD.strip()
@@ -107,7 +107,7 @@ def test_a_repair_that_fits_no_more_moves_nothing_and_calls_no_agent(tmp_path: P
     stage.world.commit({"calc.py": BAD.replace("left - right", "left * right - 1")}, "another way to be wrong")
     head, calls = stage.main(), len(asyncio.run(stage.world.store.calls()))
     end = asyncio.run(taken(stage))
-    assert end.status is Status.ready_for_handoff, (end.reason, end.detail)
+    assert end.status is RunStatus.ready_for_handoff, (end.reason, end.detail)
     assert "does not fit" in str(end.detail["why"])
     assert stage.main() == head
     assert len(asyncio.run(stage.world.store.calls())) == calls
@@ -204,7 +204,7 @@ def test_a_handoff_closes_when_a_later_commit_is_proven_or_the_run_is_retried(tm
         await stage.heal()
         stage.break_it()
         first = await stage.heal()
-        assert first.status is Status.ready_for_handoff
+        assert first.status is RunStatus.ready_for_handoff
         again = (await retry(stage.world.app, ADA, first.run_id)).run
         assert again is not None
         assert await state_of(stage, first) == (HandoffState.done, f"settled: retried as {again.run_id}")
@@ -231,7 +231,7 @@ def test_the_services_of_a_repair_that_waits_for_a_person_are_built_only_after_t
         raised = {item.ref for step in await stage.world.store.steps(run.run_id) for item in step.conditions}
         assert "candidate.smoke_waits" in raised
         end = await taken(stage)
-        assert end.status is Status.completed, (end.reason, end.detail)
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
         assert stage.main() == run.detail["candidate"]
         assert seen.read_text().split() == [stage.git("rev-parse", "main:calc.py")]
 
@@ -246,7 +246,7 @@ def test_a_no_is_an_answer_until_somebody_asks_anew(tmp_path: Path) -> None:
     async def story() -> None:
         await decline(app, at_keyboard(app.config), None, "")
         calls = len(await store.calls())
-        started = await start(app, at_keyboard(app.config), Wish(loop_id="heal"))
+        started = await start(app, at_keyboard(app.config), RunRequest(loop_id="heal"))
         assert started.run is None
         assert f"becket runs retry {run.run_id}" in started.dropped
         said = await declined_about(store, "heal", run.subject.name)
@@ -276,7 +276,7 @@ def test_a_branch_named_like_the_folder_of_ours_loses_no_repair(tmp_path: Path) 
 
     async def story() -> None:
         end = await taken(stage)
-        assert end.status is Status.completed, (end.reason, end.detail)
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
         assert stage.main() == run.detail["candidate"]
 
     asyncio.run(story())
@@ -298,16 +298,16 @@ def test_a_commit_that_the_branch_has_left_repaired_behind_needs_no_agent(tmp_pa
     stage = HealStage(tmp_path, ScriptedAgent([Act(writes("calc.py", GOOD))]))
     asyncio.run(stage.heal())
     bad = stage.break_it()
-    assert asyncio.run(stage.heal()).status is Status.completed
+    assert asyncio.run(stage.heal()).status is RunStatus.completed
 
     async def story() -> None:
         calls, head = len(await stage.world.store.calls()), stage.main()
-        started = await start(stage.world.app, ADA, Wish(loop_id="heal", sha=bad))
+        started = await start(stage.world.app, ADA, RunRequest(loop_id="heal", sha=bad))
         assert started.run is not None
         await stage.world.settle()
         run = await stage.world.store.get_run(started.run.run_id)
         proven = cast("dict[str, str]", run.detail["main_proven"])
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert (proven["sha"], proven["instead_of"], proven["repaired"]) == (head, bad, "")
         assert len(await stage.world.store.calls()) == calls
         assert _end(run).startswith("ended: completed (its branch has moved on)")
@@ -324,7 +324,7 @@ def on_feature(folder: Path) -> tuple[HealStage, str]:
 
 
 async def asked(stage: HealStage, sha: str) -> Run:
-    started = await start(stage.world.app, Wish(loop_id="heal", sha=sha))
+    started = await start(stage.world.app, RunRequest(loop_id="heal", sha=sha))
     assert started.run is not None
     await stage.world.settle()
     return await stage.world.store.get_run(started.run.run_id)
@@ -348,7 +348,7 @@ def test_a_commit_of_a_feature_branch_is_judged_and_repaired_for_that_branch(tmp
         (one,) = await all_open(stage.world.app)
         assert (one.target, one.moved) == ("feature/fast", False)
         end = await taken(stage)
-        assert end.status is Status.completed, (end.reason, end.detail)
+        assert end.status is RunStatus.completed, (end.reason, end.detail)
         assert stage.git("rev-parse", "feature/fast") == run.detail["candidate"]
         assert (await told(stage, end)).startswith(f"feature/fast is green at {str(run.detail['candidate'])[:7]}")
         assert stage.main() == green
@@ -398,7 +398,7 @@ def test_a_green_commit_of_no_named_branch_says_nothing_of_main(tmp_path: Path) 
 
     async def story() -> None:
         run = await asked(stage, green)
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert await told(stage, run) == f"the commit is green at {green[:7]}"
 
     asyncio.run(story())
@@ -412,7 +412,7 @@ def test_a_green_feature_branch_is_not_put_into_service(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await asked(stage, "HEAD")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         assert await told(stage, run) == f"feature/notes is green at {head[:7]}"
         (said,) = [one for one in await stage.world.store.conditions(run.run_id) if one.ref == "release_settled"]
         assert said.evidence["why"] == "feature/notes is not watched: not released"

@@ -10,7 +10,7 @@ from service_stage import ServiceStage
 
 from becket.kernel.contract.effect import EffectCall, Origin
 from becket.kernel.contract.errors import EffectFailed
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.engine.door import Door, Patience
 from becket.parts.services.actions import ACTIONS
@@ -72,16 +72,16 @@ def test_a_loop_smokes_and_releases_and_a_bad_commit_ends_at_a_person(tmp_path: 
         async def story() -> None:
             async with stage.supervised():
                 run = await ship.run()
-                assert run.status is Status.completed, run.reason
+                assert run.status is RunStatus.completed, run.reason
                 assert stage.serving() == good
                 assert stage.of(good).proof == "a test"
                 stage.commit(dies_at=0.1)
                 run = await ship.run()
-                assert (run.status, run.reason) == (Status.ready_for_handoff, "release_rolled_back")
+                assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "release_rolled_back")
                 assert stage.serving() == good
                 stage.commit(dies_at=0, in_smoke=True)
                 run = await ship.run()
-                assert (run.status, run.reason) == (Status.ready_for_handoff, "candidate.smoke_failed")
+                assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "candidate.smoke_failed")
 
         asyncio.run(story())
         assert stage.states() == [ReleaseState.kept, ReleaseState.rolled_back]
@@ -113,7 +113,7 @@ def test_nothing_to_release_is_said_as_such(tmp_path: Path, autonomy: str, why: 
 
         async def story() -> None:
             run = await ship.run()
-            assert run.status is Status.completed, run.reason
+            assert run.status is RunStatus.completed, run.reason
             claim = (await ship.evidence(run, "release_settled"))["why"]
             assert why in str(claim)
 

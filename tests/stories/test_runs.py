@@ -15,7 +15,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import ActionFailed, EffectFailed, UsageError
 from becket.kernel.contract.handoff import ApprovalState, HandoffState
-from becket.kernel.contract.run import Run, Status, Step, StepState
+from becket.kernel.contract.run import Run, RunStatus, Step, StepState
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
 from becket.testing.agent import Act, ScriptedAgent, writes
@@ -67,7 +67,7 @@ def act(action: str) -> str:
 
 def test_a_run_that_meets_its_stop_conditions_is_completed_with_the_evidence(world: World) -> None:
     run, steps = tell(world, loop(act('{id: say, run: "echo hello", in: scratch, outputs: {text: stdout}}')))
-    assert (run.status, run.reason) == (Status.completed, "stop_conditions_met")
+    assert (run.status, run.reason) == (RunStatus.completed, "stop_conditions_met")
     assert steps["say"].outputs == {"text": "hello"}
     assert run.detail["look.pass"]["exit_code"] == 0
 
@@ -75,7 +75,7 @@ def test_a_run_that_meets_its_stop_conditions_is_completed_with_the_evidence(wor
 def test_an_output_that_was_declared_and_not_made_is_a_failure(world: World) -> None:
     run, steps = tell(world, loop(act('{id: say, run: "true", in: scratch, outputs: {text: "file:none.txt"}}')))
     assert steps["say"].error_kind == "no_output"
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_progress")
 
 
 def test_text_from_outside_never_becomes_shell_code(world: World, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_text_from_outside_never_becomes_shell_code(world: World, tmp_path: Path
 def test_a_failing_action_is_tried_again_as_often_as_the_spec_says(world: World) -> None:
     text = '{id: flaky, run: "echo x >> n; test $(wc -l < n) -ge 3", in: scratch, retry: 2}'
     run, steps = tell(world, loop(act(text)))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert steps["flaky"].attempts == 3
 
 
@@ -124,15 +124,15 @@ def test_after_a_failed_action_the_rest_of_its_phase_is_left_out_and_the_run_clo
     assert "never" not in steps
     assert "look" not in steps
     assert steps["kept"].state is StepState.done
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "no_progress")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "no_progress")
     assert world.console.getvalue().split() == ["again", "again", "handoff"]
 
 
 def test_on_error_continue_and_fail(world: World) -> None:
     carried, steps = tell(world, loop(act('{id: bad, run: "exit 7", in: scratch, on_error: continue}')))
-    assert (carried.status, steps["bad"].state) == (Status.completed, StepState.failed)
+    assert (carried.status, steps["bad"].state) == (RunStatus.completed, StepState.failed)
     failed, _ = tell(world, loop(act('{id: bad, run: "exit 7", in: scratch, on_error: fail}')))
-    assert (failed.status, failed.reason) == (Status.failed, "action_failed")
+    assert (failed.status, failed.reason) == (RunStatus.failed, "action_failed")
     assert "bad" in failed.detail["errors"][0]
 
 
@@ -144,7 +144,7 @@ def test_a_verifier_by_command_says_pass_fail_or_undecided(world: World, code: i
     verifiers: [{{id: look, run: "exit {code}", in: scratch}}]
 """
     run, steps = tell(world, loop(phases))
-    assert run.status is (Status.completed if says == "pass" else Status.ready_for_handoff)
+    assert run.status is (RunStatus.completed if says == "pass" else RunStatus.ready_for_handoff)
     assert steps["look"].outputs == {"says": says}
 
 
@@ -153,7 +153,7 @@ def test_a_verifier_that_cannot_run_is_undecided_and_never_a_pass(world: World) 
     phases = '\n  verify:\n    objective: look\n    verifiers: [{id: look, run: "kill -9 $$", in: scratch}]\n'
     run, steps = tell(world, loop(phases))
     assert steps["look"].outputs == {"says": "undecided"}
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
 
 
 def test_exit_codes_and_json_become_conditions_of_one_group(world: World) -> None:
@@ -169,7 +169,7 @@ def test_exit_codes_and_json_become_conditions_of_one_group(world: World) -> Non
         outputs: {n: "json:n"}
 """
     run, steps = tell(world, loop(phases, stop="base.red, index.stale"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert steps["tests"].outputs == {"n": 3}
     assert [condition.ref for condition in steps["tests"].conditions] == ["base.red", "index.stale"]
 
@@ -200,14 +200,14 @@ def test_a_run_waits_as_a_row_and_wakes_by_its_signal(world: World) -> None:
 
     async def story() -> Run:
         run = await world.run("story")
-        assert (run.status, run.waiting_on) == (Status.waiting, ("outside.busy",))
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("outside.busy",))
         (world.app.places.of_run(run.run_id) / "scratch" / "done").touch()
         assert await world.store.signal(run.run_id, "bell", {}, "s1") == "woke"
         await world.settle()
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert (run.status, run.counted) == (Status.completed, 1)
+    assert (run.status, run.counted) == (RunStatus.completed, 1)
 
 
 def test_polls_do_not_use_up_iterations_and_the_wait_ends_at_a_person(world: World) -> None:
@@ -217,12 +217,12 @@ def test_polls_do_not_use_up_iterations_and_the_wait_ends_at_a_person(world: Wor
         run = await world.run("story")
         for _ in range(8):
             await world.pass_time(31)
-            assert (await world.store.get_run(run.run_id)).status is Status.waiting
+            assert (await world.store.get_run(run.run_id)).status is RunStatus.waiting
         await world.pass_time(600)
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "wait_expired")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "wait_expired")
     assert run.counted == 1
     assert run.iteration >= 9
 
@@ -237,7 +237,7 @@ def test_the_deadline_ends_a_waiting_run_at_a_person(world: World) -> None:
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "deadline_passed")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "deadline_passed")
 
 
 def spender(world: World) -> None:
@@ -256,21 +256,21 @@ def test_a_used_up_budget_ends_at_a_person(world: World, budget: str) -> None:
     run, _ = tell(world, loop(act("{id: s, uses: test.spend}"), stop="never", more=f"budget: {budget}").replace(
         'run: "true", in: scratch}', 'run: "true", in: scratch}, {id: never_seen, run: "exit 1", in: scratch}'
     ).replace("[never]", "[never_seen.pass]"))  # fmt: skip
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "budget_exhausted")
     assert run.iteration == 2
 
 
 @pytest.mark.parametrize("kind", ["usd", "tokens", "agent_time"])
 def test_a_budget_of_nothing_holds_up_nobody_who_needs_none(world: World, kind: str) -> None:
     run, _ = tell(world, loop(act('{id: s, run: "true", in: scratch}'), more=f"budget: {{{kind}: 0}}"))
-    assert run.status is Status.completed, run.detail
+    assert run.status is RunStatus.completed, run.detail
 
 
 def test_a_budget_of_nothing_is_used_up_by_the_first_that_is_used(world: World) -> None:
     spender(world)
     twice = act("{id: s, uses: test.spend}\n      - {id: t, uses: test.spend}")
     run, _ = tell(world, loop(twice, more="budget: {usd: 0}"))
-    assert (run.status, run.reason, run.detail["used"]) == (Status.ready_for_handoff, "budget_exhausted", 3.0)
+    assert (run.status, run.reason, run.detail["used"]) == (RunStatus.ready_for_handoff, "budget_exhausted", 3.0)
 
 
 @pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
@@ -285,7 +285,7 @@ def test_what_is_no_amount_is_not_spent(world: World, amount: float) -> None:
 
     world.action(ActionDef(name="test.spend", summary="spends", run=spend))
     run, _ = tell(world, loop(act("{id: s, uses: test.spend}")))
-    assert run.status is Status.completed, run.detail
+    assert run.status is RunStatus.completed, run.detail
 
 
 def test_a_cancelled_run_stops_its_action_and_still_notifies(world: World) -> None:
@@ -311,7 +311,7 @@ def test_a_cancelled_run_stops_its_action_and_still_notifies(world: World) -> No
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert (run.status, run.reason) == (Status.cancelled, "cancelled")
+    assert (run.status, run.reason) == (RunStatus.cancelled, "cancelled")
     assert world.console.getvalue().strip() == "cancelled"
 
 
@@ -320,7 +320,7 @@ def test_a_dry_run_does_everything_local_and_lets_nothing_out(world: World) -> N
     world.outside(outside)
     phases = act("{id: post, uses: http.post, with: {url: https://example.invalid/, body: {a: 1}}}")
     run, _ = tell(world, loop(phases), dry_run=True)
-    assert (run.status, run.detail["would"]["outcome"]) == (Status.completed_dry_run, "completed")
+    assert (run.status, run.detail["would"]["outcome"]) == (RunStatus.completed_dry_run, "completed")
     assert outside.deliveries == []
     (effect,) = asyncio.run(world.store.effects(run.run_id))
     assert effect.state is EffectState.dry_run
@@ -332,7 +332,7 @@ def test_an_effect_above_the_autonomy_is_refused_and_shown(world: World) -> None
     head = HEAD.replace("autonomy: propose", "autonomy: merge")
     phases = act('{id: move, uses: git.update_ref, with: {ref: refs/heads/x, new: "{sha}"}}')
     run, _ = tell(world, loop(phases, head=head, more='subject: "{sha}"'))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_refused")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "effect_refused")
 
 
 def test_an_effect_whose_outcome_is_unknown_outweighs_met_stop_conditions(world: World) -> None:
@@ -344,7 +344,7 @@ def test_an_effect_whose_outcome_is_unknown_outweighs_met_stop_conditions(world:
 
     world.app.door._sleep = no_wait
     run, _ = tell(world, loop(act("{id: post, uses: http.post, with: {url: https://example.invalid/}}")))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_unknown")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "effect_unknown")
 
 
 def test_a_notice_that_cannot_be_delivered_now_comes_later_and_does_not_change_the_outcome(world: World) -> None:
@@ -364,7 +364,7 @@ def test_a_notice_that_cannot_be_delivered_now_comes_later_and_does_not_change_t
         await world.pass_time(60)
         return run
 
-    assert asyncio.run(story()).status is Status.completed
+    assert asyncio.run(story()).status is RunStatus.completed
     assert len(outside.deliveries) == 1
 
 
@@ -385,12 +385,12 @@ def test_newest_waits_and_the_superseded_run_says_so(world: World) -> None:
     more = 'subject: "{start}"\nconcurrency: {group: "{repo}", on_busy: newest_waits}'
     world.loop(loop(busy, stop="outside.ready", more=more))
 
-    async def story() -> list[Status]:
+    async def story() -> list[RunStatus]:
         runs = [await world.start("story") for _ in range(3)]
         await world.settle()
         return [(await world.store.get_run(run.run_id)).status for run in runs]
 
-    assert asyncio.run(story())[:2] == [Status.cancelled, Status.cancelled]
+    assert asyncio.run(story())[:2] == [RunStatus.cancelled, RunStatus.cancelled]
 
 
 def test_a_held_run_does_not_start_and_a_paused_loop_neither(world: World) -> None:
@@ -400,14 +400,14 @@ def test_a_held_run_does_not_start_and_a_paused_loop_neither(world: World) -> No
         held = await world.start("story")
         await world.store.hold(held.run_id, person("me"), on=True)
         await world.settle()
-        assert (await world.store.get_run(held.run_id)).status is Status.queued
+        assert (await world.store.get_run(held.run_id)).status is RunStatus.queued
         await world.store.set_control("loop:story", on=True, by=person("me"), note="wait")
         await world.store.hold(held.run_id, person("me"), on=False)
         await world.settle()
-        assert (await world.store.get_run(held.run_id)).status is Status.queued
+        assert (await world.store.get_run(held.run_id)).status is RunStatus.queued
         await world.store.set_control("loop:story", on=False, by=person("me"), note="")
         await world.settle()
-        assert (await world.store.get_run(held.run_id)).status is Status.completed
+        assert (await world.store.get_run(held.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -426,8 +426,8 @@ def test_an_edited_spec_never_changes_a_running_loop_unless_it_is_migrated_at_a_
         world.loop(loop(WAITING, stop="outside.ready", more=WAITS))
         return await world.store.get_run(run.run_id)
 
-    assert asyncio.run(story(migrate=False)).status is Status.waiting
-    assert asyncio.run(story(migrate=True)).status is Status.completed
+    assert asyncio.run(story(migrate=False)).status is RunStatus.waiting
+    assert asyncio.run(story(migrate=True)).status is RunStatus.completed
 
 
 def test_autonomy_comes_from_the_current_configuration(world: World) -> None:
@@ -435,7 +435,7 @@ def test_autonomy_comes_from_the_current_configuration(world: World) -> None:
     world.outside(RecordedEffect("http.post", needs=world.app.policy.autonomy(world.app.loops.get("story").spec)))
     world.write("becket.yaml", "version: 1\nautonomy: observe\n")
     run = asyncio.run(world.run("story"))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "effect_refused")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "effect_refused")
 
 
 def test_a_child_that_ends_badly_is_seen_by_its_parent(world: World) -> None:
@@ -454,7 +454,7 @@ def test_a_child_that_ends_badly_is_seen_by_its_parent(world: World) -> None:
         return await world.run("parent")
 
     run = asyncio.run(story())
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "children.unfinished")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "children.unfinished")
 
 
 def test_a_run_that_follows_another_starts_once_and_the_chain_is_bounded(world: World) -> None:
@@ -517,12 +517,12 @@ def test_an_approval_is_for_one_text_only(world: World) -> None:
         await world.store.decide_approval(first.approval_id, True, person("o"), first.bound_to, "")
         await world.settle()
         run = await world.store.get_run(run.run_id)
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         states = {approval.state for approval in await world.store.approvals(run.run_id)}
         assert states == {ApprovalState.approved, ApprovalState.asked}
         await world.pass_time(8 * 86400)
         run = await world.store.get_run(run.run_id)
-        assert run.status is Status.ready_for_handoff
+        assert run.status is RunStatus.ready_for_handoff
 
     asyncio.run(story())
 
@@ -547,7 +547,7 @@ def test_an_agent_is_believed_by_its_diff_and_never_by_its_words(tmp_path: Path)
     """L20: it says that all tests pass; the tree says that nothing was done."""
     world, agent = agent_world(tmp_path, Act(), Act(deed=writes("it.txt", "good\n")))
     run = asyncio.run(world.run("story"))
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert agent.briefs == ["mend it", "mend it"]
     first = asyncio.run(world.store.steps(run.run_id, 1))
     assert first[0].outputs["outcome"] == AgentOutcome.nothing_done
@@ -556,14 +556,14 @@ def test_an_agent_is_believed_by_its_diff_and_never_by_its_words(tmp_path: Path)
 def test_an_agent_that_crashed_is_called_again_within_the_same_action(tmp_path: Path) -> None:
     world, agent = agent_world(tmp_path, Act(ended=False), Act(deed=writes("it.txt", "good\n")))
     run = asyncio.run(world.run("story"))
-    assert (run.status, run.iteration, len(agent.briefs)) == (Status.completed, 1, 2)
+    assert (run.status, run.iteration, len(agent.briefs)) == (RunStatus.completed, 1, 2)
 
 
 def test_a_dry_run_calls_no_agent(tmp_path: Path) -> None:
     world, agent = agent_world(tmp_path)
     run = asyncio.run(world.run("story", dry_run=True))
     assert agent.briefs == []
-    assert run.status is Status.completed_dry_run
+    assert run.status is RunStatus.completed_dry_run
 
 
 def test_an_action_that_raises_what_it_did_not_declare_fails(world: World) -> None:
@@ -582,7 +582,7 @@ def test_a_strange_exception_is_the_actions_failure_and_not_the_runtimes(world: 
 
     world.action(ActionDef(name="test.broken", summary="breaks", run=broken))
     run, steps = tell(world, loop(act("{id: s, uses: test.broken}")))
-    assert run.status is Status.ready_for_handoff
+    assert run.status is RunStatus.ready_for_handoff
     assert "ghp_" not in steps["s"].error
 
 
@@ -591,12 +591,12 @@ def test_an_error_in_the_runtime_itself_is_written_as_failed(world: World) -> No
 
     async def story() -> Run:
         run = await world.start("story")
-        world.app.engine.house.policy.budget = _broken  # type: ignore[method-assign]
+        world.app.engine.runtime.policy.budget = _broken  # type: ignore[method-assign]
         await world.settle()
         return await world.store.get_run(run.run_id)
 
     run = asyncio.run(story())
-    assert (run.status, run.reason) == (Status.failed, "internal_error")
+    assert (run.status, run.reason) == (RunStatus.failed, "internal_error")
 
 
 def _broken(*_: object) -> None:

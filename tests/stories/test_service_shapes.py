@@ -11,7 +11,7 @@ import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
 from becket.parts.services.line import LineFailed, NobodyListens
-from becket.parts.services.ports import Ending, Op, ReleaseState, ServiceState
+from becket.parts.services.ports import Op, ReleaseState, RequestEnding, ServiceState
 
 Shape = dict[str, Any]
 
@@ -87,10 +87,10 @@ def test_an_honest_service_is_kept(tmp_path: Path, name: str) -> None:
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(old)
-                assert (await stage.release(new)).ending is Ending.kept
+                assert (await stage.release(new)).ending is RequestEnding.kept
                 assert stage.serving() == new
                 assert not stage.alive(old)
-                assert (await stage.ask(Op.stop)).ending is Ending.done
+                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
                 assert stage.host.listeners(stage.port) == ()
 
         asyncio.run(story())
@@ -107,7 +107,7 @@ def test_what_is_not_healthy_over_its_soak_is_not_kept_and_the_old_one_serves_ag
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(old)
-                assert (await stage.release(new)).ending is Ending.rolled_back
+                assert (await stage.release(new)).ending is RequestEnding.rolled_back
                 assert not stage.alive(new)
                 if "stray" in shape:
                     assert stage.serving() is None
@@ -130,7 +130,7 @@ def test_later_deaths_meet_the_limit_which_holds(tmp_path: Path, name: str) -> N
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
                 await stage.until(lambda: stage.service.state is ServiceState.given_up)
                 assert len(stage.service.life.starts) == RULES.starts
             async with stage.supervised():  # another watchdog forgives nothing
@@ -190,7 +190,7 @@ def test_a_watchdog_killed_at_any_point_of_a_release_ends_with_the_old_or_the_ne
             with real_watchdog(stage):
                 await stage.order(Op.release, new, key)
                 outcome = await stage.outcome(key)
-                assert outcome.ending is (Ending.kept if good else Ending.rolled_back), outcome
+                assert outcome.ending is (RequestEnding.kept if good else RequestEnding.rolled_back), outcome
                 await stage.until(lambda: stage.serving() == (new if good else old))
                 await stage.until(lambda: stage.service.state is ServiceState.up)
 

@@ -15,7 +15,7 @@ from service_stage import RULES, ServiceStage, real_watchdog
 
 from becket.app.record.status import take
 from becket.parts.services.line import Refused
-from becket.parts.services.ports import Ending, Op, ReleaseState, ServiceState
+from becket.parts.services.ports import Op, ReleaseState, RequestEnding, ServiceState
 
 
 def test_a_healthy_release_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
@@ -25,10 +25,10 @@ def test_a_healthy_release_takes_the_place_of_the_old_one(tmp_path: Path) -> Non
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(first)).ending is Ending.kept
+                assert (await stage.release(first)).ending is RequestEnding.kept
                 assert stage.serving() == first
                 outcome = await stage.release(second)
-                assert (outcome.ending, outcome.sha) == (Ending.kept, second)
+                assert (outcome.ending, outcome.sha) == (RequestEnding.kept, second)
                 assert (await stage.release(second)).reason == "it is in service already"
 
         asyncio.run(story())
@@ -47,10 +47,10 @@ def test_a_release_that_dies_at_once_gives_way_to_the_old_one(tmp_path: Path) ->
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(good)
-                assert (await stage.release(bad)).ending is Ending.rolled_back
+                assert (await stage.release(bad)).ending is RequestEnding.rolled_back
                 assert stage.serving() == good
                 again = await stage.release(bad)
-                assert again.ending is Ending.failed
+                assert again.ending is RequestEnding.failed
                 assert "before" in again.reason
 
         asyncio.run(story())
@@ -66,7 +66,7 @@ def test_a_release_that_dies_inside_the_soak_is_never_kept(tmp_path: Path) -> No
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(good)
-                assert (await stage.release(bad)).ending is Ending.rolled_back
+                assert (await stage.release(bad)).ending is RequestEnding.rolled_back
 
         asyncio.run(story())
         assert stage.serving() == good
@@ -83,7 +83,7 @@ def test_answers_of_another_process_on_the_port_do_not_count(tmp_path: Path, how
         async def story() -> None:
             async with stage.supervised():
                 outcome = await stage.release(bad)
-                assert outcome.ending is Ending.failed
+                assert outcome.ending is RequestEnding.failed
                 assert f"port {stage.port} is also held by pid {stage.strays()[0]}" in outcome.reason
 
         asyncio.run(story())
@@ -100,7 +100,7 @@ def test_a_port_taken_by_a_stranger_is_told_and_the_stranger_is_left_alone(tmp_p
         async def story() -> None:
             async with stage.supervised():
                 outcome = await stage.release(sha)
-                assert outcome.ending is Ending.failed
+                assert outcome.ending is RequestEnding.failed
                 assert f"pid {os.getpid()}" in outcome.reason
 
         asyncio.run(story())
@@ -117,7 +117,7 @@ def test_what_fails_its_smoke_never_touches_the_old_release(tmp_path: Path) -> N
                 await stage.release(good)
                 before = stage.of(good).process
                 outcome = await stage.release(bad)
-                assert (outcome.ending, "exit code 3" in outcome.reason) == (Ending.failed, True)
+                assert (outcome.ending, "exit code 3" in outcome.reason) == (RequestEnding.failed, True)
                 assert stage.of(good).process == before
 
         asyncio.run(story())
@@ -133,7 +133,7 @@ def test_a_kept_release_that_dies_is_restarted_until_the_limit_which_holds(tmp_p
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
                 await stage.until(lambda: stage.service.state is ServiceState.given_up)
                 assert len(stage.service.life.starts) == RULES.starts
                 assert "again and again" in stage.incidents()[0]
@@ -149,7 +149,7 @@ def test_a_service_outlives_its_watchdog_and_is_adopted_by_the_next(tmp_path: Pa
 
         async def story() -> None:
             with real_watchdog(stage) as first:
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
                 leader = stage.of(sha).process
                 first.send_signal(signal.SIGKILL)
                 first.wait()
@@ -209,10 +209,10 @@ def test_what_migrates_is_never_rolled_back_by_itself(tmp_path: Path) -> None:
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(good)
-                assert (await stage.release(bad)).ending is Ending.handed_over
-                assert (await stage.release(later)).ending is Ending.failed
+                assert (await stage.release(bad)).ending is RequestEnding.handed_over
+                assert (await stage.release(later)).ending is RequestEnding.failed
                 assert stage.serving() is None
-                assert (await stage.ask(Op.start)).ending is Ending.done
+                assert (await stage.ask(Op.start)).ending is RequestEnding.done
                 assert stage.serving() == good
 
         asyncio.run(story())
@@ -227,7 +227,7 @@ def test_a_first_start_says_that_nothing_is_proven(tmp_path: Path) -> None:
         async def story() -> None:
             async with stage.supervised():
                 outcome = await stage.ask(Op.start)
-                assert (outcome.ending, outcome.sha, outcome.unproven) == (Ending.kept, sha, True)
+                assert (outcome.ending, outcome.sha, outcome.unproven) == (RequestEnding.kept, sha, True)
                 assert "NOT proven" in outcome.reason
                 stage.commit(dies_at=0)
                 assert (await stage.ask(Op.restart)).sha == sha, "a restart never takes a newer commit"
@@ -243,8 +243,8 @@ def test_stopped_means_stopped_and_no_loop_starts_it_again(tmp_path: Path) -> No
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
-                assert (await stage.ask(Op.stop)).ending is Ending.done
+                assert (await stage.release(sha)).ending is RequestEnding.kept
+                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
                 assert stage.host.listeners(stage.port) == ()
                 assert not stage.alive(sha)
                 assert "stopped by a person" in (await stage.release(next_one)).reason
@@ -267,7 +267,7 @@ def test_shared_files_are_linked_and_the_service_sees_its_env_file(tmp_path: Pat
                 assert "make" in missing.reason
                 (stage.root / "data").mkdir()
                 (stage.root / ".env").write_text("SECRET='there'\nPORT=1\n")
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
 
         asyncio.run(story())
         assert (stage.of(sha).tree / "data").resolve() == stage.root / "data"
@@ -283,9 +283,9 @@ def test_a_checkout_over_an_earlier_one_never_touches_what_it_was_linked_to(tmp_
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.failed
+                assert (await stage.release(sha)).ending is RequestEnding.failed
                 assert (stage.of(sha).tree / "data").is_symlink()
-                assert (await stage.ask(Op.start)).ending is Ending.failed
+                assert (await stage.ask(Op.start)).ending is RequestEnding.failed
 
         asyncio.run(story())
         assert {path.name for path in (stage.root / "data").iterdir()} == {"tracked", "mine"}
@@ -299,7 +299,7 @@ def test_a_long_log_is_rotated_under_the_hands_of_the_service(tmp_path: Path) ->
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
                 await stage.until(lambda: log.stat().st_size == 0)
                 await stage.ask(Op.restart)
 
@@ -314,7 +314,7 @@ def test_a_stranger_that_joins_the_port_of_a_kept_service_is_told_and_ours_goes_
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
+                assert (await stage.release(sha)).ending is RequestEnding.kept
                 leader = stage.of(sha).process
                 with socket.socket() as stranger:
                     stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -337,8 +337,8 @@ def test_a_stop_command_is_asked_first(tmp_path: Path) -> None:
 
         async def story() -> None:
             async with stage.supervised():
-                assert (await stage.release(sha)).ending is Ending.kept
-                assert (await stage.ask(Op.stop)).ending is Ending.done
+                assert (await stage.release(sha)).ending is RequestEnding.kept
+                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
 
         asyncio.run(story())
         assert (stage.of(sha).tree / "asked").read_text() == f"{stage.port}\n"
@@ -394,7 +394,9 @@ def test_a_service_in_its_backoff_holds_up_no_other(tmp_path: Path) -> None:
         async def story() -> None:
             async with stage.supervised():
                 await stage.release(sha)
-                assert (await stage.outcome(await stage.order(Op.release, sha, service="other"))).ending is Ending.kept
+                assert (
+                    await stage.outcome(await stage.order(Op.release, sha, service="other"))
+                ).ending is RequestEnding.kept
                 await stage.until(lambda: stage.book.service("other").state is ServiceState.given_up)
                 process = stage.of(sha).process
                 assert process is not None
@@ -412,7 +414,7 @@ def test_old_releases_are_removed_but_for_the_last_ones(tmp_path: Path) -> None:
         async def story() -> None:
             async with stage.supervised():
                 for sha in commits:
-                    assert (await stage.release(sha)).ending is Ending.kept
+                    assert (await stage.release(sha)).ending is RequestEnding.kept
                 await stage.until(lambda: len(list((stage.state.releases / "main").iterdir())) == 3)
 
         asyncio.run(story())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from becket.kernel.contract.process import SandboxKind
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.process import available
 from becket.testing.world import World, run_git
 
@@ -49,10 +49,10 @@ def test_a_whole_heal_sees_history_but_nothing_unmerged(tmp_path: Path, kind: st
     config = CONFIG.replace("SECRETS", secrets).replace("KIND", kind)
     world.commit({"becket.yaml": config}, "gates")
     first = asyncio.run(world.run("heal"))
-    assert (first.status, first.reason) == (Status.completed, "stop_conditions_met"), first.detail
+    assert (first.status, first.reason) == (RunStatus.completed, "stop_conditions_met"), first.detail
     red = world.commit({"value.py": GOOD.replace("1", "0")}, "a bug")
     healed = asyncio.run(world.run("heal"))
-    assert healed.status is Status.completed, (healed.reason, healed.detail)
+    assert healed.status is RunStatus.completed, (healed.reason, healed.detail)
     assert run_git(world.root, ["rev-parse", "main^"]) == red
     assert run_git(world.root, ["show", "main:value.py"]) == GOOD.strip()
 

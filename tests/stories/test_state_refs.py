@@ -14,8 +14,8 @@ import pytest
 from becket.app import desk
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import NewRun, Run, Status, Subject
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import NewRun, Run, RunStatus, Subject
 from becket.kernel.contract.state import STATE, STATE_KINDS, StateSeen, fits, state_seen
 from becket.kernel.engine import state
 from becket.testing.world import BELL, World
@@ -55,7 +55,7 @@ def test_a_run_records_what_it_found_and_what_it_left(tmp_path: Path) -> None:
         loop(world, '["git:{branch}", "git:gone", file:plan.md, file:none.md, journal]', busy="exit 1")
         before = world.commit({"plan.md": "one"})
         run = await world.run("plan")
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         assert not any(one.looked for one in (await seen(world, run)).values())
         after = world.commit({"plan.md": "two"})
         loop_text = LOOP.replace("REFS", "[]").replace("loop_id: plan", "loop_id: other")
@@ -80,7 +80,7 @@ def test_what_a_run_does_itself_is_no_news_to_it(tmp_path: Path) -> None:
         loop(world, '["git:main", file:README.md, journal]')
         await world.run("plan")
         run = await world.run("plan")
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         found = (await seen(world, run)).values()
         assert len(found) == 3
         assert all(one.looked and one.began and not one.changed for one in found)
@@ -96,7 +96,7 @@ def test_the_chain_holds_what_was_seen_once_and_verify_covers_it(tmp_path: Path)
         loop(world, "[journal]")
         run = await world.run("plan")
         events = await world.store.events(run.run_id)
-        assert [event.kind for event in events if STATE in event.data] == [Kind.run_created, Kind.run_ended]
+        assert [event.kind for event in events if STATE in event.data] == [EventKind.run_created, EventKind.run_ended]
         assert all(one.ok for one in await verify_run(world.app, run.run_id, rerun=False))
         forged = json.dumps({**events[-1].data, STATE: {"journal": "0" * 64}})
         await forge(world, run, forged)
@@ -123,7 +123,7 @@ def test_a_run_from_before_tells_of_none_and_stays_valid(tmp_path: Path) -> None
         assert run is not None
         await world.settle()
         run = await world.store.get_run(run.run_id)
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         assert await seen(world, run) == {}
         assert all(one.ok for one in await verify_run(world.app, run.run_id, rerun=False))
 
@@ -135,7 +135,7 @@ def test_a_run_that_fails_by_itself_tells_too(tmp_path: Path) -> None:
         world = World(tmp_path)
         loop(world, "[journal]", busy="exit 1")
         run = await world.run("plan")
-        world.app.engine.house.policy.autonomy = None  # type: ignore[method-assign, assignment]
+        world.app.engine.runtime.policy.autonomy = None  # type: ignore[method-assign, assignment]
         await world.store.signal(run.run_id, BELL, {}, "again")
         await world.settle()
         assert (await world.store.get_run(run.run_id)).reason == "internal_error"
@@ -179,7 +179,7 @@ def test_a_file_that_is_none_harms_nobody(tmp_path: Path, make: object, told: Js
         loop(world, "[file:state]")
         make(world.root / "state")  # type: ignore[operator]
         run = await world.run("plan")
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         [one] = (await seen(world, run)).values()
         assert (one.began, one.ended, one.changed) == (told, told, False)
 

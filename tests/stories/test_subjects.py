@@ -9,7 +9,7 @@ import pytest
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
 from becket.testing.world import World, run_git
 
@@ -64,7 +64,7 @@ def test_a_run_about_an_old_commit_works_on_the_old_commit(tmp_path: Path) -> No
     """L4: what is checked out is the subject."""
     two = Two(tmp_path)
     run, read = two.run(subject=f"main@{two.old}")
-    assert (run.status, run.subject.name) == (Status.completed, f"main@{two.old}")
+    assert (run.status, run.subject.name) == (RunStatus.completed, f"main@{two.old}")
     assert (run.subject.fields["branch"], run.subject.fields["sha"], run.group) == (
         "main",
         two.old,
@@ -154,7 +154,7 @@ def test_a_child_works_on_the_commit_its_parent_names(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await two.world.run("parent")
-        assert run.status is Status.completed
+        assert run.status is RunStatus.completed
         (child,) = await two.world.store.list_runs(RunFilter(parent=run.run_id))
         assert (child.subject.name, child.subject.fields["sha"]) == (f"main@{two.old}", two.old)
 

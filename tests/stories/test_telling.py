@@ -16,10 +16,10 @@ from becket.kernel.contract import crash
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import Store
 from becket.kernel.store import open_sqlite
-from becket.parts.agents.desk import Delivery, say
+from becket.parts.agents.desk import MessageDelivery, say
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.people import person
 from becket.testing.world import World
@@ -56,7 +56,7 @@ class Teller:
     def __init__(self, world: World) -> None:
         self.world = world
         self.looked, self.go = threading.Event(), threading.Event()
-        self.delivery: Delivery | None = None
+        self.delivery: MessageDelivery | None = None
         self.refused: UsageError | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._tell()), daemon=True)
 
@@ -127,9 +127,9 @@ def test_what_is_told_while_a_call_ends_is_heard_by_the_next_one_once(tmp_path: 
             run = await call(world, base)
         if ends == "afterwards":
             teller.finish()
-        assert run.status is Status.waiting, (run.reason, run.detail)
+        assert run.status is RunStatus.waiting, (run.reason, run.detail)
         await world.pass_time(301)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
     assert teller.delivery is not None
@@ -148,7 +148,7 @@ def test_who_tells_a_run_that_ends_meanwhile_is_told_that_nobody_is_there(tmp_pa
 
     run = asyncio.run(story())
     teller.finish()
-    assert run.status is Status.completed
+    assert run.status is RunStatus.completed
     assert teller.delivery is None
     assert teller.refused is not None
     assert "nobody is there to be told" in str(teller.refused)

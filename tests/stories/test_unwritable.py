@@ -14,12 +14,12 @@ import pytest
 from small_disk import disk, fill, make_room, mount
 
 from becket.app.record.status import take
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.app.store_desk import backup, check, restore
 from becket.app.watchdog import Watchdog, _tick
 from becket.app.writing import unwritable
 from becket.kernel.contract.errors import StoreUnavailable
-from becket.kernel.engine.deadman import DeadMan
+from becket.kernel.engine.deadman import DeadManSwitch
 from becket.kernel.store import open_sqlite
 from becket.testing.receiver import Answer, Receiver
 from becket.testing.world import World
@@ -34,7 +34,7 @@ sys.stdin.readline()
 
 
 @contextmanager
-def held(state: State) -> Iterator[int]:
+def held(state: StateFolder) -> Iterator[int]:
     command = [sys.executable, "-c", HOLDER, str(state.database)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -49,7 +49,7 @@ def watched(world: World, until: str) -> list[str]:
     async def story() -> list[str]:
         own = open_sqlite(world.state.watchdog_database)
         watchdog = Watchdog(world.state, own, tell_after=0.2)
-        switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
+        switch = DeadManSwitch(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
         keys: list[str] = []
         async with asyncio.timeout(60):
             while until not in keys:
@@ -84,7 +84,7 @@ def test_a_full_disk_is_named_and_told_although_nothing_can_be_recorded(tmp_path
         async def story() -> None:
             own = open_sqlite(world.state.watchdog_database)
             watchdog = Watchdog(world.state, own, tell_after=0.2)
-            switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
+            switch = DeadManSwitch(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
             await _tick(watchdog, switch)
             fill(folder)
             async with asyncio.timeout(60):

@@ -15,7 +15,7 @@ from verify_tamperings import TAMPERINGS, rewrite, write_the_chain_anew
 
 from becket.app.record.verify import Checked, verify_run
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.events import COVERS, Kind, NewEvent
+from becket.kernel.contract.events import COVERS, EventKind, NewEvent
 from becket.kernel.contract.store import RunFilter
 from becket.testing.people import person
 from becket.testing.world import World
@@ -125,10 +125,10 @@ def test_a_false_figure_is_named_with_what_was_sealed(change: str, finding: str,
     assert [text for text in details if words in text], details
 
 
-OF_CALLS = (Kind.call_booked, Kind.call_settled, Kind.spent)
+OF_CALLS = (EventKind.call_booked, EventKind.call_settled, EventKind.spent)
 
 
-def as_before(*kinds: Kind) -> Callable[[Kind, dict[str, Any]], dict[str, Any] | None]:
+def as_before(*kinds: EventKind) -> Callable[[EventKind, dict[str, Any]], dict[str, Any] | None]:
     """A chain from before calls were told of: without those events, and without the word that they are."""
     return lambda kind, data: None if kind in kinds else {key: value for key, value in data.items() if key != COVERS}
 
@@ -145,7 +145,7 @@ def test_calls_from_before_the_events_told_of_them_are_said_to_be_unproven(copy:
 
 
 def test_a_call_that_began_before_the_events_told_of_calls_is_proven_by_its_settlement(copy: Copy) -> None:
-    rewrite(copy, as_before(Kind.call_booked))
+    rewrite(copy, as_before(EventKind.call_booked))
     found = copy.verify()
     assert bad(found) == []
     assert [item.what for item in found.checks if item.what.startswith(("call", "spent"))] == [
@@ -160,7 +160,7 @@ def test_a_call_that_began_before_the_events_told_of_calls_is_proven_by_its_sett
 def test_a_worker_of_an_older_release_moves_a_new_run_and_is_no_forger(copy: Copy) -> None:
     """Its claim does not say that it tells of calls, and it does not."""
     unclaimed = as_before(*OF_CALLS)
-    rewrite(copy, lambda kind, data: data if kind is Kind.run_created else unclaimed(kind, data))
+    rewrite(copy, lambda kind, data: data if kind is EventKind.run_created else unclaimed(kind, data))
     found = copy.verify()
     assert bad(found) == []
     assert [item.detail for item in found.checks if item.what == "calls"] == [
@@ -170,30 +170,31 @@ def test_a_worker_of_an_older_release_moves_a_new_run_and_is_no_forger(copy: Cop
 
 def test_a_journal_from_before_it_said_how_people_came_in_holds(copy: Copy) -> None:
     """Neither the chain nor a seal needs to know it."""
-    left_out: set[Kind] = set()
+    left_out: set[EventKind] = set()
 
-    def as_then(kind: Kind, data: dict[str, Any]) -> dict[str, Any]:
+    def as_then(kind: EventKind, data: dict[str, Any]) -> dict[str, Any]:
         if "via" not in data:
             return data
         left_out.add(kind)
         return {key: value for key, value in data.items() if key not in ("role", "via")}
 
     rewrite(copy, as_then)
-    assert left_out >= {Kind.run_created, Kind.approval_decided, Kind.handoff_changed}
+    assert left_out >= {EventKind.run_created, EventKind.approval_decided, EventKind.handoff_changed}
     assert bad(copy.verify()) == []
 
 
 ODD = [
-    (Kind.call_booked, {"booked": None}), (Kind.call_booked, {"limits": None}), (Kind.call_booked, {"limits": [1]}),
-    (Kind.call_booked, {"call": 7}), (Kind.call_settled, {"used": None}), (Kind.call_settled, {"used": {"usd": "x"}}),
-    (Kind.call_settled, {"usage": None}), (Kind.call_settled, {"usage": "none"}), (Kind.call_settled, {"call": ["c"]}),
-    (Kind.spent, {"used": None}), (Kind.spent, {"used": {"usd": 10**400}}), (Kind.spent, {"key": 7}),
-    (Kind.run_claimed, {COVERS: 7}),
+    (EventKind.call_booked, {"booked": None}), (EventKind.call_booked, {"limits": None}),
+    (EventKind.call_booked, {"limits": [1]}), (EventKind.call_booked, {"call": 7}),
+    (EventKind.call_settled, {"used": None}), (EventKind.call_settled, {"used": {"usd": "x"}}),
+    (EventKind.call_settled, {"usage": None}), (EventKind.call_settled, {"usage": "none"}),
+    (EventKind.call_settled, {"call": ["c"]}), (EventKind.spent, {"used": None}),
+    (EventKind.spent, {"used": {"usd": 10**400}}), (EventKind.spent, {"key": 7}), (EventKind.run_claimed, {COVERS: 7}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "odd"), ODD)
-def test_an_event_that_says_something_odd_is_named(kind: Kind, odd: dict[str, Any], copy: Copy) -> None:
+def test_an_event_that_says_something_odd_is_named(kind: EventKind, odd: dict[str, Any], copy: Copy) -> None:
     """A chain written by whoever has the keys to it is a finding, never a crash of the one who checks."""
     rewrite(copy, lambda told, data: data | odd if told is kind else data)
     copy.sql("UPDATE agent_calls SET driver = 'other'")
@@ -202,7 +203,7 @@ def test_an_event_that_says_something_odd_is_named(kind: Kind, odd: dict[str, An
 
 
 @pytest.mark.parametrize("kind", OF_CALLS)
-def test_a_chain_that_says_it_tells_of_calls_must(kind: Kind, copy: Copy) -> None:
+def test_a_chain_that_says_it_tells_of_calls_must(kind: EventKind, copy: Copy) -> None:
     rewrite(copy, lambda told, data: None if told is kind else data)
     assert bad(copy.verify())
 
@@ -252,7 +253,7 @@ def test_a_chain_longer_than_a_page_is_read_to_its_end(tmp_path: Path) -> None:
 
     async def story() -> str:
         run = await world.run("story")
-        notes = [NewEvent(kind=Kind.note, data={"text": str(number)}) for number in range(10_100)]
+        notes = [NewEvent(kind=EventKind.note, data={"text": str(number)}) for number in range(10_100)]
         await world.store.append(run.run_id, None, notes)
         assert not [item for item in await verify_run(world.app, run.run_id, False) if not item.ok]
         await world.store.close()
@@ -274,7 +275,7 @@ def test_what_retention_dropped_is_said_and_is_no_damage(tmp_path: Path) -> None
         for _ in range(2):  # once more finds nothing to drop, and says nothing
             world.app.artifacts.remove(await world.store.forget(0.0, world.clock() + 1))
         assert world.app.artifacts.digests() == frozenset()
-        assert [event.kind for event in await world.store.events(run.run_id)].count(Kind.artifacts_dropped) == 1
+        assert [event.kind for event in await world.store.events(run.run_id)].count(EventKind.artifacts_dropped) == 1
         return run.run_id, list(await verify_run(world.app, run.run_id, False))
 
     _, checks = asyncio.run(story())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from wakeup_stage import APPROVAL_LIFE, DEADLINE, POLL, WAIT_FOR, House, InFiles, InMemory, InPostgres, Journal, Stage
 
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.testing.crashes import Crashed, every_point
 
 KILLABLE = sorted(
@@ -205,7 +205,7 @@ def test_an_approval_that_is_seen_too_late_has_expired(house: House) -> None:
         stage.clock.advance(APPROVAL_LIFE + 1)
         stage.now(stage.advance(0))
         run = stage.now(stage.store.get_run(run_id))
-        assert (run.status, run.reason) == (Status.ready_for_handoff, "approval.expired")
+        assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "approval.expired")
     finally:
         stage.close()
 

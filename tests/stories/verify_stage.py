@@ -14,10 +14,10 @@ from becket.app.state import find_state
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.calls import CallEnd, CallWish
+from becket.kernel.contract.calls import CallEnd, CallRequest
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.handoff import HandoffState
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.store import open_sqlite
 from becket.testing.effects import RecordedEffect
 from becket.testing.people import person
@@ -62,7 +62,7 @@ async def pay(context: ActionContext) -> None:
     """A call that is settled, one whose end nobody sees, and something that was used without a call."""
     limits = Limits(seconds=60.0, turns=9, tokens=900, usd=0.5)
     lost, made = [
-        await context.begin_call(CallWish(label=label, agent="fixer", driver="test", model="m", limits=limits))
+        await context.begin_call(CallRequest(label=label, agent="fixer", driver="test", model="m", limits=limits))
         for label in ("lost", "made")
     ]
     assert lost.call_id != made.call_id
@@ -100,7 +100,7 @@ async def rich_story(world: World) -> str:
     await world.store.decide_approval(asked.approval_id, True, person("ann"), asked.bound_to, "go on")
     await world.settle()
     run = await world.store.get_run(run.run_id)
-    assert (run.status, run.counted, run.iteration) == (Status.ready_for_handoff, 2, 3)
+    assert (run.status, run.counted, run.iteration) == (RunStatus.ready_for_handoff, 2, 3)
     (handoff,) = await world.store.handoffs(run_id=run.run_id)
     await world.store.change_handoff(handoff.handoff_id, HandoffState.taken, person("bob"), "mine")
     return run.run_id

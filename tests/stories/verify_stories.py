@@ -8,9 +8,9 @@ from verify_stage import rich_story
 
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.errors import EffectFailed
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import HandoffState
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
 from becket.testing.effects import RecordedEffect
@@ -47,23 +47,23 @@ def simple(action: str, stop: str = "look.pass", more: str = "") -> str:
 
 async def completed(world: World) -> None:
     world.loop(simple('{id: say, run: "echo hi", in: scratch, outputs: {text: stdout}}'))
-    assert (await world.run("story")).status is Status.completed
+    assert (await world.run("story")).status is RunStatus.completed
 
 
 async def retried_action(world: World) -> None:
     world.loop(simple('{id: flaky, run: "echo x >> n; test $(wc -l < n) -ge 3", in: scratch, retry: 2}'))
-    assert (await world.run("story")).status is Status.completed
+    assert (await world.run("story")).status is RunStatus.completed
 
 
 async def two_iterations(world: World) -> None:
     world.loop(simple('{id: say, run: "echo x >> n; test $(wc -l < n) -ge 2", in: scratch}'))
     run = await world.run("story")
-    assert (run.status, run.iteration) == (Status.completed, 2)
+    assert (run.status, run.iteration) == (RunStatus.completed, 2)
 
 
 async def failed(world: World) -> None:
     world.loop(simple('{id: bad, run: "exit 7", in: scratch, on_error: fail}'))
-    assert (await world.run("story")).status is Status.failed
+    assert (await world.run("story")).status is RunStatus.failed
 
 
 async def handed_over(world: World) -> None:
@@ -82,7 +82,7 @@ async def expired_handoff(world: World) -> None:
 
 async def waiting(world: World) -> None:
     world.loop(simple(WAITING, "outside.ready", WAITS))
-    assert (await world.run("story")).status is Status.waiting
+    assert (await world.run("story")).status is RunStatus.waiting
 
 
 async def woken_by_the_clock_and_by_a_signal(world: World) -> None:
@@ -92,7 +92,7 @@ async def woken_by_the_clock_and_by_a_signal(world: World) -> None:
     (world.app.places.of_run(run.run_id) / "scratch" / "done").touch()
     await world.store.signal(run.run_id, "bell", {"n": 1}, "s1")
     await world.settle()
-    assert (await world.store.get_run(run.run_id)).status is Status.completed
+    assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
 
 async def a_signal_that_came_too_early(world: World) -> None:
@@ -102,7 +102,7 @@ async def a_signal_that_came_too_early(world: World) -> None:
     await world.store.signal(run.run_id, "bell", {}, "s1")
     await world.settle()
     run = await world.store.get_run(run.run_id)
-    assert (run.status, run.iteration) == (Status.waiting, 3)
+    assert (run.status, run.iteration) == (RunStatus.waiting, 3)
 
 
 async def migrated(world: World) -> None:
@@ -113,7 +113,7 @@ async def migrated(world: World) -> None:
     await world.store.migrate(run.run_id, new.digest, new.text, person("me"))
     await world.store.signal(run.run_id, "bell", {}, "s1")
     await world.settle()
-    assert (await world.store.get_run(run.run_id)).status is Status.completed
+    assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
 
 async def cancelled_while_waiting(world: World) -> None:
@@ -131,7 +131,7 @@ async def cancelled_at_work(world: World) -> None:
     await world.store.ask_cancel(run.run_id, person("me"), "enough")
     world.app.engine.interrupt(run.run_id)
     await task
-    assert (await world.store.get_run(run.run_id)).status is Status.cancelled
+    assert (await world.store.get_run(run.run_id)).status is RunStatus.cancelled
 
 
 async def held_and_let_go(world: World) -> None:
@@ -150,7 +150,7 @@ async def held(world: World) -> None:
 
 async def dry_run(world: World) -> None:
     world.loop(simple("{id: post, uses: http.post, with: {url: https://example.invalid/}}"))
-    assert (await world.run("story", dry_run=True)).status is Status.completed_dry_run
+    assert (await world.run("story", dry_run=True)).status is RunStatus.completed_dry_run
 
 
 async def refused_effect(world: World) -> None:
@@ -167,7 +167,7 @@ async def a_notice_under_way_and_delivered_after_the_end(world: World) -> None:
     run = await world.run("story")
     assert not [item for item in await verify_run(world.app, run.run_id, False) if not item.ok], "it is still retrying"
     await world.pass_time(60)
-    assert [event.kind for event in await world.store.events(run.run_id)][-1] is Kind.effect_settled
+    assert [event.kind for event in await world.store.events(run.run_id)][-1] is EventKind.effect_settled
 
 
 ASKING = '{id: ask, uses: approval.ask, with: {question: "May it?", about: x}}'
@@ -203,7 +203,7 @@ async def parent_and_child(world: World) -> None:
     more = "wait_conditions: {children.pending: {wake: child, for: 1h}}"
     go = "{id: go, uses: run.start, with: {loop: child, subject: one}}, {id: g, uses: run.gather}"
     world.loop(simple(go, "children.completed", more))
-    assert (await world.run("story")).status is Status.completed
+    assert (await world.run("story")).status is RunStatus.completed
     assert len(await world.store.list_runs(RunFilter())) == 2
 
 
@@ -223,7 +223,7 @@ async def taken_over_by_another_process(world: World) -> None:
     assert await world.store.claim(run.run_id, 1, world.app.worker_id, 30.0)
     await world.restart()
     await world.settle()
-    assert (await world.store.get_run(run.run_id)).status is Status.completed
+    assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
 
 STORIES = [

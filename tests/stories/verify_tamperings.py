@@ -11,7 +11,7 @@ from typing import Any
 from verify_stage import RICH, Copy
 
 from becket.kernel.contract.base import canonical
-from becket.kernel.contract.events import SEALS, Kind, event_digest
+from becket.kernel.contract.events import SEALS, EventKind, event_digest
 from becket.kernel.contract.receipt import Receipt
 from becket.kernel.store.sealing import seal
 
@@ -67,7 +67,7 @@ def cut_the_end(copy: Copy) -> None:
     )  # fmt: skip
 
 
-def add_event(copy: Copy, kind: Kind, data: dict[str, Any], at: float | None = None) -> None:
+def add_event(copy: Copy, kind: EventKind, data: dict[str, Any], at: float | None = None) -> None:
     """A well-formed event at the end of the chain."""
     run = copy.one("SELECT * FROM runs")
     event = {
@@ -87,14 +87,14 @@ def retell_a_step(copy: Copy) -> None:
     """The failed verifier is told anew as passed, by a well-formed event that carries the seal of the changed row."""
     copy.sql("UPDATE steps SET state = 'done' WHERE id = 'look' AND iteration = 3")
     row = copy.one("SELECT * FROM steps WHERE id = 'look' AND iteration = 3")
-    add_event(copy, Kind.step_done, {"phase": "verify", "id": "look", SEALS: seal("step", [row])})
+    add_event(copy, EventKind.step_done, {"phase": "verify", "id": "look", SEALS: seal("step", [row])})
 
 
 def resettle_an_effect(copy: Copy) -> None:
     copy.sql("UPDATE effects SET result = '{}' WHERE iteration = 3")
     row = copy.one("SELECT * FROM effects WHERE iteration = 3")
     row["defer"] = bool(row["defer"])
-    add_event(copy, Kind.effect_settled, {"key": row["key"], "state": "done", SEALS: seal("effect", [row])})
+    add_event(copy, EventKind.effect_settled, {"key": row["key"], "state": "done", SEALS: seal("effect", [row])})
 
 
 MADE = "agent_calls WHERE call_id LIKE '%:3:act:mark:1:2:made'"
@@ -114,13 +114,15 @@ def resettle_a_call(copy: Copy) -> None:
         copy.one("SELECT data FROM events WHERE kind = 'call.settled' AND data LIKE '%:3:act%made%'")["data"]
     )
     used = {**told["used"], "usd": 0.025}
-    add_event(copy, Kind.call_settled, {**told, "used": used, "usage": {**told["usage"], "usd": 0.025}, SEALS: seals})
+    add_event(
+        copy, EventKind.call_settled, {**told, "used": used, "usage": {**told["usage"], "usd": 0.025}, SEALS: seals}
+    )
 
 
 def settle_a_call_again(copy: Copy) -> None:
     """Word for word."""
     told = copy.one("SELECT data FROM events WHERE kind = 'call.settled' AND data LIKE '%:3:act%made%'")
-    add_event(copy, Kind.call_settled, json.loads(told["data"]))
+    add_event(copy, EventKind.call_settled, json.loads(told["data"]))
 
 
 def book_after_the_end(copy: Copy) -> None:
@@ -133,7 +135,7 @@ def book_after_the_end(copy: Copy) -> None:
     seals = seal("call", copy.all("SELECT * FROM agent_calls WHERE call_id = 'new'"))
     seals |= seal("spending", copy.all("SELECT * FROM spending WHERE key = 'new'"))
     booked = {"agent_time": 7.5, "tokens": 15.0, "usd": 0.125}
-    add_event(copy, Kind.call_booked, {"call": "new", "booked": booked, SEALS: seals})
+    add_event(copy, EventKind.call_booked, {"call": "new", "booked": booked, SEALS: seals})
 
 
 def artifact(copy: Copy) -> Path:
@@ -329,14 +331,14 @@ TAMPERINGS: dict[str, tuple[Tamper, str]] = {
 }
 
 
-def rewrite(copy: Copy, tell: Callable[[Kind, dict[str, Any]], dict[str, Any] | None]) -> None:
+def rewrite(copy: Copy, tell: Callable[[EventKind, dict[str, Any]], dict[str, Any] | None]) -> None:
     """The whole chain anew, with every digest: each event as `tell` wants it, or left out."""
     old = copy.all("SELECT * FROM events ORDER BY seq")
     copy.sql("DELETE FROM events", "UPDATE runs SET event_count = 0, head = ''")
     for event in old:
-        data = tell(Kind(event["kind"]), json.loads(event["data"]))
+        data = tell(EventKind(event["kind"]), json.loads(event["data"]))
         if data is not None:
-            add_event(copy, Kind(event["kind"]), data, event["at"])
+            add_event(copy, EventKind(event["kind"]), data, event["at"])
 
 
 def write_the_chain_anew(copy: Copy) -> None:
@@ -344,7 +346,7 @@ def write_the_chain_anew(copy: Copy) -> None:
     copy.sql("UPDATE steps SET note = 'forged' WHERE id = 'say' AND iteration = 1")
     fits = seal("step", [copy.one("SELECT * FROM steps WHERE id = 'say' AND iteration = 1")])
 
-    def forged(_: Kind, data: dict[str, Any]) -> dict[str, Any]:
+    def forged(_: EventKind, data: dict[str, Any]) -> dict[str, Any]:
         seals = data.get(SEALS, {})
         return data | ({SEALS: {name: fits.get(name, old) for name, old in seals.items()}} if seals else {})
 

@@ -17,15 +17,15 @@ from typing import Any, Protocol, TypeVar
 from becket.app.compose import App
 from becket.app.record.verify import verify_run
 from becket.app.serve import recover
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract import crash
-from becket.kernel.contract.action import ActionContext, ActionDef, Registry, Result, Say, Verdict, VerifierDef
+from becket.kernel.contract.action import ActionContext, ActionDef, Conclusion, Registry, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.handoff import ApprovalState
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.store import RunFilter, SignalEnd, Store
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.spec.book import LoopBook
 from becket.kernel.store import open_memory, open_postgres, open_sqlite
@@ -111,7 +111,7 @@ async def _gather(context: ActionContext, params: Needed) -> Result:
 
 
 async def _look(context: ActionContext, params: Record) -> Verdict:
-    return Verdict(Say.passed, {})
+    return Verdict(Conclusion.passed, {})
 
 
 ACTION = ActionDef(
@@ -127,7 +127,7 @@ class House:
     def __init__(self, folder: Path) -> None:
         root = folder / "repo"
         make_repository(root)
-        self.state = State(root, root / ".git").make()
+        self.state = StateFolder(root, root / ".git").make()
         for name, text in {"gather": GATHER, "ask": ASK, "fan": FAN}.items():
             file = root / ".becket" / "loops" / f"{name}.yaml"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -288,7 +288,7 @@ class Stage:
         long = DEADLINE * 2  # nothing but its deadline wakes it
         life = f"{APPROVAL_LIFE if needed == 1 else long:g}s"
         inputs = {"gather": {"needed": needed}, "ask": {"life": life}, "fan": {}}[loop]
-        run = (await intake.start(Ask(loop_id=loop, inputs=inputs))).run
+        run = (await intake.start(StartRequest(loop_id=loop, inputs=inputs))).run
         assert run is not None
         self.sent[run.run_id] = Sent(needed)
         return run.run_id
@@ -336,7 +336,7 @@ class Stage:
 
     async def cancel(self, run_id: str) -> None:
         run = await self.store.ask_cancel(run_id, person("me"), "")
-        if run.status is Status.cancelled or run.cancel_asked:
+        if run.status is RunStatus.cancelled or run.cancel_asked:
             self.sent[run_id].cancelled = True
 
     async def answer(self, run_id: str, approve: bool) -> None:
@@ -369,9 +369,9 @@ class Stage:
         due = await self.store.next_due()
         assert due is None or due > self.clock(), f"something was due {self.clock() - due} s ago and nobody looked"
         for run in await self.runs():
-            assert run.status is not Status.running, f"{run.run_id} is at work, and nobody works"
-            assert run.status is not Status.queued or run.held, f"{run.run_id} could start and was not started"
-            await {Status.waiting: self._waits_rightly}.get(run.status, self._stands_rightly)(run)
+            assert run.status is not RunStatus.running, f"{run.run_id} is at work, and nobody works"
+            assert run.status is not RunStatus.queued or run.held, f"{run.run_id} could start and was not started"
+            await {RunStatus.waiting: self._waits_rightly}.get(run.status, self._stands_rightly)(run)
 
     async def _waits_rightly(self, run: Run) -> None:
         sent, since = self.sent[run.run_id], min(run.waits_since.values())
@@ -390,16 +390,16 @@ class Stage:
 
     async def _stands_rightly(self, run: Run) -> None:
         sent = self.sent[run.run_id]
-        if run.status is Status.cancelled:
+        if run.status is RunStatus.cancelled:
             assert sent.cancelled
-        elif run.status is Status.completed and run.loop_id == "gather":
+        elif run.status is RunStatus.completed and run.loop_id == "gather":
             assert len(set(await self._seen(run)) & sent.accepted) >= sent.needed
-        elif run.status is Status.ready_for_handoff:
+        elif run.status is RunStatus.ready_for_handoff:
             assert run.reason in {
                 "wait_expired", "deadline_passed", "children.unfinished", "approval.denied", "approval.expired"
             }  # fmt: skip
         else:
-            assert run.status in (Status.queued, Status.completed), (
+            assert run.status in (RunStatus.queued, RunStatus.completed), (
                 f"{run.run_id}: {run.status} {run.reason} {run.detail}"
             )
 

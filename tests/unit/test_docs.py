@@ -18,7 +18,7 @@ from becket.app.sections import load_config
 from becket.cli.front import typer_of
 from becket.cli.verbs import find_verb
 from becket.kernel.contract.action import Registry
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.spec.load import load_spec
 from becket.testing.world import World
@@ -98,8 +98,8 @@ def test_every_lint_rule_is_explained() -> None:
     assert len(explained) == len(set(explained))
 
 
-def _loop(block: Block) -> Loop:
-    return Loop(spec=load_spec(block.text, str(block)), text=block.text, digest=str(block), source=str(block))
+def _loop(block: Block) -> LoadedLoop:
+    return LoadedLoop(spec=load_spec(block.text, str(block)), text=block.text, digest=str(block), source=str(block))
 
 
 @pytest.mark.parametrize("block", LOOPS, ids=str)

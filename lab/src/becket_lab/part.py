@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.part import HOUSE, Part, Verb
+from becket.kernel.contract.part import OPERATIONS, Part, Verb
 
 PART = Part(
     name="bench",
     needs=("heal",),
-    verbs=(Verb("bench", "becket_lab.verbs:bench", "Measure the loops against scripted agents.", HOUSE, 320),),
+    verbs=(Verb("bench", "becket_lab.verbs:bench", "Measure the loops against scripted agents.", OPERATIONS, 320),),
 )

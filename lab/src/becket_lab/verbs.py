@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import Paint, line
 from becket.cli.shape import AsJson, end, group
 from becket_lab import words

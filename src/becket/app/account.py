@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.reasons import reason_words, wait_words
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.store import Store
 from becket.kernel.engine.advance import Advanced, Engine
 
@@ -48,18 +48,18 @@ class Account:
 
 
 def _beginning(run: Run) -> str:
-    if run.status is not Status.queued:
+    if run.status is not RunStatus.queued:
         return ""
     return f"begins ({run.trigger}, by {run.by})" if run.segment == 1 else "goes on"
 
 
 def _end(run: Run) -> str:
-    if run.status is Status.waiting:
+    if run.status is RunStatus.waiting:
         return f"waits for {' and '.join(map(wait_words, run.waiting_on))}"
     if run.status not in ENDED:
         return ""
     found = run.detail.get("main_proven")
-    proven = found if isinstance(found, dict) and run.status is Status.completed else None
+    proven = found if isinstance(found, dict) and run.status is RunStatus.completed else None
     why = reason_words(run.reason) if proven is None else _found(proven)
     return f"ended: {run.status.value.replace('_', ' ')} ({why}) after {(run.ended_at or 0.0) - run.created_at:.0f} s"
 

@@ -18,7 +18,7 @@ from becket.app.registry import load_registry
 from becket.app.sandboxes import Sandboxes
 from becket.app.secrets import secrets_of
 from becket.app.settings import LiveSettings, read_settings, tolerated
-from becket.app.state import State, identity, lost_journal
+from becket.app.state import StateFolder, identity, lost_journal
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.calls import CallLimits
@@ -33,7 +33,7 @@ from becket.kernel.contract.project import Projects
 from becket.kernel.contract.store import Store, WorkerInfo
 from becket.kernel.contract.tables import TableStore
 from becket.kernel.engine.advance import Engine
-from becket.kernel.engine.context import Surroundings
+from becket.kernel.engine.context import Runtime
 from becket.kernel.engine.door import Door
 from becket.kernel.engine.event_effect import EventEffect
 from becket.kernel.engine.intake import Intake
@@ -57,7 +57,7 @@ class App:
     """One repository's parts, each made when it is first asked for."""
 
     def __init__(
-        self, state: State, store: Store, console: TextIO = sys.stdout, ports: Mapping[type, object] | None = None
+        self, state: StateFolder, store: Store, console: TextIO = sys.stdout, ports: Mapping[type, object] | None = None
     ) -> None:
         self.state = state
         self._given_ports = dict(ports or {})
@@ -69,7 +69,7 @@ class App:
         self.lost_journal: Callable[[], str] = lambda: ""
 
     @classmethod
-    def open(cls, state: State, console: TextIO = sys.stdout, *, tolerant: bool = False) -> App:
+    def open(cls, state: StateFolder, console: TextIO = sys.stdout, *, tolerant: bool = False) -> App:
         """Open the repository's store. Raises UsageError or StoreUnavailable with what to do.
 
         `tolerant`: a becket.yaml that does not load is told in `trouble`, and the defaults stand in for it.
@@ -209,7 +209,7 @@ class App:
     @cached_property
     def engine(self) -> Engine:
         return Engine(
-            Surroundings(
+            Runtime(
                 store=patient(self.store),
                 artifacts=self.artifacts,
                 door=self.door,
@@ -252,7 +252,7 @@ class _Lazily(dict[type, object]):
 class HousePlaces:
     """Where the runs of one repository keep their files."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: StateFolder) -> None:
         self._state = state
 
     def of_run(self, run_id: str) -> Path:
@@ -270,7 +270,7 @@ def sandbox_here() -> Holds:
     return choose("auto").holds()
 
 
-def open_store(state: State, config: Config) -> Store:
+def open_store(state: StateFolder, config: Config) -> Store:
     """The journal. Raises UsageError or StoreUnavailable with what to do."""
     state.make()
     if config.database:

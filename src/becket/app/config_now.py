@@ -6,18 +6,18 @@ import contextlib
 import os
 from pathlib import Path
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 
 CONFIG_ALERT = "config"
 """The key of the alert that an engine raises of a becket.yaml that does not load, until it loads again."""
 
 
-def is_mended(state: State, trouble: str) -> bool:
+def is_mended(state: StateFolder, trouble: str) -> bool:
     """Has nobody taken that alert back, although the file loads? No daemon is up that would."""
     return not trouble and holder(state.daemon_lock) is None
 
 
-def config_trouble(state: State) -> str:
+def config_trouble(state: StateFolder) -> str:
     """Why it does not; empty where it does, there is none, or a daemon is up, which tells of it by an alert."""
     stamp = _stamp(state)
     if stamp is None or holder(state.daemon_lock) is not None or _known_good(state) == stamp:
@@ -37,17 +37,17 @@ def config_trouble(state: State) -> str:
     return ""
 
 
-def _known_good(state: State) -> str:
+def _known_good(state: StateFolder) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return _place(state).read_text()
     return ""
 
 
-def _place(state: State) -> Path:
+def _place(state: StateFolder) -> Path:
     return state.folder / "config.good"
 
 
-def _stamp(state: State) -> str | None:
+def _stamp(state: StateFolder) -> str | None:
     try:
         found = state.config.stat()
     except OSError:

@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from functools import partial
 
 from becket.app.compose import App
+from becket.app.heartbeat import LockHeartbeat
 from becket.app.keeper import RESTARTS, Keeper, forget_restarts, read_restarts, since_boot
-from becket.app.launch import Ended, end_holder, last_words, launch, log_to
-from becket.app.locks import UNNAMED, Writer, start_is_over, started_by_becket
-from becket.app.pulse import Pulse
-from becket.app.serve import serve
-from becket.app.signs import (
+from becket.app.launch import EndedProcess, end_holder, last_words, launch, log_to
+from becket.app.liveness import (
     DEAF_AFTER,
     LOOK_EVERY,
     START_WITHIN,
     TELL_AFTER,
-    Part,
+    KeptProcess,
     daemon_of,
     deaf_daemon,
     held,
     watchdog_of,
     watched,
 )
-from becket.app.state import Lock, State, holder, silent_for
+from becket.app.locks import UNNAMED, Writer, start_is_over, started_by_becket
+from becket.app.serve import serve
+from becket.app.state import Lock, StateFolder, holder, silent_for
 from becket.app.writing import disk_trouble
 from becket.kernel.contract.errors import BecketError, StoreUnavailable, UsageError
 
@@ -39,7 +39,7 @@ UNKEPT = "watchdog_restarts"
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class DaemonStart:
     pid: int
     watchdog_pid: int | None
     already: bool
@@ -47,14 +47,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class DaemonStop:
     """What was stopped; None where nothing ran."""
 
-    daemon: Ended | None
-    watchdog: Ended | None
+    daemon: EndedProcess | None
+    watchdog: EndedProcess | None
 
 
-def run_foreground(state: State, ready: Callable[[], None] = lambda: None) -> int:
+def run_foreground(state: StateFolder, ready: Callable[[], None] = lambda: None) -> int:
     """Be the daemon until SIGINT or SIGTERM; `ready` is called once it is the only one. Returns the exit code."""
     state.make()
     with Lock(state.daemon_lock) as lock:
@@ -74,7 +74,7 @@ def run_foreground(state: State, ready: Callable[[], None] = lambda: None) -> in
         return 0
 
 
-def _runs_already(state: State) -> str:
+def _runs_already(state: StateFolder) -> str:
     daemon = held(state.daemon_lock)
     if daemon is not None and daemon.deaf:
         return f"{deaf_daemon(state, daemon)} `becket up --detach` sees to that."
@@ -86,7 +86,7 @@ async def _daemon(app: App, lock: Lock) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, partial(_asked_to_stop, app.state, number, stop))
     log.info("daemon %d begins", os.getpid())
-    pulse = Pulse(lock)
+    pulse = LockHeartbeat(lock)
     keeper = Keeper(app.state, watchdog_of(app.state), app.state.wanted.exists, gives_up=False)
     keeper.start()
     beside = [asyncio.create_task(tell_of_watchdog(app)), asyncio.create_task(_keep_lock(app.state, lock, stop))]
@@ -103,13 +103,13 @@ async def _daemon(app: App, lock: Lock) -> None:
         log.info("daemon %d ends", os.getpid())
 
 
-def _asked_to_stop(state: State, number: signal.Signals, stop: asyncio.Event) -> None:
+def _asked_to_stop(state: StateFolder, number: signal.Signals, stop: asyncio.Event) -> None:
     if number == signal.SIGINT:  # a person at the terminal: both are to end
         state.wanted.unlink(missing_ok=True)
     stop.set()
 
 
-async def _keep_lock(state: State, lock: Lock, stop: asyncio.Event) -> None:
+async def _keep_lock(state: StateFolder, lock: Lock, stop: asyncio.Event) -> None:
     """A lock whose file was removed or replaced keeps nobody out."""
     while lock.stands():
         await asyncio.sleep(LOOK_EVERY)
@@ -138,7 +138,7 @@ async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
 Say = Callable[[str], None]
 
 
-def start_detached(state: State, say: Say = lambda _: None) -> Started:
+def start_detached(state: StateFolder, say: Say = lambda _: None) -> DaemonStart:
     """Start both in the background and see them alive. What is deaf is replaced, and `say` told so."""
     state.make()
     forget_restarts(daemon_of(state))
@@ -146,7 +146,7 @@ def start_detached(state: State, say: Say = lambda _: None) -> Started:
         ended.pid for part in (watchdog_of(state), daemon_of(state)) if (ended := end_if_deaf(state, part, say))
     )
     if (pid := holder(state.daemon_lock)) is not None:
-        return Started(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
+        return DaemonStart(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
     if (trouble := disk_trouble(state.folder)) is not None:  # it would come up, and end at its first write
         raise StoreUnavailable(trouble.text)
     App.open(state)  # a wrong configuration is told here, not in a log nobody reads
@@ -156,17 +156,17 @@ def start_detached(state: State, say: Say = lambda _: None) -> Started:
     if pid is None:
         state.wanted.unlink(missing_ok=True)
         raise BecketError(_did_not_start(state))
-    return Started(pid, _see_watchdog(state, wanted=True), already=False, replaced=replaced)
+    return DaemonStart(pid, _see_watchdog(state, wanted=True), already=False, replaced=replaced)
 
 
-def _did_not_start(state: State) -> str:
+def _did_not_start(state: StateFolder) -> str:
     log_file, said = state.logs / "daemon.log", last_words(state, "up")
     if (pid := holder(state.daemon_start)) is not None:
         return f"the daemon (pid {pid}) is not up after {START_WITHIN:.0f} s; its last words are in {log_file}: {said}"
     return f"the daemon did not start: {said} (more in {log_file} and {state.logs / 'up.out'})"
 
 
-def end_if_deaf(state: State, part: Part, say: Say = lambda _: None) -> Ended | None:
+def end_if_deaf(state: StateFolder, part: KeptProcess, say: Say = lambda _: None) -> EndedProcess | None:
     """By the same rule as the watchdog's; but one that is stopped for good need not be waited for."""
     pid, silent = holder(part.lock), silent_for(part.lock)
     if pid is None or silent is None or silent <= TELL_AFTER:
@@ -190,14 +190,14 @@ def _does_not_end(name: str, pid: int) -> str:
     )
 
 
-def _see_watchdog(state: State, wanted: bool) -> int | None:
+def _see_watchdog(state: StateFolder, wanted: bool) -> int | None:
     part = watchdog_of(state)
     if wanted and holder(part.lock) is None:
         launch(state, part)  # the daemon would do so too, in its own time
     return _see(part) if wanted else holder(part.lock)
 
 
-def _see(part: Part) -> int | None:
+def _see(part: KeptProcess) -> int | None:
     """Its pid when it holds its lock; None as soon as its start ended, or took too long."""
     end = time.monotonic() + START_WITHIN
     while (pid := holder(part.lock)) is None and time.monotonic() < end:
@@ -207,14 +207,14 @@ def _see(part: Part) -> int | None:
     return pid
 
 
-def stop(state: State) -> Stopped:
+def stop(state: StateFolder) -> DaemonStop:
     """Stop both, the watchdog first, and wait until they are gone; what was only being started, too."""
     state.wanted.unlink(missing_ok=True)
     watchdog = _end(state, watchdog_of(state))
-    return Stopped(_end(state, daemon_of(state)), watchdog)
+    return DaemonStop(_end(state, daemon_of(state)), watchdog)
 
 
-def _end(state: State, part: Part) -> Ended | None:
+def _end(state: StateFolder, part: KeptProcess) -> EndedProcess | None:
     start = end_holder(part.start)
     ended = end_holder(part.lock) or start
     forget_restarts(part)

@@ -14,19 +14,19 @@ from becket.app.driving import ALL
 from becket.app.neighbours import bury_gone, sweep_children
 from becket.app.proposals import declined_for, must_decide, ready_for
 from becket.app.record.settling import retried
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.kernel.contract.base import Json, Record, new_id
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
 from becket.kernel.contract.naming import Line, alone
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.contract.run import ENDED, Run, Started, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus, Started
 from becket.kernel.contract.spec import Autonomy, EventName
 from becket.kernel.contract.store import Control
 from becket.kernel.contract.template import fields
 from becket.kernel.dispatch.bell import ring
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.engine.state import StateReader
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _LINE = TypeAdapter[str | None](Line | None)
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python reads a byte of the command line that is none
 
 
-class Wish(Record):
+class RunRequest(Record):
     """A run that a person wants."""
 
     loop_id: str
@@ -50,12 +50,13 @@ class Wish(Record):
     autonomy: Autonomy | None = None
 
 
-async def start(app: App, caller: Caller, wish: Wish) -> Started:
+async def start(app: App, caller: Caller, request: RunRequest) -> Started:
     """Start it, or find the run that answers: also one that left a ready repair, so that nobody pays for a second."""
-    _check_told(app, {"--subject": wish.subject}, wish.inputs)
-    ask = Ask(
-        loop_id=wish.loop_id, subject=wish.subject, inputs=wish.inputs, dry_run=wish.dry_run, autonomy=wish.autonomy,
-        fields={} if wish.sha is None else await _about(app, wish.loop_id, wish.sha), by=caller,
+    _check_told(app, {"--subject": request.subject}, request.inputs)
+    ask = StartRequest(
+        loop_id=request.loop_id, subject=request.subject, inputs=request.inputs, dry_run=request.dry_run,
+        autonomy=request.autonomy,
+        fields={} if request.sha is None else await _about(app, request.loop_id, request.sha), by=caller,
     )  # fmt: skip
     if ready := await ready_for(app, ask):
         return Started(run=ready, created=False)
@@ -157,7 +158,7 @@ async def cancel_to_the_end(app: App, caller: Caller, run_id: str, reason: str =
     while run.status not in ENDED:
         await asyncio.sleep(LOOK_EVERY)  # the other end is another process
         run = await app.store.get_run(run.run_id)
-        at_work = run.status is Status.running and (run.lease_until or 0.0) > await app.store.now()
+        at_work = run.status is RunStatus.running and (run.lease_until or 0.0) > await app.store.now()
         if run.status not in ENDED and not at_work:  # given back meanwhile, or left alone: a second wish ends it
             run = await _ask_cancel(app, caller, run, reason)
         await bury_gone(app)
@@ -168,7 +169,7 @@ async def cancel_to_the_end(app: App, caller: Caller, run_id: str, reason: str =
 async def drop(app: App, caller: Caller, run_id: str) -> Run:
     """Cancel a run that is not at work."""
     run = await app.store.get_run(run_id)
-    if run.status is Status.running:
+    if run.status is RunStatus.running:
         raise UsageError(f"{run.run_id} is at work; stop it with `becket runs cancel {run.run_id}`")
     return await cancel(app, caller, run.run_id, "dropped")
 
@@ -218,7 +219,7 @@ async def change_handoff(app: App, caller: Caller, handoff_id: str, state: Hando
     return await app.store.change_handoff(item.handoff_id, state, caller, app.redactor.text(note))
 
 
-def daemon_is_up(state: State) -> bool:
+def daemon_is_up(state: StateFolder) -> bool:
     return holder(state.daemon_lock) is not None
 
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Sequence
 
 from becket.app.compose import App
-from becket.app.neighbours import Own
+from becket.app.liveness import command_of, deaf_driver, engine_trouble, held, in_hand
+from becket.app.neighbours import OwnRuns
 from becket.app.serve import serve_own
-from becket.app.signs import command_of, deaf_driver, engine_trouble, held, in_hand
 from becket.app.state import holder
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.caller import Caller
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control, RunFilter
 from becket.kernel.dispatch.bell import ring
@@ -30,8 +30,8 @@ async def see_through(app: App, caller: Caller, run_ids: Sequence[str]) -> None:
     """Come back when each run has ended, waits for somebody, or is kept from moving. Where there is an engine it moves
     them; else this process does.
     """
-    own = Own(app.store, [(await app.store.get_run(run_id)).run_id for run_id in run_ids])
-    turn = Turn(app, own)
+    own = OwnRuns(app.store, [(await app.store.get_run(run_id)).run_id for run_id in run_ids])
+    turn = DriverTurn(app, own)
     await app.store.wake_due(among=await own.ids())  # what slept past its time, because nobody was there to wake it
     for run_id in own.asked:
         await _look_at_once(app, caller, run_id)
@@ -46,7 +46,7 @@ async def see_through(app: App, caller: Caller, run_ids: Sequence[str]) -> None:
 async def _look_at_once(app: App, caller: Caller, run_id: str) -> None:
     """Whoever asks is not kept waiting for the next look. Where somebody told when it is worth one, that time holds."""
     run = await app.store.get_run(run_id)
-    if run.status is not Status.waiting or run.held:
+    if run.status is not RunStatus.waiting or run.held:
         return
     waits = app.loops.parse(await app.store.spec_text(run.spec_digest)).wait_conditions
     polled = [waits[name].wake for name in run.waiting_on if name in waits and waits[name].poll]
@@ -54,15 +54,15 @@ async def _look_at_once(app: App, caller: Caller, run_id: str) -> None:
         await app.store.signal(run_id, wake, caller.told(), new_id("look"))
 
 
-async def _poll(turn: Turn) -> None:
+async def _poll(turn: DriverTurn) -> None:
     while not await turn.at_rest():
         await asyncio.sleep(0.05)  # the other end is another process
 
 
-class Turn:
+class DriverTurn:
     """Whether there is anything left to do for a command's own runs, and for whom they wait."""
 
-    def __init__(self, app: App, own: Own) -> None:
+    def __init__(self, app: App, own: OwnRuns) -> None:
         self._app, self._own = app, own
         self._told: set[str] = set()
         self._idle: tuple[tuple[str, int], float] | None = None  # the run and segment that nobody takes up, since when
@@ -76,7 +76,7 @@ class Turn:
 
     async def _left_behind(self, run_id: str) -> bool:
         first = await first_of_group(self._app, await self._app.store.get_run(run_id))
-        if first is None or first.status is not Status.queued or self._engine() or self._taken(first):
+        if first is None or first.status is not RunStatus.queued or self._engine() or self._taken(first):
             self._idle = None
             return False
         seen = (first.run_id, first.segment)
@@ -96,7 +96,7 @@ class Turn:
         for run_id in await self._own.ids():
             run = await self._app.store.get_run(run_id)
             first = await first_of_group(self._app, run)
-            if first is not None and first.status is Status.running:
+            if first is not None and first.status is RunStatus.running:
                 self._say(f"{run_id} waits for {first.run_id} ({first.subject.name}), which {await self._who(first)}.")
             self._say(await self._deaf(run if first is None else first))
 
@@ -118,9 +118,9 @@ class Turn:
 async def at_rest(app: App, run_id: str) -> bool:
     """Nothing will happen to the run until somebody does something."""
     run = await app.store.get_run(run_id)
-    if run.status in ENDED or run.status is Status.waiting or run.held:
+    if run.status in ENDED or run.status is RunStatus.waiting or run.held:
         return True
-    return run.status is Status.queued and await paused_by(app, run.loop_id) is not None
+    return run.status is RunStatus.queued and await paused_by(app, run.loop_id) is not None
 
 
 async def paused_by(app: App, loop_id: str) -> Control | None:
@@ -130,14 +130,14 @@ async def paused_by(app: App, loop_id: str) -> Control | None:
 
 async def first_of_group(app: App, run: Run) -> Run | None:
     """The run that a queued one waits for: of its group the one at work, or an older one that may start."""
-    if run.status is not Status.queued or run.group is None:
+    if run.status is not RunStatus.queued or run.group is None:
         return None
-    statuses = (Status.running, Status.queued)
+    statuses = (RunStatus.running, RunStatus.queued)
     others = await app.store.list_runs(RunFilter(group=run.group, statuses=statuses, limit=None, oldest_first=True))
-    for other in sorted(others, key=lambda one: one.status is not Status.running):
+    for other in sorted(others, key=lambda one: one.status is not RunStatus.running):
         if other.run_id == run.run_id:
             return None
-        if other.status is Status.running or not (other.held or await paused_by(app, other.loop_id)):
+        if other.status is RunStatus.running or not (other.held or await paused_by(app, other.loop_id)):
             return other
     return None
 

@@ -15,9 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from becket.app.launch import end_holder, last_words, launch, reap
+from becket.app.liveness import LOOK_EVERY, KeeperAction, KeptProcess, ProcessSight, Silence, SilenceLimits, judge, see
 from becket.app.locks import Writer
-from becket.app.signs import LOOK_EVERY, Do, Limits, Part, Sight, Silence, judge, see
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.crash import CrashPoint
 
 log = logging.getLogger("becket.keeper")
@@ -30,7 +30,7 @@ LONGEST_PAUSE = 60.0
 counted = CrashPoint("keeper.counted", "the restart is counted; nothing is started yet")
 
 
-class Turn(StrEnum):
+class RestartTiming(StrEnum):
     now = "now"
     later = "later"
     never = "never"  # given up
@@ -47,16 +47,16 @@ class Restarts:
     given_up: bool = False
     why: str = ""
 
-    def turn(self, now: float) -> Turn:
+    def turn(self, now: float) -> RestartTiming:
         recent = self.recent(now)
         if self.given_up or len(recent) >= RESTARTS:
-            return Turn.never
-        return Turn.now if not recent or now - recent[-1] >= _pause(recent) else Turn.later
+            return RestartTiming.never
+        return RestartTiming.now if not recent or now - recent[-1] >= _pause(recent) else RestartTiming.later
 
-    def unlimited_turn(self, now: float) -> Turn:
+    def unlimited_turn(self, now: float) -> RestartTiming:
         """For the watchdog: production recovery lives there, so it is tried for ever, but slowly."""
         recent = self.recent(now)
-        return Turn.now if not recent or now - recent[-1] >= _pause(recent) else Turn.later
+        return RestartTiming.now if not recent or now - recent[-1] >= _pause(recent) else RestartTiming.later
 
     def noted(self, now: float) -> Restarts:
         return replace(self, at=(*self.recent(now), now))
@@ -99,7 +99,7 @@ def since_boot() -> float:
 
 
 @dataclass
-class Trouble:
+class KeeperTrouble:
     """What the keeper could not mend, for people."""
 
     stuck: int | None = None  # a process that does not even end by SIGKILL
@@ -110,13 +110,13 @@ class Trouble:
 class Keeper:
     """Looks every few seconds, in a thread. `wanted` says whether the other is supposed to live."""
 
-    state: State
-    part: Part
+    state: StateFolder
+    part: KeptProcess
     wanted: Callable[[], bool]
     gives_up: bool
-    limits: Limits = field(default_factory=Limits)
+    limits: SilenceLimits = field(default_factory=SilenceLimits)
     every: float = LOOK_EVERY
-    trouble: Trouble = field(default_factory=Trouble)
+    trouble: KeeperTrouble = field(default_factory=KeeperTrouble)
 
     def __post_init__(self) -> None:
         self._silence = Silence(2 * self.every)
@@ -144,24 +144,24 @@ class Keeper:
                 log.exception("keeper of %s", self.part.verb)
             self._looked_at = time.monotonic()
 
-    def look(self) -> Do:
+    def look(self) -> KeeperAction:
         reap()
         if self._unwritten is not None:
             self._note(self._unwritten)
         if not self.wanted():
-            return Do.wait
+            return KeeperAction.wait
         sight = see(self.part, self._writer)
         silent = self._silence.of(sight, time.monotonic())
         if sight.sign is not None and not silent:
-            self.trouble = Trouble()
+            self.trouble = KeeperTrouble()
         do = judge(sight, silent, self.limits)
-        if do is Do.end:
+        if do is KeeperAction.end:
             self._end(sight, silent)
-        elif do is Do.start:
+        elif do is KeeperAction.start:
             self._start()
         return do
 
-    def _end(self, sight: Sight, silent: float) -> None:
+    def _end(self, sight: ProcessSight, silent: float) -> None:
         pid, lock = (sight.pid, self.part.lock) if sight.pid is not None else (sight.starting, self.part.start)
         what = "gave no sign of life" if sight.sign is not None else "did not come up"
         self.trouble.ended = f"pid {pid} {what} for {silent:.0f} s and was ended"
@@ -173,9 +173,9 @@ class Keeper:
         self.trouble.stuck = None
         restarts, now = self._unwritten or read_restarts(self.part.restarts), since_boot()
         turn = restarts.turn(now) if self.gives_up else restarts.unlimited_turn(now)
-        if turn is Turn.now:
+        if turn is RestartTiming.now:
             self._start_again(restarts, now)
-        elif turn is Turn.never and not restarts.given_up:
+        elif turn is RestartTiming.never and not restarts.given_up:
             self._note(replace(restarts, given_up=True, why=self._why()))
             log.error("%s: given up after %d restarts", self.part.name, RESTARTS)
 
@@ -200,6 +200,6 @@ class Keeper:
             log.error("%s: %s", self.part.restarts, error)
 
 
-def forget_restarts(part: Part) -> None:
+def forget_restarts(part: KeptProcess) -> None:
     """A person starts it: everything that was is forgiven."""
     part.restarts.unlink(missing_ok=True)

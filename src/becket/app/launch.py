@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from becket.app.liveness import TELL_AFTER, KeptProcess, stopped
 from becket.app.locks import UNNAMED, StartLock
-from becket.app.signs import TELL_AFTER, Part, stopped
-from becket.app.state import State, holder, silent_for
+from becket.app.state import StateFolder, holder, silent_for
 from becket.kernel.contract.crash import CrashPoint
 
 STOP_WITHIN = 20.0
@@ -29,7 +29,7 @@ before_spawn = CrashPoint("launch.before_spawn", "the start is locked; no proces
 after_spawn = CrashPoint("launch.after_spawn", "the process runs; the lock of its start does not name it yet")
 
 
-def launch(state: State, part: Part) -> int | None:
+def launch(state: StateFolder, part: KeptProcess) -> int | None:
     """Start one of the two. None if it runs already, or somebody else is starting it."""
     start = StartLock(part.start)
     if not start.acquire():
@@ -46,7 +46,7 @@ def launch(state: State, part: Part) -> int | None:
         start.close()
 
 
-def _spawn(state: State, verb: str, start: int) -> int:
+def _spawn(state: StateFolder, verb: str, start: int) -> int:
     """In a session of its own, its words in a log."""
     state.logs.mkdir(exist_ok=True)
     with (state.logs / f"{verb}.out").open("ab") as out:
@@ -73,26 +73,26 @@ def reap() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedProcess:
     pid: int
     killed: bool = False  # it did not end by itself
     gone: bool = True
 
 
-def end_holder(lock: Path, pid: int | None = None) -> Ended | None:
+def end_holder(lock: Path, pid: int | None = None) -> EndedProcess | None:
     """End whoever holds the lock, or only `pid` if given, and see it gone. None if nobody does."""
     found = _named_holder(lock)
     if found is None or pid not in (None, found):
         return None
     if found == UNNAMED:  # a start whose starter was killed before it could name it
-        return Ended(found, gone=False)
+        return EndedProcess(found, gone=False)
     try:
         process = os.pidfd_open(found)
     except ProcessLookupError:
-        return Ended(found)
+        return EndedProcess(found)
     try:
         # Else it ended meanwhile, and its number may be another's.
-        return _stop(process, found, _patience(lock, found)) if holder(lock) == found else Ended(found)
+        return _stop(process, found, _patience(lock, found)) if holder(lock) == found else EndedProcess(found)
     finally:
         os.close(process)
 
@@ -110,12 +110,12 @@ def _patience(lock: Path, pid: int) -> float:
     return DEAF_STOP_WITHIN if deaf else STOP_WITHIN
 
 
-def _stop(process: int, pid: int, patience: float) -> Ended:
+def _stop(process: int, pid: int, patience: float) -> EndedProcess:
     _send(process, signal.SIGTERM)
     if _gone(process, patience):
-        return Ended(pid)
+        return EndedProcess(pid)
     _send(process, signal.SIGKILL)
-    return Ended(pid, killed=True, gone=_gone(process, STOP_WITHIN))
+    return EndedProcess(pid, killed=True, gone=_gone(process, STOP_WITHIN))
 
 
 def _send(process: int, number: signal.Signals) -> None:
@@ -128,7 +128,7 @@ def _gone(process: int, within: float) -> bool:
     return bool(select.select([process], [], [], within)[0])
 
 
-def last_words(state: State, verb: str) -> str:
+def last_words(state: StateFolder, verb: str) -> str:
     """What a process that died said last: of its own output, else of its log."""
     said = [line for line in _tail(state.logs / f"{verb}.out") if line.strip()]
     if said and not said[-1].startswith(GREETING):
@@ -162,7 +162,7 @@ class LogFile(RotatingFileHandler):
         super().emit(record)
 
 
-def log_to(state: State, name: str) -> None:
+def log_to(state: StateFolder, name: str) -> None:
     state.logs.mkdir(exist_ok=True)
     handler = LogFile(state.logs / f"{name}.log", maxBytes=5_000_000, backupCount=3)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -10,27 +10,27 @@ from collections.abc import Collection
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.signs import LEASE
-from becket.app.state import State, holder, is_ours
-from becket.kernel.contract.run import Status
+from becket.app.liveness import LEASE
+from becket.app.state import StateFolder, holder, is_ours
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import RunFilter, Store, WorkerInfo
 
 VOUCH_EVERY = 10.0
-OPEN = (Status.queued, Status.running, Status.waiting)
+OPEN = (RunStatus.queued, RunStatus.running, RunStatus.waiting)
 
 
-def driver_lock(state: State, worker_id: str) -> Path:
+def driver_lock(state: StateFolder, worker_id: str) -> Path:
     state.drivers.mkdir(exist_ok=True)
     return state.drivers / worker_id
 
 
-def _is_there(state: State, worker: WorkerInfo) -> bool:
+def _is_there(state: StateFolder, worker: WorkerInfo) -> bool:
     if holder(state.drivers / worker.worker_id) is not None:
         return True
     return not is_ours(state.engine_lock) and holder(state.engine_lock) == worker.pid
 
 
-class Neighbours:
+class OtherWorkers:
     """A chore: what those left who are gone is put in order, and nobody takes from those who live what they have."""
 
     def __init__(self, app: App) -> None:
@@ -69,7 +69,7 @@ async def sweep_children(app: App, alive: Collection[str] = ()) -> None:
             await app.store.child_ended(child)
 
 
-class Own:
+class OwnRuns:
     """The runs that a command drives: those it was asked about, and the children that these wait for."""
 
     def __init__(self, store: Store, run_ids: Collection[str]) -> None:
@@ -81,7 +81,7 @@ class Own:
         """Parents before their children."""
         found = list(self.asked)
         for run_id in found:
-            if (await self._store.get_run(run_id)).status is Status.waiting:
+            if (await self._store.get_run(run_id)).status is RunStatus.waiting:
                 children = await self._store.list_runs(RunFilter(parent=run_id, statuses=OPEN, limit=None))
                 found += [child.run_id for child in children if child.run_id not in found]
         self._known.update(found)

@@ -36,7 +36,7 @@ def installed() -> tuple[Part, ...]:
     return tuple(_in_order(found))
 
 
-def where(name: str) -> str:
+def part_names(name: str) -> str:
     """The distribution that brings a part, with its version."""
     from importlib.metadata import entry_points
 

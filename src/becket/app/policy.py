@@ -7,7 +7,7 @@ from collections.abc import Callable
 from becket.app.keyboard import at_keyboard
 from becket.app.sandboxes import Sandboxes
 from becket.app.settings import LiveSettings
-from becket.kernel.contract.calls import CallLimits, CallWish
+from becket.kernel.contract.calls import CallLimits, CallRequest
 from becket.kernel.contract.config import Budgets
 from becket.kernel.contract.loop import Loops
 from becket.kernel.contract.run import Run
@@ -52,8 +52,8 @@ class ConfiguredPolicy:
     def budgets(self) -> Budgets:
         return self._settings.now().config.budgets
 
-    def unheld(self, run: Run, wish: CallWish) -> str:
-        return self._limits().unheld(wish.agent, run.loop_id)
+    def why_unenforceable(self, run: Run, wish: CallRequest) -> str:
+        return self._limits().why_unenforceable(wish.agent, run.loop_id)
 
     def owner(self) -> str:
         config = self._settings.now().config

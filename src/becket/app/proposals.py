@@ -20,7 +20,7 @@ from becket.kernel.contract.run import OPEN, Run, Started
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.dispatch.bell import ring
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.engine.triggers import declined_about
 
 DECLINED = (
@@ -97,7 +97,7 @@ async def find(app: App, name: str | None) -> Proposal:
     raise UsageError(f"there are ready repairs of {listed}: {wrong}; see `becket proposals list`")
 
 
-async def ready_for(app: App, ask: Ask) -> Run | None:
+async def ready_for(app: App, ask: StartRequest) -> Run | None:
     """The run that left a ready repair of exactly what is asked for, while nobody is at work on that."""
     if ask.dry_run or ask.inputs.get(ACCEPT):
         return None
@@ -108,7 +108,7 @@ async def ready_for(app: App, ask: Ask) -> Run | None:
     return None if found is None or await app.store.list_runs(open_ones) else found
 
 
-async def declined_for(app: App, ask: Ask) -> str:
+async def declined_for(app: App, ask: StartRequest) -> str:
     """What a person said about exactly what is asked for: a no is an answer. Empty where nobody said one."""
     if ask.dry_run or ask.inputs.get(ACCEPT):
         return ""
@@ -159,7 +159,7 @@ async def _taken_by(app: App, one: Proposal) -> Started | None:
 async def _start(app: App, caller: Caller, one: Proposal) -> Started:
     fields: dict[str, Json] = {"branch": one.target, "sha": one.head}
     inputs: dict[str, Json] = {ACCEPT: one.run.run_id}
-    return await app.intake.start(Ask(loop_id=one.run.loop_id, fields=fields, inputs=inputs, by=caller))
+    return await app.intake.start(StartRequest(loop_id=one.run.loop_id, fields=fields, inputs=inputs, by=caller))
 
 
 async def decline(app: App, caller: Caller, name: str | None, why: str) -> Proposal:

@@ -11,10 +11,10 @@ from functools import partial
 
 from becket.app.account import Account
 from becket.app.compose import App
-from becket.app.ground import check_journal, keep_ground
-from becket.app.neighbours import Neighbours, Own, driver_lock, sweep_children
+from becket.app.engine_lock import check_journal, watch_engine_lock
+from becket.app.heartbeat import LockHeartbeat, told_when_stopped
+from becket.app.neighbours import OtherWorkers, OwnRuns, driver_lock, sweep_children
 from becket.app.parts import installed, load
-from becket.app.pulse import Pulse, told_when_stopped
 from becket.app.record.report.write import Reports
 from becket.app.record.settling import Settlements, branch_moved, settle
 from becket.app.state import Lock, holder
@@ -29,7 +29,7 @@ from becket.kernel.contract.part import Chore as PartChore
 from becket.kernel.contract.run import ENDED
 from becket.kernel.contract.store import Cursor, Store
 from becket.kernel.dispatch.bell import Bell
-from becket.kernel.dispatch.embedded import IDLE, Chore, Embedded, Resident, Staff
+from becket.kernel.dispatch.embedded import IDLE, Chore, DispatcherContext, EmbeddedDispatcher, Resident
 
 log = logging.getLogger("becket.serve")
 
@@ -63,13 +63,13 @@ async def serve(
         locked()
         bell = Bell(app.state.bell)
         try:
-            await _begin(app, Part(role, until, stop, bell=bell), lock, ready)
+            await _begin(app, EngineRole(role, until, stop, bell=bell), lock, ready)
         finally:
             bell.close()
     return True
 
 
-async def serve_own(app: App, own: Own, until: Until, tell: Chore, stop: asyncio.Event | None = None) -> bool:
+async def serve_own(app: App, own: OwnRuns, until: Until, tell: Chore, stop: asyncio.Event | None = None) -> bool:
     """Move these runs and nothing else until `until` holds. False at once if there is an engine: it moves them."""
     path = driver_lock(app.state, app.worker_id)
     with Lock(path, own.asked) as lock:
@@ -77,31 +77,31 @@ async def serve_own(app: App, own: Own, until: Until, tell: Chore, stop: asyncio
             # Whoever wants to be alone takes the engine's lock first, and looks for drivers then.
             if not lock.acquire() or holder(app.state.engine_lock) is not None:
                 return False
-            await _begin(app, Part("run", until, stop, own=own, tell=tell), lock, lambda: None)
+            await _begin(app, EngineRole("run", until, stop, own=own, tell=tell), lock, lambda: None)
         finally:
             path.unlink(missing_ok=True)
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EngineRole:
     """What this process is to do: move everything, or its own runs."""
 
     role: str
     until: Until | None
     stop: asyncio.Event | None
     bell: Bell | None = None
-    own: Own | None = None
+    own: OwnRuns | None = None
     tell: Chore | None = None
 
     def concerns(self, run_id: str) -> bool:
         return self.own is None or self.own.has(run_id)
 
 
-async def _begin(app: App, part: Part, lock: Lock, ready: Ready) -> None:
+async def _begin(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
     await follow_clock(app.store)  # from here on no leap passes unseen, however long it takes to begin
     await check_journal(app)
-    pulse = Pulse(lock)
+    pulse = LockHeartbeat(lock)
 
     def alive() -> None:
         pulse.begin()
@@ -114,14 +114,14 @@ async def _begin(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         pulse.end()
 
 
-async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
+async def _serve(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
     chores: list[Chore] = [
         partial(follow_clock, app.store),
         partial(app.settings.watch, app.store),
-        Neighbours(app).look,
+        OtherWorkers(app).look,
         Reports(app, part.concerns).look,
         Settlements(app).look,
-        Sometimes(TreeWatch(app, part.concerns).look, TREE_EVERY, app.store.now),
+        ThrottledChore(TreeWatch(app, part.concerns).look, TREE_EVERY, app.store.now),
         partial(app.triggers.follow, part.concerns),
         Deliveries(app, part.concerns).look,
     ]
@@ -136,27 +136,29 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
             Containment(app).look,
             app.triggers.tick,
             app.scheduler.tick,
-            Sometimes(FolderSweep(app).look, SWEEP_EVERY, app.store.now),
-            Sometimes(partial(retain, app), RETENTION_EVERY, app.store.now),
-            Sometimes(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
+            ThrottledChore(FolderSweep(app).look, SWEEP_EVERY, app.store.now),
+            ThrottledChore(partial(retain, app), RETENTION_EVERY, app.store.now),
+            ThrottledChore(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
-        chores += [Sometimes(partial(load(each.target), app), each.every, app.store.now) for each in chores_of_parts()]
+        chores += [
+            ThrottledChore(partial(load(each.target), app), each.every, app.store.now) for each in chores_of_parts()
+        ]
         residents += [
             partial(watch_branches, app),
             *(partial(load(each), app) for part in installed() for each in part.residents),
         ]
         await app.scheduler.sync()
         await tell_unrecorded(app)
-    staff = Staff(
+    staff = DispatcherContext(
         engine=Account(app.engine, app.store, partial(settle, app)), store=app.store,
         worker=app.worker(part.role, await app.store.now()), chores=chores, residents=residents,
         recover=partial(_recover, app, ready), alone=False, own=None if part.own is None else part.own.ids,
         idle=IDLE if part.own is None else DRIVER_LOOKS,
     )  # fmt: skip
-    dispatcher = Embedded(staff, part.bell)
+    dispatcher = EmbeddedDispatcher(staff, part.bell)
     app.kick = dispatcher.kick
     stopper = asyncio.create_task(_stop_when(part.stop, dispatcher)) if part.stop is not None else None
-    keeper = asyncio.create_task(keep_ground(app, lock, dispatcher.fail))
+    keeper = asyncio.create_task(watch_engine_lock(app, lock, dispatcher.fail))
 
     async def finished() -> bool:
         return part.until is not None and await part.until() and await _nothing_left(app, part, dispatcher)
@@ -174,7 +176,7 @@ async def _serve(app: App, part: Part, lock: Lock, ready: Ready) -> None:
         app.kick = lambda: None
 
 
-async def _nothing_left(app: App, part: Part, dispatcher: Embedded) -> bool:
+async def _nothing_left(app: App, part: EngineRole, dispatcher: EmbeddedDispatcher) -> bool:
     if part.own is None:
         return await dispatcher.idle()
     # Reports, and what follows a run, come with the look after its end.
@@ -185,7 +187,7 @@ def chores_of_parts() -> Iterator[PartChore]:
     return (chore for part in installed() for chore in part.chores)
 
 
-async def _stop_when(stop: asyncio.Event, dispatcher: Embedded) -> None:
+async def _stop_when(stop: asyncio.Event, dispatcher: EmbeddedDispatcher) -> None:
     await stop.wait()
     dispatcher.stop()
 
@@ -197,7 +199,7 @@ async def _recover(app: App, ready: Ready) -> None:
 
 async def recover(app: App) -> None:
     """Boot: no process and no folder of whoever is gone is left behind."""
-    others = await Neighbours(app).look()
+    others = await OtherWorkers(app).look()
     await sweep_children(app, others)
     for part in installed():
         if part.recover:
@@ -352,7 +354,7 @@ async def _told(app: App, moved: RefMoved) -> None:
     app.kick()
 
 
-class Sometimes:
+class ThrottledChore:
     """A chore that is done at most every so often."""
 
     def __init__(self, chore: Chore, every: float, now: Callable[[], Awaitable[float]]) -> None:

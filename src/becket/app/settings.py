@@ -9,16 +9,16 @@ from pathlib import Path
 
 from becket.app.config_now import CONFIG_ALERT
 from becket.app.sections import config_model, load_config
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.store import AlertState, HouseStore
+from becket.kernel.contract.store import AlertState, OperationsStore
 
 _LAST_GOOD = "Until it is mended the last good one counts, and nothing goes further than `observe`."
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LoadedConfig:
     """What counts as becket.yaml. `trouble` says why that is not the file as it stands."""
 
     stamp: tuple[int, int] | None
@@ -31,19 +31,19 @@ class LiveSettings:
     counts. Raises UsageError only if there never was a good one. `changed` hears of each new one before it counts.
     """
 
-    def __init__(self, state: State, first: Settings | None = None) -> None:
+    def __init__(self, state: StateFolder, first: LoadedConfig | None = None) -> None:
         self._state = state
         self._last = first
         self._told: str | None = None
         self.changed: Callable[[Config], None] = lambda _: None
 
-    def now(self) -> Settings:
+    def now(self) -> LoadedConfig:
         last, self._last = self._last, read_settings(self._state, self._last)
         if self._last is not last:
             self.changed(self._last.config)
         return self._last
 
-    async def watch(self, store: HouseStore) -> None:
+    async def watch(self, store: OperationsStore) -> None:
         """A chore: tell of a becket.yaml that does not count, and withdraw it when it does again. Called often."""
         trouble = self.now().trouble
         if trouble == self._told:
@@ -55,23 +55,23 @@ class LiveSettings:
         self._told = trouble
 
 
-def read_settings(state: State, last: Settings | None) -> Settings:
+def read_settings(state: StateFolder, last: LoadedConfig | None) -> LoadedConfig:
     """Read the file if it changed since `last`. Without a last good one, a file that does not load is a UsageError."""
     stamp = _stamp(state.config)
     if last is None:
-        return Settings(stamp, read_config(state))
+        return LoadedConfig(stamp, read_config(state))
     if last.stamp == stamp:
         return last
     try:
-        return Settings(stamp, _load(state))
+        return LoadedConfig(stamp, _load(state))
     except FileNotFoundError:
         # Perhaps for a moment only: editors and git replace a file by removing it first.
-        return Settings(None, last.config, f"{state.config} is gone; restart Becket to go on without it")
+        return LoadedConfig(None, last.config, f"{state.config} is gone; restart Becket to go on without it")
     except UsageError as error:
-        return Settings(stamp, last.config, str(error))
+        return LoadedConfig(stamp, last.config, str(error))
 
 
-def tolerated(state: State) -> Settings:
+def tolerated(state: StateFolder) -> LoadedConfig:
     """For whoever only reads or brakes. Raises the file's own error where the journal may be another than the local
     one: an empty one in its place would tell nothing but lies.
     """
@@ -80,7 +80,7 @@ def tolerated(state: State) -> Settings:
     except UsageError as error:
         if not state.database.exists() or _may_name_database(state.config.read_text(errors="replace")):
             raise
-        return Settings(_stamp(state.config), config_model()(version=1), str(error))
+        return LoadedConfig(_stamp(state.config), config_model()(version=1), str(error))
 
 
 def _may_name_database(text: str) -> bool:
@@ -88,7 +88,7 @@ def _may_name_database(text: str) -> bool:
     return any("database" in line.partition("#")[0] for line in text.splitlines())
 
 
-def read_config(state: State) -> Config:
+def read_config(state: StateFolder) -> Config:
     """becket.yaml of the working copy, or the defaults where there is none."""
     try:
         return _load(state)
@@ -96,7 +96,7 @@ def read_config(state: State) -> Config:
         return config_model()(version=1)
 
 
-def _load(state: State) -> Config:
+def _load(state: StateFolder) -> Config:
     try:
         text = state.config.read_bytes()
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from becket.kernel.contract.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StateFolder:
     """The folder `<git common dir>/becket`: `git clean -fdx` cannot eat it."""
 
     root: Path  # the work tree
@@ -143,7 +143,7 @@ class State:
         """Exists while the daemon is supposed to be up; `becket down` removes it."""
         return self.folder / "wanted"
 
-    def make(self) -> State:
+    def make(self) -> StateFolder:
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -151,7 +151,7 @@ class State:
         return self
 
 
-def find_state(start: Path | None = None) -> State:
+def find_state(start: Path | None = None) -> StateFolder:
     """The state of the repository around `start`."""
     start = start or Path.cwd()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -167,7 +167,7 @@ def find_state(start: Path | None = None) -> State:
         said = told.stderr.strip().splitlines()
         why = said[0] if said else "a bare repository"
         raise UsageError(f"{start} is not inside a git work tree ({why}); go to one, or `git init`")
-    return State(root=Path(lines[1]), common=Path(lines[0]))
+    return StateFolder(root=Path(lines[1]), common=Path(lines[0]))
 
 
 def _linked_name(root: Path, common: Path) -> str:

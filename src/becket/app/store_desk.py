@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becket.app.compose import App
+from becket.app.liveness import drivers
 from becket.app.record.verify import Checked, all_events, check_chain
 from becket.app.settings import read_config
-from becket.app.signs import drivers
-from becket.app.state import Lock, State, holder
+from becket.app.state import Lock, StateFolder, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.writing import undecided, unwritable
 from becket.kernel.contract.errors import NotFound, StoreUnavailable, UsageError
@@ -24,10 +24,10 @@ from becket.kernel.git.resident import made_once, no_folder
 from becket.kernel.git.workspace import health
 from becket.kernel.store.backups import Backup, backups, free_name, make_backup, problem, put_aside, put_in_place
 from becket.kernel.store.damage import faults, is_damage, own_mark, read_only
-from becket.kernel.store.mark import Mark, objection, read_mark, write_mark
+from becket.kernel.store.mark import JournalMark, objection, read_mark, write_mark
 from becket.kernel.store.quick import readable_run_ids
 
-__all__ = ["Accepted", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
+__all__ = ["AcceptedJournal", "Backup", "Restored", "StoreCheck", "Unrecorded", "accept", "backup", "check", "restore"]
 
 _RUN_ID = re.compile(rb"run_[0-9a-z]{1,40}")
 
@@ -52,7 +52,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedJournal:
     anew: bool  # the journal is a new and empty one
     aside: Path | None
     unrecorded: Unrecorded
@@ -60,7 +60,7 @@ class Accepted:
     in_the_way: Path | None = None  # what lies where the test tree belongs, and is not known as ours
 
 
-async def check(state: State) -> StoreCheck:
+async def check(state: StateFolder) -> StoreCheck:
     """Everything that can be asked of the journal. Changes nothing, on SQLite not even the version of its tables."""
     if read_config(state).database:
         app = App.open(state)
@@ -78,7 +78,7 @@ async def check(state: State) -> StoreCheck:
     return StoreCheck(str(state.database), tuple(found), backups(state.backups))
 
 
-def _file(state: State) -> Checked:
+def _file(state: StateFolder) -> Checked:
     path = state.database
     if path.is_dir():
         return Checked(False, "file", "it is a folder")
@@ -89,7 +89,7 @@ def _file(state: State) -> Checked:
     return Checked(not gone, "file", gone or "there is no journal yet; the first run makes it")
 
 
-def _integrity(state: State) -> Checked:
+def _integrity(state: StateFolder) -> Checked:
     """Raises StoreUnavailable where it cannot be told: a disk that is full or read-only is no damage."""
     try:
         wrong = faults(state.database, whole=True)
@@ -98,14 +98,14 @@ def _integrity(state: State) -> Checked:
     return Checked(not wrong, "integrity", "; ".join(wrong[:3]) or "pages, rows and indexes fit together")
 
 
-def _mark(state: State) -> Checked:
+def _mark(state: StateFolder) -> Checked:
     """The mark is read first: it is never ahead of a journal that is being written."""
     kept = read_mark(state.journal_mark)
     wrong = objection(kept, _own(state))
     return Checked(not wrong, "identity", wrong or "it is the journal that was here")
 
 
-def _own(state: State) -> Mark | None:
+def _own(state: StateFolder) -> JournalMark | None:
     try:
         with closing(read_only(state.database)) as raw:
             return own_mark(raw)
@@ -115,7 +115,7 @@ def _own(state: State) -> Mark | None:
         raise undecided(state, error) from error
 
 
-async def _opened(state: State) -> list[Checked]:
+async def _opened(state: StateFolder) -> list[Checked]:
     try:
         app = App.open(state)
     except StoreUnavailable as error:
@@ -140,7 +140,7 @@ async def _contents(app: App) -> list[Checked]:
     ]
 
 
-def backup(state: State) -> Backup:
+def backup(state: StateFolder) -> Backup:
     _on_sqlite(state, "pg_dump")
     if not state.database.exists():
         raise NotFound(f"there is no journal at {state.database} to copy; the first run makes it")
@@ -149,7 +149,7 @@ def backup(state: State) -> Backup:
     return make_backup(state.database, state.backups, "asked", read_config(state).retention.backups)
 
 
-async def restore(state: State, name: str | None) -> Restored:
+async def restore(state: StateFolder, name: str | None) -> Restored:
     """Put a backup in the journal's place; the old one is kept aside.
 
     Refused while an engine runs, and where the journal cannot be looked at: it may be whole, and newer.
@@ -167,7 +167,7 @@ async def restore(state: State, name: str | None) -> Restored:
     return Restored(chosen, aside if aside.exists() else None, _lost(aside / state.database.name, known), found)
 
 
-def _chosen(state: State, name: str | None) -> Backup:
+def _chosen(state: StateFolder, name: str | None) -> Backup:
     """The one that is named, or the newest one that is whole."""
     all_ = backups(state.backups)
     named = [one for one in all_ if name is None or one.name.startswith(name)]
@@ -182,7 +182,7 @@ def _chosen(state: State, name: str | None) -> Backup:
     raise UsageError(f"no backup is whole, and nothing was changed. {'; '.join(troubles)}")
 
 
-async def accept(state: State) -> Accepted:
+async def accept(state: StateFolder) -> AcceptedJournal:
     """Go on with the journal as it is; one that is gone or damaged is kept aside, and a new one begun."""
     _on_sqlite(state, "your database's own tools")
     with _alone(state):
@@ -197,16 +197,16 @@ async def accept(state: State) -> Accepted:
             state.journal_mark.unlink(missing_ok=True)
         found, _ = await _told(state, accepted=True)
         tree = _tree_aside(state)
-    return Accepted(not whole, aside if aside.exists() else None, found, tree, _in_the_way(state))
+    return AcceptedJournal(not whole, aside if aside.exists() else None, found, tree, _in_the_way(state))
 
 
-def _in_the_way(state: State) -> Path | None:
+def _in_the_way(state: StateFolder) -> Path | None:
     tree = state.resident[1]
     foreign = tree if health(*state.resident) is TreeHealth.foreign else None
     return no_folder(tree) or foreign
 
 
-def _tree_aside(state: State) -> Path | None:
+def _tree_aside(state: StateFolder) -> Path | None:
     """The record of the test tree may be lost with the journal: a tree that was ours then stands in its own way."""
     tree = state.resident[1]
     if health(*state.resident) is not TreeHealth.foreign or not made_once(tree):
@@ -219,7 +219,7 @@ def _tree_aside(state: State) -> Path | None:
     return aside
 
 
-async def _told(state: State, accepted: bool) -> tuple[Unrecorded, frozenset[str]]:
+async def _told(state: StateFolder, accepted: bool) -> tuple[Unrecorded, frozenset[str]]:
     """What git tells of and this journal does not; and the runs that it knows."""
     app = App.open(state)
     try:
@@ -239,7 +239,7 @@ def _lost(old: Path, known: frozenset[str]) -> tuple[str, ...]:
     return tuple(one for one in dict.fromkeys(found) if one not in known)
 
 
-def _on_sqlite(state: State, instead: str) -> None:
+def _on_sqlite(state: StateFolder, instead: str) -> None:
     if read_config(state).database:
         raise UsageError(
             f"the journal is on Postgres, which has its own ways: use {instead}; `becket store check` works"
@@ -247,7 +247,7 @@ def _on_sqlite(state: State, instead: str) -> None:
 
 
 @contextmanager
-def _alone(state: State) -> Iterator[None]:
+def _alone(state: StateFolder) -> Iterator[None]:
     """Nobody is the engine, and nobody becomes it meanwhile."""
     with ExitStack() as held:
         for path in (state.make().daemon_lock, state.engine_lock):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from becket.app.compose import App
 from becket.kernel.contract.base import new_id
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import RunFilter
 
@@ -30,7 +30,7 @@ class TreeWatch:
 
     async def look(self) -> None:
         """A chore: called often, costs a few `stat` where somebody waits and nothing else."""
-        waiting = await self._app.store.list_runs(RunFilter(statuses=(Status.waiting,), limit=None))
+        waiting = await self._app.store.list_runs(RunFilter(statuses=(RunStatus.waiting,), limit=None))
         held = [run for run in waiting if self._concerns(run.run_id) and await self._is_held(run)]
         before, self._seen = self._seen, {}
         for run in held:

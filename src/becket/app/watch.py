@@ -12,7 +12,7 @@ from pathlib import Path
 from becket.app.compose import App
 from becket.app.containment import autonomy_here
 from becket.app.record.status import AutonomyNow, autonomy_of
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.kernel.contract.spec import LoopSpec
 from becket.kernel.contract.store import RunFilter
 
@@ -35,15 +35,15 @@ class LoopWatched:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchOverview:
     autonomy: AutonomyNow
     loops: tuple[LoopWatched, ...]
 
 
-def watched(state: State) -> Watched:
+def watched(state: StateFolder) -> WatchOverview:
     """Opens the app, and without a daemon tries the sandbox, so the cap is what holds here and now."""
 
-    async def look() -> Watched:
+    async def look() -> WatchOverview:
         app = App.open(state, tolerant=True)
         try:
             return await _look(app)
@@ -53,7 +53,7 @@ def watched(state: State) -> Watched:
     return asyncio.run(look())
 
 
-async def _look(app: App) -> Watched:
+async def _look(app: App) -> WatchOverview:
     paused = {item.scope for item in await app.store.controls()}
     loops = [
         await _loop(app, loop.spec, branches, paused)
@@ -61,7 +61,7 @@ async def _look(app: App) -> Watched:
         if (branches := loop.spec.watches(app.config.branch))
     ]
     now = autonomy_of(app.state, holder(app.state.daemon_lock)) or autonomy_here(app)
-    return Watched(now, tuple(loops))
+    return WatchOverview(now, tuple(loops))
 
 
 async def _loop(app: App, spec: LoopSpec, branches: tuple[str, ...], paused: set[str]) -> LoopWatched:
@@ -78,7 +78,7 @@ async def _loop(app: App, spec: LoopSpec, branches: tuple[str, ...], paused: set
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LogTail:
     """The end of a log, and where it was then: following goes on exactly there."""
 
     lines: tuple[str, ...]
@@ -86,7 +86,7 @@ class Tail:
     file: int | None = None  # its inode; None while there is no log yet
 
 
-def tail_of(path: Path, count: int) -> Tail:
+def tail_of(path: Path, count: int) -> LogTail:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -94,13 +94,13 @@ def tail_of(path: Path, count: int) -> Tail:
             read = file.read(min(size, LARGEST_TAIL))
             inode = os.fstat(file.fileno()).st_ino
     except FileNotFoundError:
-        return Tail(())
+        return LogTail(())
     whole, _, rest = read.rpartition(b"\n")
     lines = whole.decode("utf-8", "replace").splitlines()[-count:] if count else []
-    return Tail(tuple(lines), size - len(rest), inode)
+    return LogTail(tuple(lines), size - len(rest), inode)
 
 
-def following(path: Path, after: Tail) -> Tail:
+def following(path: Path, after: LogTail) -> LogTail:
     """What was written since; a log that was rotated away is followed to its successor."""
     try:
         with path.open("rb") as file:
@@ -110,16 +110,16 @@ def following(path: Path, after: Tail) -> Tail:
             whole, end, _ = file.read().rpartition(b"\n")
     except FileNotFoundError:
         return replace(after, lines=())
-    return Tail(tuple(whole.decode("utf-8", "replace").splitlines()), place + len(whole) + len(end), now)
+    return LogTail(tuple(whole.decode("utf-8", "replace").splitlines()), place + len(whole) + len(end), now)
 
 
-def account(logs: Path, count: int) -> tuple[list[str], dict[Path, Tail]]:
+def account(logs: Path, count: int) -> tuple[list[str], dict[Path, LogTail]]:
     """The last lines of daemon and watchdog together, in the order of time, and where each log was then."""
     tails = {logs / f"{name}.log": tail_of(logs / f"{name}.log", count) for name in ("daemon", "watchdog")}
     return merged(tails.values())[-count:] if count else [], tails
 
 
-def merged(tails: Iterable[Tail]) -> list[str]:
+def merged(tails: Iterable[LogTail]) -> list[str]:
     """By their stamps; a line without one belongs to the line before it."""
     found: list[tuple[str, str]] = []
     for tail in tails:
@@ -130,7 +130,7 @@ def merged(tails: Iterable[Tail]) -> list[str]:
     return [text for _, text in sorted(found, key=lambda entry: entry[0])]
 
 
-def new_lines(tails: dict[Path, Tail]) -> Iterator[str]:
+def new_lines(tails: dict[Path, LogTail]) -> Iterator[str]:
     """Lines as they are written, for ever."""
     while True:
         tails = {path: following(path, tail) for path, tail in tails.items()}

@@ -19,17 +19,14 @@ from pathlib import Path
 from becket.app import watchdog_words as words
 from becket.app.alerts import TOLD_FOR, approval_alert, handoff_alert
 from becket.app.compose import App, open_store
+from becket.app.heartbeat import LockHeartbeat
 from becket.app.keeper import RESTART_WINDOW, RESTARTS, Keeper, read_restarts
 from becket.app.launch import log_to
-from becket.app.locks import Writer, start_is_over
-from becket.app.parts import installed, load
-from becket.app.pulse import Pulse
-from becket.app.rebuilt import ALARMS, open_own
-from becket.app.signs import (
+from becket.app.liveness import (
     DEAF_AFTER,
     LOOK_EVERY,
     TELL_AFTER,
-    Sight,
+    ProcessSight,
     Silence,
     daemon_of,
     deaf_driver,
@@ -37,16 +34,19 @@ from becket.app.signs import (
     other_writer,
     traced,
 )
-from becket.app.state import Lock, State, holder
-from becket.app.writing import Hindrance, hindrance
+from becket.app.locks import Writer, start_is_over
+from becket.app.parts import installed, load
+from becket.app.state import Lock, StateFolder, holder
+from becket.app.watchdog_store import ALARMS, open_own
+from becket.app.writing import WriteBlocker, write_blocker
 from becket.kernel.contract.config import AlarmTarget
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Alert, AlertState, Store
-from becket.kernel.contract.watch import Channel, Watched
-from becket.kernel.engine.deadman import Alarm, DeadMan, SignsOfLife, signs_of_life
+from becket.kernel.contract.watch import Channel, WatchdogTask
+from becket.kernel.engine.deadman import Alarm, DeadManSwitch, SignsOfLife, signs_of_life
 from becket.kernel.engine.door import Door, Patience
 from becket.kernel.notices.file import FileNotice
 from becket.kernel.store import open_memory
@@ -60,7 +60,7 @@ ALARM_FILE = "alarms.jsonl"
 LONGEST_PAUSE = 300.0
 
 
-def run_watchdog(state: State) -> int:
+def run_watchdog(state: StateFolder) -> int:
     """Watch until SIGTERM, or until nobody wants the daemon or a service any more."""
     with Lock(state.make().watchdog_lock) as lock:
         if not lock.acquire():
@@ -73,18 +73,18 @@ def run_watchdog(state: State) -> int:
     return 0
 
 
-async def _watch(state: State, lock: Lock) -> None:
+async def _watch(state: StateFolder, lock: Lock) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     own = await open_own(state.watchdog_database)
     keeper = Keeper(state, daemon_of(state), state.wanted.exists, gives_up=True)
     watchdog = Watchdog(state, own, keeper)
-    switch = DeadMan(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
+    switch = DeadManSwitch(watchdog.read, own, watchdog.tell, certain=watchdog.certain, worked=time.monotonic)
     keeper.start()
     for each in watchdog.watched:
         each.start()
-    pulse = Pulse(lock, watchdog.well)
+    pulse = LockHeartbeat(lock, watchdog.well)
     pulse.begin()
     try:
         while not stop.is_set() and watchdog.is_wanted():
@@ -100,7 +100,7 @@ async def _watch(state: State, lock: Lock) -> None:
         await watchdog.close()
 
 
-async def _tick(watchdog: Watchdog, switch: DeadMan) -> None:
+async def _tick(watchdog: Watchdog, switch: DeadManSwitch) -> None:
     try:
         for each in watchdog.watched:
             each.look()
@@ -124,10 +124,10 @@ class Watchdog:
 
     def __init__(
         self,
-        state: State,
+        state: StateFolder,
         own: Store,
         keeper: Keeper | None = None,
-        watched: Sequence[Watched] | None = None,
+        watched: Sequence[WatchdogTask] | None = None,
         tell_after: float = TELL_AFTER,
     ) -> None:
         self.state = state
@@ -139,7 +139,9 @@ class Watchdog:
         self._damaged = False  # when last looked at
         self._engine = Silence(2 * LOOK_EVERY)
         self._writer = Writer(state.database)
-        self._hindered: tuple[Hindrance, float] | None = None  # what keeps the journal from being written, since when
+        self._hindered: tuple[WriteBlocker, float] | None = (
+            None  # what keeps the journal from being written, since when
+        )
         self._tried: dict[str, tuple[int, float]] = {}
         self._tell_after = tell_after
         self._logged = self._unrecorded = ""
@@ -212,12 +214,12 @@ class Watchdog:
         driver = max(drivers(self.state), key=lambda one: one.silent, default=None)
         if driver is None:
             return None
-        silent = self._engine.of(Sight(driver.pid, driver.sign, excused=traced(driver.pid)), time.monotonic())
+        silent = self._engine.of(ProcessSight(driver.pid, driver.sign, excused=traced(driver.pid)), time.monotonic())
         return words.engine_deaf(deaf_driver(driver)) if silent > DEAF_AFTER else None
 
     def look_at_journal(self) -> None:
         """Can it be written? Called before each look at what is in it."""
-        found, now = hindrance(self.state, self._writer), time.monotonic()
+        found, now = write_blocker(self.state, self._writer), time.monotonic()
         if found is None or self._hindered is None or found != self._hindered[0]:
             self._hindered = None if found is None else (found, now)
             self._unrecorded = ""
@@ -344,10 +346,10 @@ class Watchdog:
             await journal.close()
 
 
-def alarm_file(state: State) -> Path:
+def alarm_file(state: StateFolder) -> Path:
     """Where every alarm is written, whatever else is configured."""
     return state.outbox / ALARM_FILE
 
 
-def watched_in(state: State) -> tuple[Watched, ...]:
+def watched_in(state: StateFolder) -> tuple[WatchdogTask, ...]:
     return tuple(load(part.watched)(state) for part in installed() if part.watched)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from becket.kernel.engine.deadman import Alarm, Case
+from becket.kernel.engine.deadman import Alarm, AlarmKind
 
 LONGEST_WORDS = 160
 
@@ -12,7 +12,7 @@ LONGEST_WORDS = 160
 def gave_up(times: int, window: float, why: str, logs: Path) -> Alarm:
     said = f" Its last words: {_short(why)}" if why else ""
     return Alarm(
-        case=Case.gave_up,
+        case=AlarmKind.gave_up,
         text=(
             f"The watchdog gave up: the daemon was started again {times} times within {window / 60:.0f} minutes and "
             f"did not stay. Mend the cause (see {logs / 'daemon.log'}), then type `becket up --detach`.{said}"
@@ -24,7 +24,7 @@ def gave_up(times: int, window: float, why: str, logs: Path) -> Alarm:
 
 def stuck(pid: int) -> Alarm:
     return Alarm(
-        case=Case.stuck,
+        case=AlarmKind.stuck,
         text=(
             f"Becket's daemon (pid {pid}) does not respond and does not end, even by SIGKILL: it hangs in the kernel, "
             "most likely on a disk that does not answer. Mend that, or restart the machine; then it is started again."
@@ -35,16 +35,16 @@ def stuck(pid: int) -> Alarm:
 
 
 def engine_deaf(text: str) -> Alarm:
-    return Alarm(case=Case.engine_deaf, text=text, well="No unresponsive process drives a run any more.")
+    return Alarm(case=AlarmKind.engine_deaf, text=text, well="No unresponsive process drives a run any more.")
 
 
 def unwritable(text: str) -> Alarm:
     said = f"{text[:1].upper()}{text[1:]}"
-    return Alarm(case=Case.unwritable, text=said, well="The journal can be written again.")
+    return Alarm(case=AlarmKind.unwritable, text=said, well="The journal can be written again.")
 
 
 def hangs(text: str, well: str) -> Alarm:
-    return Alarm(case=Case.services_hang, text=text, well=well)
+    return Alarm(case=AlarmKind.services_hang, text=text, well=well)
 
 
 def _short(text: str) -> str:

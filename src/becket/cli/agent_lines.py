@@ -7,20 +7,20 @@ import sys
 from typing import TextIO
 
 from becket.cli.plain import UNTOLD, Paint, fitted, line, money, took
-from becket.kernel.contract.agent import AgentEvent, CallState, EventKind, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallState, Priced, Usage
 
 PIPE_WIDTH = 400
 MARGIN = 20
 """The columns before what is said: the time and the verb."""
 
 _SAYS = {
-    EventKind.thinking: "thinks",
-    EventKind.message: "says",
-    EventKind.tool_call: "runs",
-    EventKind.edit: "edits",
-    EventKind.usage: "used",
-    EventKind.error: "error",
-    EventKind.end: "ends",
+    AgentEventKind.thinking: "thinks",
+    AgentEventKind.message: "says",
+    AgentEventKind.tool_call: "runs",
+    AgentEventKind.edit: "edits",
+    AgentEventKind.usage: "used",
+    AgentEventKind.error: "error",
+    AgentEventKind.end: "ends",
 }
 _OF_EDIT = {CallState.done: "edited", CallState.failed: "failed", CallState.refused: "refused"}
 _OF_STATE = {CallState.done: "ran", CallState.failed: "failed", CallState.refused: "refused"}
@@ -38,15 +38,15 @@ class EventLines:
 
     def tell(self, event: AgentEvent) -> None:
         verb, text = _verb(event), _text(event)
-        if event.kind is EventKind.usage:
+        if event.kind is AgentEventKind.usage:
             if text == self._used:
                 return
             self._used = text
-        if event.kind is EventKind.error:
+        if event.kind is AgentEventKind.error:
             if text == self._error:  # vendors say it once when it happens, and once more when they give up
                 return
             self._error = text
-        if not text and event.kind is not EventKind.end:
+        if not text and event.kind is not AgentEventKind.end:
             return
         room = max(self._room() - MARGIN, 20)
         print(f"{took(event.at):>8}  {self._painted(event, verb)} {fitted(text, room)}".rstrip(), file=self._out)
@@ -59,11 +59,11 @@ class EventLines:
 
     def _painted(self, event: AgentEvent, verb: str) -> str:
         padded = verb.ljust(MARGIN - 11)
-        if event.kind is EventKind.error or event.state in (CallState.failed, CallState.refused):
+        if event.kind is AgentEventKind.error or event.state in (CallState.failed, CallState.refused):
             return self._paint.red(padded)
-        if event.kind in (EventKind.thinking, EventKind.usage):
+        if event.kind in (AgentEventKind.thinking, AgentEventKind.usage):
             return self._paint.dim(padded)
-        if event.kind is EventKind.edit:
+        if event.kind is AgentEventKind.edit:
             return self._paint.green(padded)
         return self._paint.cyan(padded) if event.by else self._paint.bold(padded)
 
@@ -71,9 +71,9 @@ class EventLines:
 def _verb(event: AgentEvent) -> str:
     if event.by:
         return "is told"
-    if event.kind is EventKind.tool_call and event.state is not None:
+    if event.kind is AgentEventKind.tool_call and event.state is not None:
         return _OF_STATE.get(event.state, _SAYS[event.kind])
-    if event.kind is EventKind.edit and event.state is not None:
+    if event.kind is AgentEventKind.edit and event.state is not None:
         return _OF_EDIT.get(event.state, _SAYS[event.kind])
     return _SAYS[event.kind]
 
@@ -81,10 +81,10 @@ def _verb(event: AgentEvent) -> str:
 def _text(event: AgentEvent) -> str:
     if event.by:
         return line(f"{event.text} ({event.by})", PIPE_WIDTH)
-    if event.usage is not None and event.kind in (EventKind.usage, EventKind.end):
+    if event.usage is not None and event.kind in (AgentEventKind.usage, AgentEventKind.end):
         said = line(event.text, PIPE_WIDTH)
         return f"{said}  {used_words(event.usage)}" if said else used_words(event.usage)
-    parts = [event.tool, " ".join(event.paths) if event.kind is EventKind.edit else "", event.text]
+    parts = [event.tool, " ".join(event.paths) if event.kind is AgentEventKind.edit else "", event.text]
     return "  ".join(shown for part in parts if (shown := line(part, PIPE_WIDTH)))
 
 

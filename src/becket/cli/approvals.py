@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say, show_patch
+from becket.cli.output import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.shape import AsJson, Note, NoWait, group, in_app, me
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.record.asked import Asked
+    from becket.app.record.questions import Question
     from becket.kernel.contract.handoff import Approval
     from becket.kernel.contract.run import Run
 
@@ -60,10 +60,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a question with the whole change it is about, and the commands that decide it."""
-    from becket.app.record.asked import read_asked
+    from becket.app.record.questions import read_question
 
-    async def read(app: App) -> tuple[Asked, float]:
-        return await read_asked(app, approval_id), await app.store.now()
+    async def read(app: App) -> tuple[Question, float]:
+        return await read_question(app, approval_id), await app.store.now()
 
     asked, now = in_app(read, tolerant=True)
     item = asked.approval

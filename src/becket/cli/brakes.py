@@ -9,7 +9,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.approvals import carry_on
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app, me
 
 if TYPE_CHECKING:

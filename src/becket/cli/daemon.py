@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit, note, say
+from becket.cli.output import emit, note, say
 from becket.cli.shape import AsJson, end
 
 

@@ -14,7 +14,7 @@ from becket.cli import words
 from becket.cli.plain import safe
 from becket.cli.proof import DIFF_STYLES
 from becket.cli.story import STATUS_STYLES
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 
 if TYPE_CHECKING:
     from becket.app.record.report.model import ChangeFacts, EndFacts, Report
@@ -30,7 +30,9 @@ def print_ending(console: Console, report: Report) -> None:
     end = report.end
     if end is None:
         return
-    console.print(Text(safe(end.headline), STATUS_STYLES[Status(report.run.status)]), soft_wrap=not console.is_terminal)
+    console.print(
+        Text(safe(end.headline), STATUS_STYLES[RunStatus(report.run.status)]), soft_wrap=not console.is_terminal
+    )
     for text in _fitting(list(_evidence(report, end)), _room(console, end), console.width - INDENT, report.run.run_id):
         if console.is_terminal:
             console.print(Padding.indent(text, INDENT), no_wrap=text.no_wrap, overflow=text.overflow)

@@ -9,7 +9,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.approvals import carry_on
-from becket.cli.paper import emit, note, say
+from becket.cli.output import emit, note, say
 from becket.cli.shape import AsJson, NoWait, With, in_app, me, pairs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from becket.cli import words
 from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, digests_shortened, evidence, line, short, took, who
 from becket.kernel.contract.agent import Usage
-from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.events import Event, EventKind
 from becket.kernel.contract.reasons import reason_words, wait_words
 
 Data = Mapping[str, Any]
@@ -28,7 +28,7 @@ def plain_line(event: Event, now: float | None = None) -> str:
     """The same for whoever only follows: no workers, no conditions, nothing that was skipped. "" says nothing."""
     try:
         said = _PLAINLY[event.kind](event.data) if event.kind in _PLAINLY else ""
-        said += f"  {event.run_id}" if event.kind is Kind.run_created else ""
+        said += f"  {event.run_id}" if event.kind is EventKind.run_created else ""
     except (KeyError, TypeError, ValueError):
         return ""
     return f"{clock(event.at, now)}  {line(said, 300)}" if said else ""
@@ -133,56 +133,58 @@ def _amounts(amounts: Mapping[str, float]) -> str:
     return ", ".join(said) or "nothing"
 
 
-_SAYS: dict[Kind, Callable[[Data], str]] = {
-    Kind.run_created: _created,
-    Kind.run_claimed: lambda data: f"at work (worker {data['worker']}, segment {data['segment']})",
-    Kind.run_requeued: lambda data: f"queued again: {data.get('why', 'its worker is gone')}",
-    Kind.run_waiting: _waiting,
-    Kind.run_woken: _woken,
-    Kind.run_ended: _ended,
-    Kind.run_held: lambda data: f"held by {_by(data)}",
-    Kind.run_unheld: lambda data: f"let go by {_by(data)}",
-    Kind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {_by(data)}",
-    Kind.cancel_asked: lambda data: f"{_by(data)} asked to cancel it{': ' + data['note'] if data.get('note') else ''}",
-    Kind.iteration_started: lambda data: f"iteration {data['iteration']} begins",
-    Kind.phase_entered: lambda data: f"{data['phase']}",
-    Kind.step_done: lambda data: _step(data, "done"),
-    Kind.step_skipped: lambda data: _step(data, "skipped"),
-    Kind.step_failed: lambda data: _step(data, "failed"),
-    Kind.decided: _decided,
-    Kind.effect_intended: _effect,
-    Kind.effect_settled: _effect,
-    Kind.signal_received: lambda data: f"signal {data['name']}",
-    Kind.approval_asked: _asked,
-    Kind.approval_decided: _approval,
-    Kind.approval_used: lambda data: f"{data['approval_id']} is used",
-    Kind.handoff_opened: _handoff,
-    Kind.handoff_changed: _handoff_changed,
-    Kind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
-    Kind.child_ended: lambda data: f"process {data['pid']} is gone",
-    Kind.call_booked: _call_booked,
-    Kind.call_settled: _call_settled,
-    Kind.spent: lambda data: f"used {_amounts(data['used'])}",
-    Kind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",
-    Kind.clock_leapt: _leapt,
-    Kind.note: lambda data: str(data.get("text") or evidence(data)),
+_SAYS: dict[EventKind, Callable[[Data], str]] = {
+    EventKind.run_created: _created,
+    EventKind.run_claimed: lambda data: f"at work (worker {data['worker']}, segment {data['segment']})",
+    EventKind.run_requeued: lambda data: f"queued again: {data.get('why', 'its worker is gone')}",
+    EventKind.run_waiting: _waiting,
+    EventKind.run_woken: _woken,
+    EventKind.run_ended: _ended,
+    EventKind.run_held: lambda data: f"held by {_by(data)}",
+    EventKind.run_unheld: lambda data: f"let go by {_by(data)}",
+    EventKind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {_by(data)}",
+    EventKind.cancel_asked: lambda data: (
+        f"{_by(data)} asked to cancel it{': ' + data['note'] if data.get('note') else ''}"
+    ),
+    EventKind.iteration_started: lambda data: f"iteration {data['iteration']} begins",
+    EventKind.phase_entered: lambda data: f"{data['phase']}",
+    EventKind.step_done: lambda data: _step(data, "done"),
+    EventKind.step_skipped: lambda data: _step(data, "skipped"),
+    EventKind.step_failed: lambda data: _step(data, "failed"),
+    EventKind.decided: _decided,
+    EventKind.effect_intended: _effect,
+    EventKind.effect_settled: _effect,
+    EventKind.signal_received: lambda data: f"signal {data['name']}",
+    EventKind.approval_asked: _asked,
+    EventKind.approval_decided: _approval,
+    EventKind.approval_used: lambda data: f"{data['approval_id']} is used",
+    EventKind.handoff_opened: _handoff,
+    EventKind.handoff_changed: _handoff_changed,
+    EventKind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
+    EventKind.child_ended: lambda data: f"process {data['pid']} is gone",
+    EventKind.call_booked: _call_booked,
+    EventKind.call_settled: _call_settled,
+    EventKind.spent: lambda data: f"used {_amounts(data['used'])}",
+    EventKind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",
+    EventKind.clock_leapt: _leapt,
+    EventKind.note: lambda data: str(data.get("text") or evidence(data)),
 }
 
-_PLAINLY: dict[Kind, Callable[[Data], str]] = {
-    Kind.run_created: lambda data: f"{data['loop_id']} on {digests_shortened(str(data['subject']))}",
-    Kind.run_requeued: _SAYS[Kind.run_requeued],
-    Kind.run_waiting: _waiting,
-    Kind.run_woken: _woken,
-    Kind.run_held: _SAYS[Kind.run_held],
-    Kind.run_unheld: _SAYS[Kind.run_unheld],
-    Kind.cancel_asked: _SAYS[Kind.cancel_asked],
-    Kind.iteration_started: lambda data: f"iteration {data['iteration']}" if data["iteration"] > 1 else "",
-    Kind.step_done: _plain_step,
-    Kind.step_failed: lambda data: f"{data['id']} failed: {data.get('error') or data.get('kind', '')}",
-    Kind.approval_asked: _asked,
-    Kind.call_booked: lambda data: f"{data['agent']} is asked",
-    Kind.call_settled: _call_settled,
-    Kind.clock_leapt: _leapt,
-    Kind.note: _SAYS[Kind.note],
+_PLAINLY: dict[EventKind, Callable[[Data], str]] = {
+    EventKind.run_created: lambda data: f"{data['loop_id']} on {digests_shortened(str(data['subject']))}",
+    EventKind.run_requeued: _SAYS[EventKind.run_requeued],
+    EventKind.run_waiting: _waiting,
+    EventKind.run_woken: _woken,
+    EventKind.run_held: _SAYS[EventKind.run_held],
+    EventKind.run_unheld: _SAYS[EventKind.run_unheld],
+    EventKind.cancel_asked: _SAYS[EventKind.cancel_asked],
+    EventKind.iteration_started: lambda data: f"iteration {data['iteration']}" if data["iteration"] > 1 else "",
+    EventKind.step_done: _plain_step,
+    EventKind.step_failed: lambda data: f"{data['id']} failed: {data.get('error') or data.get('kind', '')}",
+    EventKind.approval_asked: _asked,
+    EventKind.call_booked: lambda data: f"{data['agent']} is asked",
+    EventKind.call_settled: _call_settled,
+    EventKind.clock_leapt: _leapt,
+    EventKind.note: _SAYS[EventKind.note],
 }
 """What a pipe is told of a run; `--all` and `becket runs events` have the rest."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, Self, TextIO, cast
 
 from becket.cli import words
 from becket.cli.shape import Interrupted, me
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from becket.cli.story import Marks
 
 WIDEST, PIPE_WIDTH = 110, 100
-NOISE = frozenset({Kind.child_started, Kind.child_ended, Kind.step_skipped})
+NOISE = frozenset({EventKind.child_started, EventKind.child_ended, EventKind.step_skipped})
 """Events that tell of processes and of what was left out; `becket runs events` has them."""
 QUIET_FOR = 30.0
 """Seconds after which a pipe is told that a step is still at work."""
@@ -61,7 +61,7 @@ async def follow(app: App, run_id: str, view: View) -> Story:
     return story
 
 
-class Silent:
+class SilentView:
     """For --json."""
 
     def tell(self, story: Story) -> None:
@@ -71,7 +71,7 @@ class Silent:
         pass
 
 
-class Lines:
+class LineView:
     """For pipes: a line for each event that people care about, or for each there is; and one now and then."""
 
     def __init__(self, out: TextIO, everything: bool = False) -> None:
@@ -107,7 +107,7 @@ class Lines:
             print(text, file=self._out, flush=True)
 
 
-class Screen:
+class ScreenView:
     """For terminals: the story so far, drawn again a few times a second so that the clock moves."""
 
     def __init__(self, console: Console) -> None:
@@ -166,23 +166,23 @@ def marks_for(console: Console) -> Marks:
 def viewing(as_json: bool, everything: bool = False) -> Iterator[tuple[View, TextIO]]:
     """The right view, and where notices of the loop go while it shows."""
     if as_json:
-        yield Silent(), sys.stderr
+        yield SilentView(), sys.stderr
     elif sys.stdout.isatty():
         from rich.file_proxy import FileProxy
 
         console = paper()
-        with Screen(console) as screen:
+        with ScreenView(console) as screen:
             above = cast("TextIO", FileProxy(console, sys.stdout))
             yield screen, above if everything else cast("TextIO", Notices(above, screen))
     else:
-        lines = Lines(sys.stdout, everything)
+        lines = LineView(sys.stdout, everything)
         yield lines, sys.stdout if everything else cast("TextIO", Notices(sys.stdout, lines))
 
 
 class Notices:
     """What a loop says on the console. That the run is over is left to the end, which says more."""
 
-    def __init__(self, out: TextIO, view: Screen | Lines) -> None:
+    def __init__(self, out: TextIO, view: ScreenView | LineView) -> None:
         self._out, self._view = out, view
 
     def write(self, text: str) -> int:
@@ -195,10 +195,10 @@ class Notices:
 
 
 def print_story(story: Story, report: Report | None = None) -> None:
-    from becket.cli.story import told
+    from becket.cli.story import render_story
 
     console = paper()
-    console.print(told(story, marks_for(console), report))
+    console.print(render_story(story, marks_for(console), report))
 
 
 def print_end(story: Story, report: Report) -> None:
@@ -217,4 +217,4 @@ def print_end(story: Story, report: Report) -> None:
 
 def code_of(run: Run) -> int:
     """0: done, or not over yet; 1: it ended without its goal."""
-    return int(run.status in ENDED and run.status not in (Status.completed, Status.completed_dry_run))
+    return int(run.status in ENDED and run.status not in (RunStatus.completed, RunStatus.completed_dry_run))

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CommandLine:
     """A command line, taken apart as far as the verb."""
 
     verb: str | None
@@ -71,7 +71,7 @@ def _is_of_the_machine(error: Exception) -> bool:
     return isinstance(error, OSError) and error.filename is not None and error.errno in words.MACHINE
 
 
-def read(arguments: Sequence[str]) -> Call:
+def read(arguments: Sequence[str]) -> CommandLine:
     """Global options come before the verb, as with git."""
     folders: list[str] = []
     debug = False
@@ -85,19 +85,19 @@ def read(arguments: Sequence[str]) -> Call:
         elif option == "--debug":
             debug = True
         elif option in ("-h", "--help"):
-            return Call(None, tuple(left), help=True)
+            return CommandLine(None, tuple(left), help=True)
         elif option in ("-V", "--version"):
-            return Call(None, tuple(left), version=True)
+            return CommandLine(None, tuple(left), version=True)
         else:
             raise UsageError(words.unknown_option(option))
     folder = str(Path(*folders)) if folders else None
     if left and left[0] == "help":
         left = [*left[1:2], "--help"] if len(left) > 1 else []
-        return Call(left[0] if left else None, tuple(left[1:]), folder, debug, help=not left)
-    return Call(left[0] if left else None, tuple(left[1:]), folder, debug)
+        return CommandLine(left[0] if left else None, tuple(left[1:]), folder, debug, help=not left)
+    return CommandLine(left[0] if left else None, tuple(left[1:]), folder, debug)
 
 
-def _answer(call: Call) -> int:
+def _answer(call: CommandLine) -> int:
     if call.version:
         print(f"becket {__version__}")
         return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, line, safe
 from becket.cli.shape import AsJson, Note, group, in_app, me
 from becket.kernel.contract.reasons import reason_words

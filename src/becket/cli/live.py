@@ -11,8 +11,8 @@ from rich.text import Text
 from becket.cli import words
 from becket.cli.plain import clock, line, took
 from becket.cli.story import UNICODE, Marks, boxes, head, marked_rows
-from becket.cli.timeline import Mark, Row, current, mark_of
-from becket.kernel.contract.events import Kind
+from becket.cli.timeline import Row, RowMark, current, mark_of
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.run import DECISION, Step, StepState
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 AROUND = 7
 """Rows that are not steps: the head, the current step with its last line, and what keeps them apart."""
-_BEGINNINGS = (Kind.iteration_started, Kind.run_claimed, Kind.run_woken)
+_BEGINNINGS = (EventKind.iteration_started, EventKind.run_claimed, EventKind.run_woken)
 
 
 def live(story: Story, printed: Printed | None, marks: Marks = UNICODE, height: int = 24) -> RenderableType:
@@ -33,7 +33,7 @@ def live(story: Story, printed: Printed | None, marks: Marks = UNICODE, height: 
     parts += [*boxes(story, marks)] if story.run.waiting_on else []
     if (now_at := current(story)) is not None:
         since = max(story.now - began(story), 0.0)
-        row = Row(1, Mark.current, now_at[1], _who(story), took(since), last=True)
+        row = Row(1, RowMark.current, now_at[1], _who(story), took(since), last=True)
         parts += [marked_rows([row], marks), Text(f"      {last_line(story, printed)}", "dim", no_wrap=True)]
     return Group(*parts)
 
@@ -41,7 +41,7 @@ def live(story: Story, printed: Printed | None, marks: Marks = UNICODE, height: 
 def _done(story: Story) -> Iterator[Row]:
     """The steps of this iteration that ran, and of earlier ones that there was one."""
     if story.run.iteration > 1:
-        yield Row(1, Mark.decision, f"iteration {story.run.iteration}")
+        yield Row(1, RowMark.decision, f"iteration {story.run.iteration}")
     for step in story.steps:
         if step.iteration != story.run.iteration or step.id == DECISION or step.state is StepState.skipped:
             continue

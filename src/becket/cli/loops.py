@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import line, safe
 from becket.cli.shape import AsJson, end, group, in_app
 
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.kernel.contract.errors import Finding
-    from becket.kernel.contract.loop import Loop
+    from becket.kernel.contract.loop import LoadedLoop
 
     Findings = Mapping[str, Sequence[Finding]]
 
@@ -26,7 +26,7 @@ loops = group("List, show and check the loops of this repository.")
 def list_(as_json: AsJson = False) -> None:
     """List the loops that load, and name the files that do not."""
 
-    async def read(app: App) -> tuple[tuple[Loop, ...], Findings]:
+    async def read(app: App) -> tuple[tuple[LoadedLoop, ...], Findings]:
         return app.loops.all(), app.loops.findings()
 
     found, findings = in_app(read, tolerant=True)
@@ -42,12 +42,12 @@ def list_(as_json: AsJson = False) -> None:
         note(words.BROKEN.format(file=file, count=counted(len(items), "finding")))
 
 
-def _listed(loop: Loop) -> tuple[str, ...]:
+def _listed(loop: LoadedLoop) -> tuple[str, ...]:
     triggers = ", ".join(trigger.kind for trigger in loop.spec.trigger)
     return loop.spec.loop_id, triggers, loop.spec.autonomy.value, line(loop.spec.goal)
 
 
-def _summary(loop: Loop) -> dict[str, object]:
+def _summary(loop: LoadedLoop) -> dict[str, object]:
     spec = loop.spec
     triggers = [trigger.kind for trigger in spec.trigger]
     return {
@@ -61,7 +61,7 @@ def _summary(loop: Loop) -> dict[str, object]:
 def show(loop: Annotated[str, typer.Argument(metavar="LOOP")], as_json: AsJson = False) -> None:
     """Print a loop's contract."""
 
-    async def read(app: App) -> Loop:
+    async def read(app: App) -> LoadedLoop:
         return app.loops.get(loop)
 
     found = in_app(read, tolerant=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.cli.paper import columns, emit
+from becket.cli.output import columns, emit
 from becket.cli.shape import AsJson, group
 from becket.kernel.contract.part import Part
 
@@ -12,9 +12,9 @@ parts = group("List the parts that are installed, and what each brings.", bare="
 @parts.command("list")
 def list_parts(as_json: AsJson = False) -> None:
     """List the parts that are installed, and what each brings."""
-    from becket.app.parts import installed, where
+    from becket.app.parts import installed, part_names
 
-    found = [(part, where(part.name)) for part in installed()]
+    found = [(part, part_names(part.name)) for part in installed()]
     if as_json:
         emit([{"part": part.name, "from": home, "needs": list(part.needs), **_brings(part)} for part, home in found])
         return

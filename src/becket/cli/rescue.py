@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say, show_patch
+from becket.cli.output import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, short
 from becket.cli.shape import AsJson, group, in_app
 from becket.kernel.contract.base import show_duration, show_size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit, note
+from becket.cli.output import emit, note
 from becket.cli.shape import AsJson, With, end, in_app, me, pairs
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.reasons import wait_words
@@ -50,14 +50,14 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Start a run of a loop and follow it."""
-    from becket.app.desk import Wish, start
+    from becket.app.desk import RunRequest, start
     from becket.kernel.contract.spec import Autonomy
 
     if autonomy is not None and autonomy not in list(Autonomy):
         raise typer.BadParameter(f"{autonomy!r} is not one of {', '.join(Autonomy)}", param_hint="--autonomy")
     if base_sha is not None and subject is not None:
         raise UsageError(words.TWO_SUBJECTS)
-    wish = Wish(
+    wish = RunRequest(
         loop_id=loop, subject=subject, sha=base_sha, inputs=pairs(with_), dry_run=dry_run,
         autonomy=Autonomy(autonomy) if autonomy else None,
     )  # fmt: skip
@@ -141,8 +141,8 @@ def _to_follow(follow: bool | None) -> bool:
 
 def _leave(run_id: str, as_json: bool, created: bool) -> None:
     from becket.app.desk import daemon_is_up
+    from becket.app.liveness import engine_trouble
     from becket.app.record.story import read_story
-    from becket.app.signs import engine_trouble
     from becket.app.state import find_state
 
     story = in_app(lambda app: read_story(app, run_id))
@@ -162,11 +162,11 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
     from becket.app.desk import daemon_is_up
     from becket.app.driving import first_of_group, others_queued, paused_by
     from becket.cli.plain import who
-    from becket.kernel.contract.run import Status
+    from becket.kernel.contract.run import RunStatus
 
     run, brake = await app.store.get_run(run_id), None
     notes = [words.others(count)] if (count := await others_queued(app, (run.run_id,))) else []
-    if run.status is Status.queued:
+    if run.status is RunStatus.queued:
         brake = await paused_by(app, run.loop_id)
     if run.held:
         notes.append(words.HELD.format(run_id=run.run_id))
@@ -179,18 +179,18 @@ async def why_it_rests(app: App, run_id: str) -> list[str]:
         )  # fmt: skip
     elif (first := await first_of_group(app, run)) is not None:
         notes.append(words.BEHIND.format(run_id=run.run_id, other=first.run_id, subject=first.subject.name))
-    elif run.status is Status.waiting and not daemon_is_up(app.state):
+    elif run.status is RunStatus.waiting and not daemon_is_up(app.state):
         notes.append(await _waits_alone(app, run))
     return notes
 
 
 async def _waits_alone(app: App, run: Run) -> str:
     from becket.cli.plain import clock
-    from becket.kernel.contract.events import Kind
+    from becket.kernel.contract.events import EventKind
 
     if asked := [item for item in await app.store.approvals(open_only=True) if item.run_id == run.run_id]:
         return words.WAITS_FOR_YES.format(run_id=run.run_id, approval_id=asked[0].approval_id)
-    told = [event for event in await app.store.events(run.run_id) if event.kind is Kind.run_waiting][-1]
+    told = [event for event in await app.store.events(run.run_id) if event.kind is EventKind.run_waiting][-1]
     at, waits = await app.store.now(), told.data["waits"]
     what = " and ".join(wait_words(name) for name in run.waiting_on)
     due = {"due": clock(min(row["due"] for row in waits), at), "what": what}

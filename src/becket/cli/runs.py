@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import clock, digests_shortened, safe, short, took, visible
 from becket.cli.run import Everything, Follow, see, see_run
 from becket.cli.shape import AsJson, NoWait, RunId, end, group, in_app, me
@@ -40,12 +40,14 @@ def list_(
     """List runs, the newest first."""
     from becket.app.record.run_list import beginnings, handed_off, read_list, settled_ones
     from becket.app.state import find_state
-    from becket.kernel.contract.run import Status
+    from becket.kernel.contract.run import RunStatus
     from becket.kernel.contract.store import RunFilter
 
-    if stray := [name for name in status or () if name not in list(Status)]:
-        raise typer.BadParameter(f"{stray[0]!r} is not one of {', '.join(Status)}", param_hint="--status")
-    where = RunFilter(loop_id=loop, statuses=tuple(Status(name) for name in status or ()), subject=subject, limit=limit)
+    if stray := [name for name in status or () if name not in list(RunStatus)]:
+        raise typer.BadParameter(f"{stray[0]!r} is not one of {', '.join(RunStatus)}", param_hint="--status")
+    where = RunFilter(
+        loop_id=loop, statuses=tuple(RunStatus(name) for name in status or ()), subject=subject, limit=limit
+    )
 
     async def read(app: App) -> tuple[tuple[Run, ...], float]:
         return await app.store.list_runs(where), await app.store.now()
@@ -265,16 +267,16 @@ def cancel(
         # Whoever sees it through becomes the engine where there is none, and an engine needs its settings.
         return await (cancel if no_wait or app.trouble else cancel_to_the_end)(app, me(app), run_id, reason)
 
-    told(in_app(stop, sys.stderr if as_json else None, tolerant=True), as_json)
+    print_cancelled(in_app(stop, sys.stderr if as_json else None, tolerant=True), as_json)
 
 
-def told(run: Run, as_json: bool) -> None:
-    from becket.kernel.contract.run import ENDED, Status
+def print_cancelled(run: Run, as_json: bool) -> None:
+    from becket.kernel.contract.run import ENDED, RunStatus
 
     if as_json:
         emit({"run": run.model_dump(mode="json")})
         return
-    ended = words.CANCELLED if run.status is Status.cancelled else words.ENDED_ALREADY
+    ended = words.CANCELLED if run.status is RunStatus.cancelled else words.ENDED_ALREADY
     text = ended if run.status in ENDED else words.CANCEL_ASKED
     say(text.format(run_id=run.run_id, status=words.STATUS[run.status.value]))
 

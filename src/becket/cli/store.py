@@ -10,7 +10,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.loops import counted
-from becket.cli.paper import emit, note, say
+from becket.cli.output import emit, note, say
 from becket.cli.plain import Paint, clock, line
 from becket.cli.shape import AsJson, end, group
 

@@ -16,17 +16,17 @@ from becket.app.record.quota import quota_of
 from becket.app.record.report.plain import because
 from becket.cli import words
 from becket.cli.agent_lines import used_words
-from becket.cli.glance import quota_back, waits_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took, who
 from becket.cli.proof import proof_sections
-from becket.cli.timeline import Mark, Passage, Row, passages
+from becket.cli.status_screen import quota_back, waits_words
+from becket.cli.timeline import Passage, Row, RowMark, passages
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.effect import Effect, EffectState
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff, HandoffState
 from becket.kernel.contract.reasons import reason_words
-from becket.kernel.contract.run import ENDED, Run, Status, StepState
+from becket.kernel.contract.run import ENDED, Run, RunStatus, StepState
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.state import state_seen
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Marks:
     """The signs of a timeline, for terminals with and without them."""
 
-    signs: dict[Mark, str]
+    signs: dict[RowMark, str]
     branch: str
     corner: str
     box: box.Box
@@ -47,27 +47,27 @@ class Marks:
 
 UNICODE = Marks(
     {
-        Mark.done: "✓", Mark.failed: "✗", Mark.undecided: "?", Mark.skipped: "·", Mark.current: "▸",
-        Mark.pending: "○", Mark.left_out: "–", Mark.decision: "→",
+        RowMark.done: "✓", RowMark.failed: "✗", RowMark.undecided: "?", RowMark.skipped: "·", RowMark.current: "▸",
+        RowMark.pending: "○", RowMark.left_out: "–", RowMark.decision: "→",
     },
     "├ ", "└ ", box.ROUNDED,
 )  # fmt: skip
 ASCII = Marks(
     {
-        Mark.done: "+", Mark.failed: "x", Mark.undecided: "?", Mark.skipped: ".", Mark.current: ">",
-        Mark.pending: "o", Mark.left_out: "-", Mark.decision: "=",
+        RowMark.done: "+", RowMark.failed: "x", RowMark.undecided: "?", RowMark.skipped: ".", RowMark.current: ">",
+        RowMark.pending: "o", RowMark.left_out: "-", RowMark.decision: "=",
     },
     "| ", "` ", box.ASCII,
 )  # fmt: skip
 
 STYLES = {
-    Mark.done: "green", Mark.failed: "bold red", Mark.undecided: "yellow", Mark.skipped: "dim",
-    Mark.current: "bold cyan", Mark.pending: "dim", Mark.left_out: "dim", Mark.decision: "bold",
+    RowMark.done: "green", RowMark.failed: "bold red", RowMark.undecided: "yellow", RowMark.skipped: "dim",
+    RowMark.current: "bold cyan", RowMark.pending: "dim", RowMark.left_out: "dim", RowMark.decision: "bold",
 }  # fmt: skip
 STATUS_STYLES = {
-    Status.completed: "bold green", Status.completed_dry_run: "bold green", Status.ready_for_handoff: "bold yellow",
-    Status.failed: "bold red", Status.cancelled: "bold magenta", Status.waiting: "bold yellow",
-    Status.running: "bold cyan", Status.queued: "dim",
+    RunStatus.completed: "bold green", RunStatus.completed_dry_run: "bold green",
+    RunStatus.ready_for_handoff: "bold yellow", RunStatus.failed: "bold red", RunStatus.cancelled: "bold magenta",
+    RunStatus.waiting: "bold yellow", RunStatus.running: "bold cyan", RunStatus.queued: "dim",
 }  # fmt: skip
 EFFECT_STYLES = {
     EffectState.done: "green", EffectState.failed: "bold red", EffectState.refused: "bold red",
@@ -78,7 +78,7 @@ NAME_WIDTH, WIDEST_NAME = 10, 20
 MOST_REASONS = 8
 
 
-def told(story: Story, marks: Marks = UNICODE, report: Report | None = None) -> RenderableType:
+def render_story(story: Story, marks: Marks = UNICODE, report: Report | None = None) -> RenderableType:
     """The whole story; with its report also what was proven, and how."""
     found = passages(story)
     parts: list[RenderableType] = [head(story)]
@@ -149,16 +149,16 @@ def _told_row(row: Row, marks: Marks, width: int) -> Text:
     style = STYLES[row.mark]
     sign = (marks.signs[row.mark] + " ", style)
     if row.depth == 0:
-        quiet = row.mark in (Mark.pending, Mark.left_out, Mark.skipped)
+        quiet = row.mark in (RowMark.pending, RowMark.left_out, RowMark.skipped)
         return Text.assemble(sign, (row.name.ljust(NAME_WIDTH), "dim" if quiet else "bold"), " ", (row.text, "dim"))
-    if row.mark is Mark.decision:
+    if row.mark is RowMark.decision:
         return Text.assemble("  ", (marks.corner if row.last else marks.branch, "dim"), sign, (row.name, "bold"))
-    loud = row.mark in (Mark.failed, Mark.undecided)
-    quiet = row.mark is Mark.skipped
+    loud = row.mark in (RowMark.failed, RowMark.undecided)
+    quiet = row.mark is RowMark.skipped
     name = row.name.ljust(width) if row.text else row.name
     return Text.assemble(
         "  ", (marks.corner if row.last else marks.branch, "dim"), sign,
-        (name, style if loud or quiet or row.mark is Mark.current else ""), "  " if row.text else "",
+        (name, style if loud or quiet or row.mark is RowMark.current else ""), "  " if row.text else "",
         (row.text, style if loud or quiet else "cyan"),
     )  # fmt: skip
 
@@ -169,7 +169,7 @@ def _sections(story: Story) -> Iterator[RenderableType]:
     yield from _section("outputs", [(_output(*item), "") for item in _outputs(story)])
     yield from _section("state", [(Text(words.state_ref(item)), "") for item in state_seen(story.events)])
     yield from _section("receipts", [_receipt(story, number) for number in range(len(story.receipts))])
-    if story.run.status in ENDED and story.run.status is not Status.completed:
+    if story.run.status in ENDED and story.run.status is not RunStatus.completed:
         yield from _section("why", [(Text(text), "") for text in why(story.run)])
 
 
@@ -256,7 +256,7 @@ def boxes(story: Story, marks: Marks = UNICODE) -> Iterator[RenderableType]:
     for handoff in story.handoffs:
         if handoff.state in (HandoffState.open, HandoffState.taken):
             yield _box(f"{handoff.handoff_id} for {line(handoff.owner, 40)}", _handoff(handoff), "yellow", marks)
-    if story.run.status is Status.waiting and not any(item.state is ApprovalState.asked for item in story.approvals):
+    if story.run.status is RunStatus.waiting and not any(item.state is ApprovalState.asked for item in story.approvals):
         yield _box("waits", _waits(story), "yellow", marks)
 
 
@@ -300,7 +300,7 @@ def _waits(story: Story) -> Text:
 
 
 def _wakes(story: Story, name: str, wake: str) -> str:
-    told = [event.data["waits"] for event in story.events if event.kind is Kind.run_waiting]
+    told = [event.data["waits"] for event in story.events if event.kind is EventKind.run_waiting]
     due = [row["due"] for row in told[-1] if row["condition"] == name] if told else []
     if wake == Signal.clock and due:
         return f", looks again {clock(due[0], story.now)}"

@@ -11,7 +11,7 @@ from becket.cli.plain import evidence, line, took
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition, Conditions
 from becket.kernel.contract.reasons import reason_words
-from becket.kernel.contract.run import DECISION, ENDED, Status, Step, StepState
+from becket.kernel.contract.run import DECISION, ENDED, RunStatus, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
 from becket.kernel.contract.when import WhenError, parse
 
@@ -22,7 +22,7 @@ REDUNDANT = frozenset({"action_error", "verifier_failed", "verifier_undecided", 
 """Conditions that only repeat what the step's own row says."""
 
 
-class Mark(StrEnum):
+class RowMark(StrEnum):
     done = "done"
     failed = "failed"
     undecided = "undecided"
@@ -38,7 +38,7 @@ class Row:
     """One line of the timeline. `depth` 0 is a phase, 1 a step; `last` closes the phase's branch."""
 
     depth: int
-    mark: Mark
+    mark: RowMark
     name: str
     text: str = ""
     right: str = ""
@@ -63,7 +63,7 @@ def passages(story: Story) -> tuple[Passage, ...]:
 
 def _begun(story: Story) -> set[int]:
     """A run that waits stands before an iteration that has not begun; so does one that nobody claimed yet."""
-    return {story.run.iteration} if story.run.status is Status.running else set()
+    return {story.run.iteration} if story.run.status is RunStatus.running else set()
 
 
 def _passage(story: Story, number: int) -> Passage:
@@ -84,7 +84,7 @@ def _phase(
     logs = {item.digest: item.receipt.log for item in story.receipts if item.receipt.log}
     below = [_step_row(step, [log for digest in step.receipts if (log := logs.get(digest))]) for step in mine]
     if here and now_at is not None:
-        below.append(Row(1, Mark.current, now_at[1], _doing(story.spec, now_at)))
+        below.append(Row(1, RowMark.current, now_at[1], _doing(story.spec, now_at)))
     open_end = number == story.run.iteration and story.run.status not in ENDED
     objective = story.spec.phases[phase].objective if phase in story.spec.phases else ""
     worked = [step for step in mine if step.state is not StepState.skipped and step.id != DECISION]
@@ -94,31 +94,31 @@ def _phase(
         yield Row(row.depth, row.mark, row.name, row.text, row.right, last=index == len(below))
 
 
-def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> Mark:
+def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> RowMark:
     if here:
-        return Mark.current
+        return RowMark.current
     marks = {mark_of(step) for step in steps}
-    for mark in (Mark.failed, Mark.undecided):
+    for mark in (RowMark.failed, RowMark.undecided):
         if mark in marks:
             return mark
-    if marks <= {Mark.skipped}:
-        return Mark.skipped if steps else Mark.pending if open_end else Mark.left_out
-    return Mark.done
+    if marks <= {RowMark.skipped}:
+        return RowMark.skipped if steps else RowMark.pending if open_end else RowMark.left_out
+    return RowMark.done
 
 
-def mark_of(step: Step) -> Mark:
+def mark_of(step: Step) -> RowMark:
     if step.id == DECISION:
-        return Mark.decision
+        return RowMark.decision
     if step.state is StepState.failed:
-        return Mark.undecided if step.error_kind == "undecided" else Mark.failed
-    return Mark.skipped if step.state is StepState.skipped else Mark.done
+        return RowMark.undecided if step.error_kind == "undecided" else RowMark.failed
+    return RowMark.skipped if step.state is StepState.skipped else RowMark.done
 
 
 def _step_row(step: Step, logs: Sequence[str]) -> Row:
     if step.id == DECISION:
-        return Row(1, Mark.decision, _outcome(step))
+        return Row(1, RowMark.decision, _outcome(step))
     if step.state is StepState.skipped:
-        return Row(1, Mark.skipped, step.id, line(f"skipped: {step.note}"))
+        return Row(1, RowMark.skipped, step.id, line(f"skipped: {step.note}"))
     return Row(1, mark_of(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
 
 
@@ -169,7 +169,7 @@ def _seconds(steps: Iterable[Step]) -> float:
 
 def current(story: Story) -> tuple[Phase, str] | None:
     """What a run at work does now. The journal knows a step only when it is over: the spec says what comes next."""
-    if story.run.status is not Status.running:
+    if story.run.status is not RunStatus.running:
         return None
     steps = [step for step in story.steps if step.iteration == story.run.iteration]
     known = {(step.phase, step.id) for step in steps}

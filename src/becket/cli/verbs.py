@@ -5,7 +5,7 @@ A test compares the lines with the verbs' own help.
 
 from __future__ import annotations
 
-from becket.kernel.contract.part import HOUSE, LOOPS, PEOPLE, Verb
+from becket.kernel.contract.part import LOOPS, OPERATIONS, PEOPLE, Verb
 
 CORE = (
     Verb("loops", "becket.cli.loops:loops", "List, show and check the loops of this repository.", LOOPS, 70),
@@ -44,21 +44,23 @@ CORE = (
         "status",
         "becket.cli.status:status",
         "Show what runs, what waits for whom, and what is wrong.",
-        HOUSE,
+        OPERATIONS,
         250,
-        quick="becket.cli.glance:glance",
+        quick="becket.cli.status_screen:show_status",
     ),
-    Verb("up", "becket.cli.daemon:up", "Run the daemon: triggers, schedules and every queued run.", HOUSE, 260),
-    Verb("down", "becket.cli.daemon:down", "Stop the daemon and its watchdog, and see them gone.", HOUSE, 270),
+    Verb("up", "becket.cli.daemon:up", "Run the daemon: triggers, schedules and every queued run.", OPERATIONS, 260),
+    Verb("down", "becket.cli.daemon:down", "Stop the daemon and its watchdog, and see them gone.", OPERATIONS, 270),
     Verb(
         "watch",
         "becket.cli.watch:watch",
         "Watch over commits: the daemon as one thing to start, stop and look at.",
-        HOUSE,
+        OPERATIONS,
         280,
     ),
-    Verb("parts", "becket.cli.parts:parts", "List the parts that are installed, and what each brings.", HOUSE, 330),
-    Verb("store", "becket.cli.store:store", "Check the journal, copy it, and bring a copy back.", HOUSE, 300),
+    Verb(
+        "parts", "becket.cli.parts:parts", "List the parts that are installed, and what each brings.", OPERATIONS, 330
+    ),
+    Verb("store", "becket.cli.store:store", "Check the journal, copy it, and bring a copy back.", OPERATIONS, 300),
     Verb("watchdog", "becket.cli.daemon:watchdog", "Be the second process that watches over the daemon."),
 )
 """What every Becket has. The other verbs come from parts."""

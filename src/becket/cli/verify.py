@@ -9,7 +9,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.loops import counted
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.plain import Paint, line
 from becket.cli.shape import AsJson, RunId, end, in_app
 

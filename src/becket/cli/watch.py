@@ -13,13 +13,13 @@ import typer
 
 from becket.cli import words
 from becket.cli.daemon import down, up
-from becket.cli.paper import emit, note, say
+from becket.cli.output import emit, note, say
 from becket.cli.plain import Paint, digests_shortened, line, safe
 from becket.cli.shape import AsJson, end, group
 
 if TYPE_CHECKING:
     from becket.app.record.status import Snapshot
-    from becket.app.watch import Watched
+    from becket.app.watch import WatchOverview
 
 watch = group("Watch over commits: the daemon as one thing to start, stop and look at.")
 
@@ -73,8 +73,8 @@ def status(as_json: AsJson = False) -> None:
     end(int(now.daemon is None))
 
 
-def _told(found: Watched, now: Snapshot, paint: Paint) -> Iterator[str]:
-    from becket.cli.glance import daemon_words, queue_words
+def _told(found: WatchOverview, now: Snapshot, paint: Paint) -> Iterator[str]:
+    from becket.cli.status_screen import daemon_words, queue_words
 
     yield f"{paint.dim('daemon')}    {daemon_words(now, paint)}"
     yield f"{paint.dim('autonomy')}  {_autonomy(found, paint)}"
@@ -90,7 +90,7 @@ def _told(found: Watched, now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from queue_words(now, paint)
 
 
-def _autonomy(found: Watched, paint: Paint) -> str:
+def _autonomy(found: WatchOverview, paint: Paint) -> str:
     now = found.autonomy
     return f"{now.allowed}{paint.yellow(now.why) if now.why else ''}"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from becket.kernel.contract.agent import (
     AgentEvent,
+    AgentEventKind,
     AgentOutcome,
     AgentReport,
-    Around,
+    CallContext,
     CallFiles,
-    EventKind,
     Limits,
     Usage,
 )
@@ -51,7 +51,7 @@ class Seen:
     workspace: Path
     limits: Limits
     session: str | None
-    around: Around
+    call_context: CallContext
 
 
 def writes(path: str, text: str) -> Deed:
@@ -83,16 +83,22 @@ class ScriptedAgent:
         return self.left
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
         if len(self.briefs) >= len(self.acts):
             raise AssertionError(f"the agent was called {len(self.briefs) + 1} times, the script has {len(self.acts)}")
         act = self.acts[len(self.briefs)]
         self.briefs.append(brief)
-        around = around or Around()
-        self.seen.append(Seen(brief, workspace, limits, session, around))
+        call_context = call_context or CallContext()
+        self.seen.append(Seen(brief, workspace, limits, session, call_context))
         act.deed(workspace)
-        self._tell(act, around)
+        self._tell(act, call_context)
         if act.hangs:
             self.hanging.set()
             await asyncio.sleep(limits.seconds)
@@ -102,15 +108,18 @@ class ScriptedAgent:
             session=act.session, unheard=act.unheard,
         )  # fmt: skip
 
-    def _tell(self, act: Act, around: Around) -> None:
-        told = (AgentEvent(kind=EventKind.message, text=act.said), AgentEvent(kind=EventKind.usage, usage=act.usage))
-        if around.files is not None:
-            around.files.folder.mkdir(parents=True, exist_ok=True)
+    def _tell(self, act: Act, call_context: CallContext) -> None:
+        told = (
+            AgentEvent(kind=AgentEventKind.message, text=act.said),
+            AgentEvent(kind=AgentEventKind.usage, usage=act.usage),
+        )
+        if call_context.files is not None:
+            call_context.files.folder.mkdir(parents=True, exist_ok=True)
             for text in act.unheard:
-                put(around.files.inbox, text)
+                put(call_context.files.inbox, text)
             lines = "".join(event.model_dump_json(exclude_defaults=True) + "\n" for event in told)
             with contextlib.suppress(OSError):  # as the drivers do: a full disk ends the telling, not the call
-                around.files.events.write_text(lines)
+                call_context.files.events.write_text(lines)
         for event in told:
-            if around.heard is not None:
-                around.heard(event)
+            if call_context.heard is not None:
+                call_context.heard(event)

@@ -75,7 +75,7 @@ def every_point() -> dict[str, crash.CrashPoint]:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ProcessLife:
     """How one process fared from its start to its end."""
 
     killed: bool  # by SIGKILL: its own at the crash point, or somebody's from outside
@@ -117,7 +117,7 @@ class Nursery:
             self._channel.close()
         self._process.wait(10)
 
-    def live(self, folder: Path, crash_at: str | None = None, **arguments: Json) -> Life:
+    def live(self, folder: Path, crash_at: str | None = None, **arguments: Json) -> ProcessLife:
         """One whole life. `crash_at` is `name` or `name@n`, as in BECKET_CRASH_AT."""
         self.begin(folder, crash_at, **arguments)
         return self.end()
@@ -127,10 +127,10 @@ class Nursery:
         self._say({"folder": str(folder), "crash_at": crash_at, "arguments": arguments})
         return int(self._hear()["pid"])
 
-    def end(self, timeout: float = LONGEST_LIFE) -> Life:
+    def end(self, timeout: float = LONGEST_LIFE) -> ProcessLife:
         """Wait for the life that was begun; after `timeout` seconds it is killed."""
         self._say({"timeout": timeout})
-        return Life(**self._hear())
+        return ProcessLife(**self._hear())
 
     def _say(self, message: dict[str, Json]) -> None:
         self._channel.write(json.dumps(message) + "\n")

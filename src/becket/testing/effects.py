@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.spec import Autonomy, EffectClass
 
 
@@ -34,8 +34,8 @@ class RecordedEffect:
         self.deliveries.append((permit.key, call))
         return {"delivered": True}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.yes if any(seen == key for seen, _ in self.deliveries) else Seen.no
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.yes if any(seen == key for seen, _ in self.deliveries) else LookUpResult.no
 
     @property
     def distinct(self) -> dict[str, EffectCall]:

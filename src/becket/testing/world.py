@@ -14,7 +14,7 @@ from becket.app.compose import App
 from becket.app.parts import brought_tables, built_in_loops
 from becket.app.record.settling import Settlements
 from becket.app.serve import follow_clock, recover
-from becket.app.state import State, find_state
+from becket.app.state import StateFolder, find_state
 from becket.kernel.contract.action import ActionDef, VerifierDef
 from becket.kernel.contract.agent import Agent, Agents, AgentsByName
 from becket.kernel.contract.base import Json
@@ -22,10 +22,10 @@ from becket.kernel.contract.config import AgentConfig, Config
 from becket.kernel.contract.effect import EffectAdapter
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.store import Store
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.spec.book import LoopBook
 from becket.kernel.store import open_memory, open_sqlite
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.testing.clock import ManualClock
 
 BELL = "bell"
@@ -60,12 +60,12 @@ class World:
         self._kind = store
         if not (self.root / ".git").exists():  # else it goes on with what is there
             make_repository(self.root)
-        self.state: State = find_state(self.root).make()
+        self.state: StateFolder = find_state(self.root).make()
         self.store: Store = self._open_store()
         self.app = self._open_app()
 
     def _open_store(self) -> Store:
-        steady = Steady(self.clock.worked, self.clock.real)
+        steady = SteadyClock(self.clock.worked, self.clock.real)
         if self._kind == "memory":
             return open_memory(self.clock, steady, brought_tables())
         return open_sqlite(self.state.database, self.clock, steady=steady, brought=brought_tables())
@@ -121,7 +121,7 @@ class World:
         return commit_all(self.root, message)
 
     async def start(self, loop_id: str, **ask: Json) -> Run:
-        started = await self.app.intake.start(Ask(loop_id=loop_id, **ask))
+        started = await self.app.intake.start(StartRequest(loop_id=loop_id, **ask))
         if started.run is None:
             raise AssertionError(f"{loop_id} was not started: {started.dropped}")
         return started.run

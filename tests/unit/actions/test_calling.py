@@ -11,9 +11,9 @@ import pytest
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.agent import Agent, AgentOutcome, Usage
 from becket.kernel.contract.calls import AgentCall, SettledBy
-from becket.kernel.contract.run import Run, Status, Step
+from becket.kernel.contract.run import Run, RunStatus, Step
 from becket.parts.agents.adapters.inbox import Inbox, put
-from becket.parts.agents.mail import MAIL
+from becket.parts.agents.messages import MAIL
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.crashes import Crashed, crashing
 from becket.testing.people import person
@@ -84,7 +84,7 @@ def test_the_next_agent_of_the_chain_begins_afresh_and_nothing_is_lost(tmp_path:
 
     async def story() -> None:
         run = await world.run("mend")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         (step,) = await steps_of(world, run)
         assert [(call["agent"], call["outcome"]) for call in step.outputs["calls"]] == [
             ("first", "quota_wait"), ("second", "changed"),
@@ -102,13 +102,13 @@ UNPRICED = "{driver: codex, model: local}"
 @pytest.mark.parametrize(
     ("unpriced", "asked", "ends"),
     [
-        ("first", ["second"], Status.completed),
-        ("second", ["first"], Status.waiting),
-        ("first second", [], Status.ready_for_handoff),
+        ("first", ["second"], RunStatus.completed),
+        ("second", ["first"], RunStatus.waiting),
+        ("first second", [], RunStatus.ready_for_handoff),
     ],
 )
 def test_an_agent_that_no_budget_could_be_held_for_is_passed_over(
-    tmp_path: Path, unpriced: str, asked: list[str], ends: Status
+    tmp_path: Path, unpriced: str, asked: list[str], ends: RunStatus
 ) -> None:
     """L23: the others of its chain have their turn, and what they said counts."""
     lines = dict.fromkeys(("first", "second"), '{driver: command, run: "true"}')
@@ -136,11 +136,11 @@ def test_where_nobody_has_quota_the_run_waits_for_the_first_that_has(tmp_path: P
 
     async def story() -> None:
         run = await world.run("mend")
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",))
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",))
         await world.pass_time(599)
         assert len(first.briefs) == 1
         await world.pass_time(2)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         assert len(first.briefs) == 2
 
     asyncio.run(story())
@@ -154,9 +154,9 @@ def test_who_only_failed_is_not_left_alone_until_another_has_quota(tmp_path: Pat
 
     async def story() -> None:
         run = await world.run("mend")
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",))
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",))
         await world.pass_time(901)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -166,9 +166,9 @@ def test_a_quota_without_a_time_is_looked_at_again_soon(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await world.run("mend")
-        assert run.status is Status.waiting
+        assert run.status is RunStatus.waiting
         await world.pass_time(301)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -178,7 +178,7 @@ def test_nobody_is_logged_in(tmp_path: Path) -> None:
     out = Act(hint=AgentOutcome.auth_missing, error="no login at ~/.first")
     world = make_world(tmp_path, first=ScriptedAgent([out]), second=ScriptedAgent([Act(ended=False)]))
     run = asyncio.run(world.run("mend"))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "agent.auth_missing")
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "agent.auth_missing")
     assert run.detail["reason"] == "no login at ~/.first"
     assert [call["agent"] for call in run.detail["asked"]] == ["first", "second"]
 
@@ -188,7 +188,7 @@ def test_a_whole_chain_that_crashed_is_tried_again(tmp_path: Path) -> None:
     first, second = ScriptedAgent([crash, crash]), ScriptedAgent([crash, MENDS])
     world = make_world(tmp_path, first=first, second=second)
     run = asyncio.run(world.run("mend"))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert (len(first.briefs), len(second.briefs)) == (2, 2)
 
 
@@ -199,9 +199,9 @@ def test_an_agent_gets_its_own_limits_within_the_time_of_its_step(tmp_path: Path
     (seen,) = first.seen
     assert 600 < seen.limits.seconds <= 900, "the step has 15 minutes, the agent 20"
     assert (seen.limits.turns, seen.limits.tokens, seen.limits.usd) == (7, 9000, 2)
-    assert seen.around.watcher is not None
-    assert seen.around.files is not None
-    assert seen.around.home is not None
+    assert seen.call_context.watcher is not None
+    assert seen.call_context.files is not None
+    assert seen.call_context.home is not None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_spent_budget_goes_to_a_person(tmp_path: Path, loop: str, config: str)
     first = ScriptedAgent([Act(usage=Usage(seconds=1, output_tokens=10, usd=0.01))])
     world = make_world(tmp_path, loop=loop, config=config, first=first)
     run = asyncio.run(world.run("mend"))
-    assert (run.status, run.reason) == (Status.ready_for_handoff, "budget_exhausted"), run.detail
+    assert (run.status, run.reason) == (RunStatus.ready_for_handoff, "budget_exhausted"), run.detail
     assert len(first.briefs) == 1
 
 
@@ -237,11 +237,11 @@ def test_the_next_iteration_resumes_the_session_at_the_same_path_in_the_same_hom
     first = ScriptedAgent([Act(session="s-1"), MENDS])
     world = make_world(tmp_path, first=first)
     run = asyncio.run(world.run("mend"))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     before, after = first.seen
     assert (before.session, after.session) == (None, "s-1")
     assert before.workspace == after.workspace
-    assert before.around.home == after.around.home
+    assert before.call_context.home == after.call_context.home
 
 
 @pytest.mark.parametrize("outcome", [AgentOutcome.refused, AgentOutcome.model_error])
@@ -273,7 +273,7 @@ def test_a_message_waits_until_somebody_can_work(tmp_path: Path) -> None:
     world = make_world(tmp_path, first=first, second=second)
 
     def somebody_says(tree: Path) -> None:
-        files = first.seen[-1].around.files
+        files = first.seen[-1].call_context.files
         assert files is not None
         put(files.inbox, "Look at the parser.")
 
@@ -284,7 +284,7 @@ def test_a_message_waits_until_somebody_can_work(tmp_path: Path) -> None:
         put(world.app.places.of_run(run.run_id) / MAIL, "And hurry.")
         assert "Look at the parser." in second.briefs[0]
         await world.pass_time(301)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         assert first.briefs[1].index("Look at the parser.") < first.briefs[1].index("And hurry.")
 
     asyncio.run(story())
@@ -330,7 +330,7 @@ def test_a_call_whose_end_nobody_saw_is_settled_by_its_files_or_its_booking_stan
             await world.settle()
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         before, after = await calls_of(world, run)
         assert after.end is not None
         if told is None:
@@ -356,7 +356,7 @@ def test_leave_for_a_call_that_never_began_costs_nothing(tmp_path: Path) -> None
             await world.settle()
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         before, after = await calls_of(world, run)
         assert before.end is not None
         assert after.end is not None
@@ -373,7 +373,7 @@ def test_an_agent_that_raises_is_settled_too(tmp_path: Path) -> None:
 
     async def story() -> None:
         run = await world.run("mend")
-        assert run.status is Status.ready_for_handoff
+        assert run.status is RunStatus.ready_for_handoff
         assert {call.end.outcome for call in await calls_of(world, run) if call.end} == {"crashed"}
         assert all(call.end for call in await calls_of(world, run))
 
@@ -387,7 +387,7 @@ def test_what_a_call_printed_is_kept_without_secrets(tmp_path: Path) -> None:
     world = make_world(tmp_path, first=first)
 
     def prints(tree: Path) -> None:
-        files = first.seen[-1].around.files
+        files = first.seen[-1].call_context.files
         assert files is not None
         files.log.write_text(f"token {token}\n")
         files.raw.write_text(f'{{"token": "{token}"}}\n')
@@ -418,7 +418,7 @@ def test_a_run_that_ends_with_a_call_nobody_saw_end_does_not_eat_the_budget_of_t
         await world.store.ask_cancel(run.run_id, person("ada"), "enough")
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.cancelled
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.cancelled
         (call,) = await calls_of(world, run)
         assert call.end is not None
         assert (call.end.outcome, call.end.usage) == ("cancelled", used)
@@ -452,7 +452,7 @@ def test_whoever_does_the_work_again_hears_what_was_said(tmp_path: Path, point: 
     world = make_world(tmp_path, store="sqlite", first=first)
 
     def hears(tree: Path) -> None:
-        files = first.seen[-1].around.files
+        files = first.seen[-1].call_context.files
         assert files is not None
         if way != "letter":
             put(files.inbox, "Mind the fixture.")
@@ -469,7 +469,7 @@ def test_whoever_does_the_work_again_hears_what_was_said(tmp_path: Path, point: 
             await world.settle()
         await world.restart()
         await world.settle()
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
         assert first.briefs[1].count("Mind the fixture.") == 1
 
     asyncio.run(story())
@@ -480,7 +480,7 @@ def test_a_fallback_hears_what_was_said_to_whom_it_stands_in_for(tmp_path: Path)
     world = make_world(tmp_path, first=first, second=second)
 
     def hears(tree: Path) -> None:
-        files = first.seen[-1].around.files
+        files = first.seen[-1].call_context.files
         assert files is not None
         put(files.inbox, "Mind the fixture.")
         assert Inbox(files).take() is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.calls import AgentCall
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.agent import Act, ScriptedAgent, writes
 from becket.testing.world import World
 
@@ -44,7 +44,7 @@ phases:
       - {id: fix, uses: agent.fix, with: {brief: "{text.brief}", base: "{base.sha}", subject: Mend it}}
   verify:
     objective: Nobody moved a ref.
-    verifiers: [{id: refs, uses: refs_moved_by_nobody}]
+    verifiers: [{id: refs, uses: refs_moved_only_by_people}]
 """
 MENDS = Act(writes("it.txt", "good\n"))
 
@@ -65,19 +65,19 @@ def test_agents_that_work_at_once_do_not_take_all_from_each_other(tmp_path: Path
     """L23: each has its share, a folder and a HOME of its own."""
     world, agent = make_world(tmp_path, MENDS, MENDS, tokens=1000)
     run = asyncio.run(world.run("fixes"))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     one, other = agent.seen
     assert one.limits.tokens == 500
     assert other.limits.tokens is not None
     assert 250 <= other.limits.tokens <= 500, "half of what is left, whether the first still works or not"
     assert one.workspace != other.workspace
-    assert one.around.home != other.around.home
+    assert one.call_context.home != other.call_context.home
 
 
 def test_one_that_gets_no_budget_does_not_undo_the_others_work(tmp_path: Path) -> None:
     world, agent = make_world(tmp_path, MENDS, tokens=1)
     run = asyncio.run(world.run("fixes"))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert len(agent.briefs) == 1
 
 
@@ -105,9 +105,9 @@ def test_one_that_waits_for_its_quota_is_waited_for_where_nobody_repaired_it(tmp
 
     async def story() -> None:
         run = await world.run("fixes")
-        assert (run.status, run.waiting_on) == (Status.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
+        assert (run.status, run.waiting_on) == (RunStatus.waiting, ("agent.quota_wait",)), (run.reason, run.detail)
         await world.pass_time(301)
-        assert (await world.store.get_run(run.run_id)).status is Status.completed
+        assert (await world.store.get_run(run.run_id)).status is RunStatus.completed
 
     asyncio.run(story())
 
@@ -122,7 +122,7 @@ def test_a_checkout_that_cannot_be_read_any_more_is_a_crash(tmp_path: Path) -> N
 
     async def story() -> None:
         run = await world.run("fixes")
-        assert run.status is Status.completed, (run.reason, run.detail)
+        assert run.status is RunStatus.completed, (run.reason, run.detail)
         ends = [call.end.outcome for call in await calls_of(world, run) if call.end is not None]
         assert ends == ["crashed", "crashed", "changed", "changed"]
 

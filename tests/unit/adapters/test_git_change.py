@@ -13,7 +13,7 @@ from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.guard import EXECUTABLE, READ_LIMIT, SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
 from becket.kernel.git import blobs
 from becket.kernel.git.change import parse_raw, read_change
-from becket.kernel.git.program import Place
+from becket.kernel.git.program import GitPlace
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.side import TestSide
 from becket.parts.guard.section import GuardConfig
@@ -49,7 +49,7 @@ def commit(folder: Path) -> str:
 
 
 def change(folder: Path, base: str, candidate: str) -> Change:
-    return asyncio.run(read_change(Place(folder / ".git", folder), base, candidate))
+    return asyncio.run(read_change(GitPlace(folder / ".git", folder), base, candidate))
 
 
 def by_path(found: Change) -> dict[str, ChangedFile]:

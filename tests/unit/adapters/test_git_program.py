@@ -15,7 +15,7 @@ import pytest
 
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.git import program
-from becket.kernel.git.program import GitCommandFailed, GitTimedOut, Output, Place, environment, run, run_at_start
+from becket.kernel.git.program import GitCommandFailed, GitOutput, GitPlace, GitTimedOut, environment, run, run_at_start
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def test_no_transport_is_allowed(tmp_path: Path) -> None:
     """None of the port's methods waits for a network."""
     run_at_start(tmp_path, "init", "--quiet")
     with pytest.raises(GitCommandFailed, match="not allowed"):
-        asyncio.run(run(Place(tmp_path / ".git", tmp_path), "ls-remote", f"file://{tmp_path}"))
+        asyncio.run(run(GitPlace(tmp_path / ".git", tmp_path), "ls-remote", f"file://{tmp_path}"))
 
 
 def test_a_failure_names_the_command_the_place_and_gits_words(tmp_path: Path) -> None:
     run_at_start(tmp_path, "init", "--quiet")
     with pytest.raises(GitCommandFailed) as failed:
-        asyncio.run(run(Place(tmp_path / ".git", tmp_path), "rev-parse", "--verify", "no such"))
+        asyncio.run(run(GitPlace(tmp_path / ".git", tmp_path), "rev-parse", "--verify", "no such"))
     assert failed.value.code == 128
     assert "`git rev-parse --verify 'no such'`" in str(failed.value)
     assert str(tmp_path) in str(failed.value)
@@ -72,24 +72,24 @@ def test_a_failure_names_the_command_the_place_and_gits_words(tmp_path: Path) ->
 
 def test_a_missing_program_and_a_missing_folder_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GitFailed, match="could not be started"):
-        asyncio.run(run(Place(tmp_path / "gone"), "version"))
+        asyncio.run(run(GitPlace(tmp_path / "gone"), "version"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="install git"):
-        asyncio.run(run(Place(tmp_path), "version"))
+        asyncio.run(run(GitPlace(tmp_path), "version"))
     with pytest.raises(UsageError, match="install git"):
         run_at_start(tmp_path, "version")
 
 
 def test_an_argument_git_cannot_be_given_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(GitFailed, match="null byte"):
-        asyncio.run(run(Place(tmp_path), "rev-parse", "a\0b"))
+        asyncio.run(run(GitPlace(tmp_path), "rev-parse", "a\0b"))
 
 
 def timed_out(folder: Path, ready: Path) -> GitTimedOut:
     """Of a command that gets as much time as it needs to make the file `ready`, however slow the machine is."""
     for timeout in (0.3, 1.5, 6.0, 24.0):
         with pytest.raises(GitTimedOut, match=f"took longer than {timeout:g} s") as failed:
-            asyncio.run(run(Place(folder), "status", timeout=timeout))
+            asyncio.run(run(GitPlace(folder), "status", timeout=timeout))
         if ready.exists():
             break
     return failed.value
@@ -138,7 +138,7 @@ def test_a_cancelled_command_is_ended_before_the_cancellation_leaves(fake: Path,
     fake.write_text(f'echo > "{tmp_path}/started"\nexec sleep 300\n')
 
     async def cancel_it() -> None:
-        command = asyncio.create_task(run(Place(tmp_path), "status"))
+        command = asyncio.create_task(run(GitPlace(tmp_path), "status"))
         await asyncio.to_thread((tmp_path / "started").read_text)
         command.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -160,7 +160,7 @@ def lingering(folder: Path) -> str:
     )
 
 
-async def cancelled_again_while_it_ends(folder: Path, command: asyncio.Task[Output]) -> None:
+async def cancelled_again_while_it_ends(folder: Path, command: asyncio.Task[GitOutput]) -> None:
     await asyncio.to_thread((folder / "told").read_text)
     for _ in range(5):
         command.cancel()
@@ -180,7 +180,7 @@ def test_a_command_that_is_cancelled_again_and_again_is_ended_before_the_cancell
     fake.write_text(lingering(tmp_path))
 
     async def story() -> None:
-        command = asyncio.create_task(run(Place(tmp_path), "status"))
+        command = asyncio.create_task(run(GitPlace(tmp_path), "status"))
         while not (tmp_path / "ready").exists():
             await asyncio.sleep(0.01)
         command.cancel()
@@ -198,7 +198,7 @@ def test_a_cancellation_while_a_command_that_took_too_long_is_ended_is_not_lost(
     async def story() -> None:
         for timeout in (0.5, 3.0, 18.0):  # as much time as it needs to be ready
             (tmp_path / "ready").unlink(missing_ok=True)
-            command = asyncio.create_task(run(Place(tmp_path), "status", timeout=timeout))
+            command = asyncio.create_task(run(GitPlace(tmp_path), "status", timeout=timeout))
             while not (tmp_path / "ready").exists() and not command.done():
                 await asyncio.sleep(0.01)
             if not command.done():
@@ -212,10 +212,10 @@ IGNORING = """
 import asyncio, signal, sys
 from pathlib import Path
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-from becket.kernel.git.program import Place, run, run_at_start
+from becket.kernel.git.program import GitPlace, run, run_at_start
 from becket.kernel.contract.errors import GitFailed
 here = Path(sys.argv[1])
-for command in (lambda: asyncio.run(run(Place(here), "rev-parse", "--verify", "none")),
+for command in (lambda: asyncio.run(run(GitPlace(here), "rev-parse", "--verify", "none")),
                 lambda: run_at_start(here, "rev-parse", "--verify", "none")):
     try:
         print("ended", command().code)
@@ -249,7 +249,7 @@ def test_a_lack_of_descriptors_is_told_as_an_error_of_git(tmp_path: Path) -> Non
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
         try:
             with pytest.raises(GitFailed, match=os.strerror(errno.EMFILE)):
-                await run(Place(tmp_path), "version")
+                await run(GitPlace(tmp_path), "version")
             with pytest.raises(GitFailed, match=os.strerror(errno.EMFILE)):
                 run_at_start(tmp_path, "version")
         finally:
@@ -261,5 +261,5 @@ def test_a_lack_of_descriptors_is_told_as_an_error_of_git(tmp_path: Path) -> Non
 def test_git_gets_a_session_of_its_own(fake: Path, tmp_path: Path) -> None:
     """L27: a signal to its group must not reach us."""
     fake.write_text("cut -d' ' -f6 /proc/$$/stat\n")
-    output = asyncio.run(run(Place(tmp_path), "status"))
+    output = asyncio.run(run(GitPlace(tmp_path), "status"))
     assert output.text == (tmp_path / "pid").read_text().strip()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.kernel.git.program import Place
+from becket.kernel.git.program import GitPlace
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import discover
 from becket.testing.world import commit_all, make_repository, run_git
@@ -84,7 +84,7 @@ def _made(root: Path) -> Refs:
     run_git(root, ["tag", "-a", "-m", "v1", "v1"])
     run_git(root, ["branch", "topic/one"])
     run_git(root, ["update-ref", "refs/heads/topical", "HEAD"])
-    return Refs(Place(root / ".git", root), root / ".git")
+    return Refs(GitPlace(root / ".git", root), root / ".git")
 
 
 def _by_git(root: Path, *patterns: str) -> list[tuple[str, str]]:

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from becket.kernel.process.keeper import landlock
-from becket.kernel.process.keeper.job import Job, Landlock, Report, receive
-from becket.kernel.process.keeper.output import Output, broken_bytes
+from becket.kernel.process.keeper.job import ChildReport, Job, Landlock, receive
+from becket.kernel.process.keeper.output import ChildOutput, broken_bytes
 from becket.kernel.process.keeper.processes import descendants, look
 
 
-def written(path: Path, cap: int, *pieces: bytes, tail: int = 0) -> tuple[Output, bytes]:
+def written(path: Path, cap: int, *pieces: bytes, tail: int = 0) -> tuple[ChildOutput, bytes]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     try:
-        output = Output(file, cap, tail)
+        output = ChildOutput(file, cap, tail)
         for piece in pieces:
             output.take(piece)
         output.close()
@@ -51,7 +51,7 @@ def test_output_beyond_its_cap_keeps_its_beginning_and_its_end_and_says_so(tmp_p
 def test_output_on_a_full_disk_ends_the_log_not_the_child() -> None:
     file = os.open("/dev/full", os.O_RDWR)
     try:
-        output = Output(file, 100, 10)
+        output = ChildOutput(file, 100, 10)
         output.take(b"x")
         output.take(b"y")
     finally:
@@ -104,8 +104,8 @@ def test_no_job_without_becket(sent: bytes) -> None:
 
 @pytest.mark.parametrize("message", ["", "cannot run x: No such file or directory"])
 def test_report_travels_whole(message: str) -> None:
-    report = Report("exited", -9, 2, 17, True, message)
-    got = Report.decode(report.encode())
+    report = ChildReport("exited", -9, 2, 17, True, message)
+    got = ChildReport.decode(report.encode())
     assert got is not None
     assert got.encode() == report.encode()
 
@@ -114,7 +114,7 @@ def test_report_travels_whole(message: str) -> None:
     "data", [b"", b"exited 0 0 0 0", b"exited x 0 0 0 \n", b"exited 0 0\n", b"exited 0 0 0 0 \nmore\n"]
 )
 def test_what_is_no_report_is_refused(data: bytes) -> None:
-    assert Report.decode(data) is None
+    assert ChildReport.decode(data) is None
 
 
 def test_landlock_asks_for_what_the_version_knows() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec
+from becket.kernel.process.egress import WaysOut
 from becket.kernel.process.keeper import seccomp
-from becket.kernel.process.reach import Place, places_of, read_place
+from becket.kernel.process.reach import HostPort, places_of, read_place
 from becket.kernel.process.resolve import Address, Dialler, NotPublic, PublicOnly, is_public
-from becket.kernel.process.ways import WaysOut
 
-LISTED = (Place("model.test", 443), Place("model.test", 80))
+LISTED = (HostPort("model.test", 443), HostPort("model.test", 80))
 
 
 def spec(*reach: str) -> ChildSpec:
@@ -27,16 +27,16 @@ def spec(*reach: str) -> ChildSpec:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("model.test:443", Place("model.test", 443)),
-        ("MODEL.Test:443", Place("model.test", 443)),
-        ("xn--bcher-kva.example:1", Place("xn--bcher-kva.example", 1)),
-        ("localhost:65535", Place("localhost", 65535)),
-        ("10.0.0.5:8000", Place("10.0.0.5", 8000)),
-        ("[::1]:80", Place("::1", 80)),
-        ("[2001:DB8::0:1]:80", Place("2001:db8::1", 80)),
+        ("model.test:443", HostPort("model.test", 443)),
+        ("MODEL.Test:443", HostPort("model.test", 443)),
+        ("xn--bcher-kva.example:1", HostPort("xn--bcher-kva.example", 1)),
+        ("localhost:65535", HostPort("localhost", 65535)),
+        ("10.0.0.5:8000", HostPort("10.0.0.5", 8000)),
+        ("[::1]:80", HostPort("::1", 80)),
+        ("[2001:DB8::0:1]:80", HostPort("2001:db8::1", 80)),
     ],
 )
-def test_places(text: str, place: Place) -> None:
+def test_places(text: str, place: HostPort) -> None:
     assert read_place(text) == place
     assert read_place(str(place)) == place
 
@@ -68,7 +68,7 @@ def test_any_address_cannot_be_listed(text: str) -> None:
 
 
 def test_places_are_listed_once_and_in_number() -> None:
-    assert places_of(spec("a.test:1", "A.test:1", "a.test:2")) == (Place("a.test", 1), Place("a.test", 2))
+    assert places_of(spec("a.test:1", "A.test:1", "a.test:2")) == (HostPort("a.test", 1), HostPort("a.test", 2))
     with pytest.raises(UsageError, match="at most 64"):
         places_of(spec(*(f"h{number}.test:1" for number in range(65))))
 
@@ -154,7 +154,7 @@ def test_name_is_asked_once_and_its_answer_dialled() -> None:
             return [("127.0.0.1", port)]
 
         dialler = Dialler(resolve)
-        for reader, writer in await asyncio.gather(*(dialler.dial(Place("model.test", 443)) for _ in range(10))):
+        for reader, writer in await asyncio.gather(*(dialler.dial(HostPort("model.test", 443)) for _ in range(10))):
             assert await reader.read() == b"hello"
             writer.close()
             await writer.wait_closed()

@@ -190,7 +190,7 @@ def hostile(word: str = HOSTILE) -> told.Report:
     text = f"diff --git a/x b/x\n--- a/x\n+++ b/{word}\n@@ -1 +1 @@ {word}\n-{word}\n+{word}\n"
     whole = proposed().model_copy(update={"approvals": asking().approvals})
     guard = whole.guards[0].model_copy(update={"refusals": (_remark(),)})
-    claim = told.Claim(iteration=1, action="fix", agent="fixer", judged="x", said="x")
+    claim = told.AgentClaim(iteration=1, action="fix", agent="fixer", judged="x", said="x")
     culprit = told.CulpritFacts(iteration=1, commit=BASE, subject="x", why="x", confidence=1, runs=1)
     effect = told.EffectFacts(key="x", name="x", target="x", state="done", reason="x", attempts=1, at=BEGAN)
     of_part = told.PartFacts(part="x", lines=("x",))

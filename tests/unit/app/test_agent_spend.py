@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from becket.app.record.agent_spend import By, added, grouped, limits_of
+from becket.app.record.agent_spend import SpendGrouping, added, grouped, limits_of
 from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.config import Budgets
@@ -32,10 +32,13 @@ def test_calls_add_up_and_unknown_prices_are_counted_not_hidden() -> None:
 
 def test_calls_are_grouped_by_what_is_asked_newest_first() -> None:
     calls = [call(1), call(2, "other", outcome=AgentOutcome.crashed), call(3, day=1)]
-    assert [each.key for each in grouped(calls, By.agent)] == ["fixer", "other"]
-    assert [(each.key, each.calls) for each in grouped(calls, By.day)] == [("2026-11-16", 2), ("2026-11-15", 1)]
-    assert [each.key for each in grouped(calls, By.run)] == ["run_1", "run_2", "run_3"]
-    assert [each.calls for each in grouped(calls, By.loop)] == [3]
+    assert [each.key for each in grouped(calls, SpendGrouping.agent)] == ["fixer", "other"]
+    assert [(each.key, each.calls) for each in grouped(calls, SpendGrouping.day)] == [
+        ("2026-11-16", 2),
+        ("2026-11-15", 1),
+    ]
+    assert [each.key for each in grouped(calls, SpendGrouping.run)] == ["run_1", "run_2", "run_3"]
+    assert [each.calls for each in grouped(calls, SpendGrouping.loop)] == [3]
 
 
 def test_every_bounded_budget_is_named_and_no_other() -> None:

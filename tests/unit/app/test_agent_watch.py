@@ -6,22 +6,22 @@ import shutil
 from pathlib import Path
 
 from becket.app.record import agent_watch
-from becket.app.record.agent_watch import Tail, event_of, events_of
-from becket.kernel.contract.agent import AgentEvent, EventKind
+from becket.app.record.agent_watch import EventTail, event_of, events_of
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind
 
 
 def event(text: str) -> bytes:
-    return AgentEvent(kind=EventKind.message, text=text).model_dump_json(exclude_defaults=True).encode() + b"\n"
+    return AgentEvent(kind=AgentEventKind.message, text=text).model_dump_json(exclude_defaults=True).encode() + b"\n"
 
 
-def texts(tail: Tail) -> list[str]:
+def texts(tail: EventTail) -> list[str]:
     return [each.text for each in tail.read()]
 
 
 def test_a_line_is_told_when_it_is_whole_and_only_once(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(event("a") + event("b")[:10])
-    tail = Tail(path)
+    tail = EventTail(path)
     assert texts(tail) == ["a"]
     assert texts(tail) == []
     with path.open("ab") as file:
@@ -36,7 +36,7 @@ def test_what_was_written_before_its_folder_went_is_still_told(tmp_path: Path) -
     folder.mkdir()
     path = folder / "events.jsonl"
     path.write_bytes(b"")
-    tail = Tail(path)
+    tail = EventTail(path)
     path.write_bytes(event("last"))
     shutil.rmtree(folder)
     assert texts(tail) == ["last"]
@@ -52,6 +52,6 @@ def test_lines_that_are_no_events_are_left_out(tmp_path: Path) -> None:
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"x" * (agent_watch.LONGEST_LINE + agent_watch.CHUNK) + b"\n" + event("after"))
-    tail = Tail(path)
+    tail = EventTail(path)
     assert texts(tail) == ["after"]
     tail.close()

@@ -15,7 +15,7 @@ from becket.app.sections import config_model
 from becket.kernel.contract.config import AgentConfig, Budgets
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses
-from becket.parts.agents.doctor import Around, fact, version_of
+from becket.parts.agents.doctor import AgentSearch, fact, version_of
 from becket.parts.agents.unseen import unseen_program
 
 
@@ -27,23 +27,23 @@ def program(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def around(folder: Path, agent: dict[str, Any], **environ: str) -> Around:
+def search(folder: Path, agent: dict[str, Any], **environ: str) -> AgentSearch:
     home = folder / "home"
     home.mkdir(exist_ok=True)
     config = config_model().model_validate({"version": 1, "sandbox": "none", "agents": {"a": agent}})
-    return Around(config, folder, {"PATH": f"{folder / 'bin'}:{os.defpath}", **environ}, home)
+    return AgentSearch(config, folder, {"PATH": f"{folder / 'bin'}:{os.defpath}", **environ}, home)
 
 
 def test_program_version_and_ways_out_are_found(tmp_path: Path) -> None:
     path = program(tmp_path / "bin", "codex", "echo codex-cli 0.166.0")
-    found = fact(around(tmp_path, {"driver": "codex"}), "a")
+    found = fact(search(tmp_path, {"driver": "codex"}), "a")
     assert (found.program, found.path, found.version, found.untested) == ("codex", path, "0.166.0", "")
     assert "api.openai.com:443" in found.ways
 
 
 def test_a_version_outside_the_tested_ones_is_told_with_the_way_back(tmp_path: Path) -> None:
     program(tmp_path / "bin", "claude", "echo '9.9.9 (Claude Code)'")
-    found = fact(around(tmp_path, {"driver": "claude"}), "a")
+    found = fact(search(tmp_path, {"driver": "claude"}), "a")
     assert "claude 9.9.9 is not tested" in found.untested
     assert found.install.startswith("npm install")
 
@@ -78,7 +78,7 @@ def alive(pid: int) -> bool:
 def test_logins_are_looked_for_and_never_opened(tmp_path: Path) -> None:
     """L25: opening a pipe that nobody writes would wait for ever."""
     agent = {"driver": "codex", "credentials": ["~/pipe", "~/auth.json", "~/empty", "~/none"], "key": "K", "env": ["E"]}
-    place = around(tmp_path, agent, K="k")
+    place = search(tmp_path, agent, K="k")
     os.mkfifo(place.home / "pipe")
     (place.home / "auth.json").write_text("{}")
     (place.home / "empty").write_text("")
@@ -94,44 +94,44 @@ def test_logins_are_looked_for_and_never_opened(tmp_path: Path) -> None:
 
 
 def test_a_limit_in_money_that_nobody_can_hold_is_found(tmp_path: Path) -> None:
-    blind = fact(around(tmp_path, {"driver": "codex", "limits": {"usd": 1}}), "a")
+    blind = fact(search(tmp_path, {"driver": "codex", "limits": {"usd": 1}}), "a")
     assert "`limits.usd` cannot be held" in blind.unpriced
-    known = fact(around(tmp_path, {"driver": "codex", "model": "gpt-5.4", "limits": {"usd": 1}}), "a")
+    known = fact(search(tmp_path, {"driver": "codex", "model": "gpt-5.4", "limits": {"usd": 1}}), "a")
     assert known.unpriced == ""
-    told = fact(around(tmp_path, {"driver": "acp", "run": "claude-agent-acp", "limits": {"usd": 1}}), "a")
+    told = fact(search(tmp_path, {"driver": "acp", "run": "claude-agent-acp", "limits": {"usd": 1}}), "a")
     assert told.unpriced == ""  # its program says itself what it cost
 
 
 def test_a_budget_in_money_that_nobody_can_hold_is_found(tmp_path: Path) -> None:
     """Whatever loop it is for: the doctor does not know which one calls the agent."""
-    place = around(tmp_path, {"driver": "codex", "model": "local"})
-    assert fact(place, "a").unheld == ""
+    place = search(tmp_path, {"driver": "codex", "model": "local"})
+    assert fact(place, "a").why_unenforceable == ""
     budgets = Budgets.model_validate({"month": {"usd": 9}, "loops": {"heal": {"day": {"usd": 1}}}})
     bound = replace(place, config=place.config.model_copy(update={"budgets": budgets}))
-    assert fact(bound, "a").unheld.startswith(
+    assert fact(bound, "a").why_unenforceable.startswith(
         "agents.a: `budgets.month.usd` and `budgets.loops.heal.day.usd` cannot be held, the price of 'local' is not"
     )
 
 
 def test_what_can_never_be_called_is_found(tmp_path: Path) -> None:
     agent = {"driver": "codex", "skills": ["none-such"], "credentials": ["/etc/hostname"]}
-    outside, unknown = fact(around(tmp_path, agent), "a").wrong
+    outside, unknown = fact(search(tmp_path, agent), "a").wrong
     assert "is not below your home" in outside
     assert "no skill is called none-such; there is: " in unknown
     fine = {"driver": "codex", "credentials": [{"file": "/etc/hostname", "as": ".codex/auth.json"}]}
-    assert fact(around(tmp_path, fine), "a").wrong == ()
+    assert fact(search(tmp_path, fine), "a").wrong == ()
 
 
 @pytest.mark.parametrize("run", ["npx some-agent --acp", "sh -c x", "python3 agent.py"])
 def test_a_launcher_is_not_asked_for_its_own_version(tmp_path: Path, run: str) -> None:
     for name in ("npx", "sh", "python3"):
         program(tmp_path / "bin", name, "echo 7.7.7")
-    assert fact(around(tmp_path, {"driver": "acp", "run": run}), "a").version == ""
+    assert fact(search(tmp_path, {"driver": "acp", "run": run}), "a").version == ""
 
 
 def test_a_command_is_never_started_to_be_looked_at(tmp_path: Path) -> None:
     program(tmp_path / "bin", "agent", 'touch "$0.started"; echo 1.0.0')
-    found = fact(around(tmp_path, {"driver": "command", "run": "agent --go"}), "a")
+    found = fact(search(tmp_path, {"driver": "command", "run": "agent --go"}), "a")
     assert found.path is not None
     assert not (tmp_path / "bin" / "agent.started").exists()
 

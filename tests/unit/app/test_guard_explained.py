@@ -7,9 +7,9 @@ import pytest
 from becket.app.sections import config_model
 from becket.cli.plain import Paint
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.kernel.contract.guard import ChangeClass, ClassFinding, Classification, GuardRule, Refusal
 from becket.parts.guard.desk import PROOF, Explained, needed
-from becket.parts.guard.verbs.guard import told
+from becket.parts.guard.verbs.guard import explanation_lines
 
 PLAIN, ORDINARY, POWERFUL = ChangeClass
 
@@ -53,14 +53,14 @@ def test_what_is_refused_needs_nothing_more() -> None:
 
 
 def test_each_power_is_told_with_its_line_and_no_text_of_a_change_steers_the_terminal() -> None:
-    finding = Finding(
+    finding = ClassFinding(
         kind=POWERFUL, power="environment", path="gcd\x1b[31m.py", line=9,
         message="adds the power to read the environment", shown="os.environ\x1b[0m",
     )  # fmt: skip
     found = Explained(
-        old="a", new="b", files=1, reading=Reading.of([finding]), refusals=(), test_side=(), needs=(PROOF,),
+        old="a", new="b", files=1, reading=Classification.of([finding]), refusals=(), test_side=(), needs=(PROOF,),
         promote=ORDINARY, trust="", rules="the defaults",
     )  # fmt: skip
-    text = "\n".join(told(found, Paint()))
+    text = "\n".join(explanation_lines(found, Paint()))
     assert "powerful: adds the power to read the environment: gcd.py:9" in text
     assert "\x1b" not in text

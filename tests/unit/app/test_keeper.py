@@ -13,22 +13,22 @@ from becket.app.keeper import (
     RESTARTS,
     Keeper,
     Restarts,
-    Turn,
+    RestartTiming,
     read_restarts,
     since_boot,
     write_restarts,
 )
 from becket.app.launch import LogFile, end_holder, last_words
+from becket.app.liveness import KeeperAction, daemon_of
 from becket.app.locks import StartLock
-from becket.app.signs import Do, daemon_of
-from becket.app.state import Lock, State, holder
+from becket.app.state import Lock, StateFolder, holder
 
 NOW = 10_000.0
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(root=tmp_path, common=tmp_path).make()
+def state(tmp_path: Path) -> StateFolder:
+    return StateFolder(root=tmp_path, common=tmp_path).make()
 
 
 def ago(*seconds: float) -> Restarts:
@@ -38,19 +38,19 @@ def ago(*seconds: float) -> Restarts:
 @pytest.mark.parametrize(
     ("restarts", "turn", "unlimited"),
     [
-        (Restarts(), Turn.now, Turn.now),
-        (ago(1), Turn.later, Turn.later),
-        (ago(2), Turn.now, Turn.now),
-        (ago(10, 3), Turn.later, Turn.later),
-        (ago(10, 4), Turn.now, Turn.now),
-        (ago(500, 400, 300, 200, 100), Turn.never, Turn.now),
-        (ago(90, 80, 70, 60, 20), Turn.never, Turn.later),
-        (ago(RESTART_WINDOW, 400, 300, 200, 100), Turn.now, Turn.now),
-        (Restarts(given_up=True), Turn.never, Turn.now),
-        (ago(-50), Turn.now, Turn.now),  # from a clock that is not ours
+        (Restarts(), RestartTiming.now, RestartTiming.now),
+        (ago(1), RestartTiming.later, RestartTiming.later),
+        (ago(2), RestartTiming.now, RestartTiming.now),
+        (ago(10, 3), RestartTiming.later, RestartTiming.later),
+        (ago(10, 4), RestartTiming.now, RestartTiming.now),
+        (ago(500, 400, 300, 200, 100), RestartTiming.never, RestartTiming.now),
+        (ago(90, 80, 70, 60, 20), RestartTiming.never, RestartTiming.later),
+        (ago(RESTART_WINDOW, 400, 300, 200, 100), RestartTiming.now, RestartTiming.now),
+        (Restarts(given_up=True), RestartTiming.never, RestartTiming.now),
+        (ago(-50), RestartTiming.now, RestartTiming.now),  # from a clock that is not ours
     ],
 )
-def test_restarts_back_off_and_end(restarts: Restarts, turn: Turn, unlimited: Turn) -> None:
+def test_restarts_back_off_and_end(restarts: Restarts, turn: RestartTiming, unlimited: RestartTiming) -> None:
     assert restarts.turn(NOW) is turn
     assert restarts.unlimited_turn(NOW) is unlimited
 
@@ -60,18 +60,18 @@ def test_a_daemon_that_dies_at_once_is_started_so_often_and_no_more() -> None:
     restarts, now, starts = Restarts(), NOW, 0
     while now < NOW + 3 * RESTART_WINDOW:
         match restarts.turn(now):
-            case Turn.now:
+            case RestartTiming.now:
                 restarts, starts = restarts.noted(now), starts + 1
-            case Turn.never:
+            case RestartTiming.never:
                 break
-            case Turn.later:
+            case RestartTiming.later:
                 pass
         now += 1
     assert starts == RESTARTS
     assert now < NOW + RESTART_WINDOW
 
 
-def test_the_count_is_kept_on_disk_until_the_next_boot(state: State) -> None:
+def test_the_count_is_kept_on_disk_until_the_next_boot(state: StateFolder) -> None:
     fresh = read_restarts(state.daemon_restarts)
     noted = fresh.noted(since_boot())
     write_restarts(state.daemon_restarts, noted)
@@ -83,30 +83,30 @@ def test_the_count_is_kept_on_disk_until_the_next_boot(state: State) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"boot": 1}', "\x00", '{"boot":"","at":["x"],"given_up":0,"why":""}']
 )
-def test_a_count_that_cannot_be_read_counts_as_none(state: State, text: str) -> None:
+def test_a_count_that_cannot_be_read_counts_as_none(state: StateFolder, text: str) -> None:
     state.daemon_restarts.write_text(text)
     assert read_restarts(state.daemon_restarts).at == ()
 
 
-def test_a_keeper_that_gave_up_starts_nothing_and_says_why_until_it_is_forgiven(state: State) -> None:
+def test_a_keeper_that_gave_up_starts_nothing_and_says_why_until_it_is_forgiven(state: StateFolder) -> None:
     (state.folder / "logs").mkdir()
     (state.logs / "up.out").write_text("becket is up (pid 1); Ctrl-C stops it.\nbecket: no room left\n")
     now = since_boot()
     write_restarts(state.daemon_restarts, Restarts(read_restarts(state.daemon_restarts).boot, (now,) * RESTARTS))
     keeper = Keeper(state, daemon_of(state), lambda: True, gives_up=True)
-    assert keeper.look() is Do.start
+    assert keeper.look() is KeeperAction.start
     kept = read_restarts(state.daemon_restarts)
     assert (kept.given_up, kept.why) == (True, "becket: no room left")
-    assert keeper.look() is Do.start
+    assert keeper.look() is KeeperAction.start
     assert read_restarts(state.daemon_restarts) == kept
     assert holder(state.daemon_start) is None
 
 
-def test_nothing_is_kept_that_nobody_wants(state: State) -> None:
-    assert Keeper(state, daemon_of(state), lambda: False, gives_up=True).look() is Do.wait
+def test_nothing_is_kept_that_nobody_wants(state: StateFolder) -> None:
+    assert Keeper(state, daemon_of(state), lambda: False, gives_up=True).look() is KeeperAction.wait
 
 
-def test_a_start_that_was_never_named_is_waited_for_and_nobody_is_ended_for_it(state: State) -> None:
+def test_a_start_that_was_never_named_is_waited_for_and_nobody_is_ended_for_it(state: StateFolder) -> None:
     start = StartLock(state.daemon_start)
     assert start.acquire()
     ended = end_holder(state.daemon_start)
@@ -115,13 +115,13 @@ def test_a_start_that_was_never_named_is_waited_for_and_nobody_is_ended_for_it(s
     start.close()
 
 
-def test_another_process_than_the_one_that_was_judged_is_not_ended(state: State) -> None:
+def test_another_process_than_the_one_that_was_judged_is_not_ended(state: StateFolder) -> None:
     with Lock(state.daemon_lock) as lock:
         assert lock.acquire()
         assert end_holder(state.daemon_lock, pid=1) is None
 
 
-def test_the_last_words_are_those_of_the_last_life(state: State) -> None:
+def test_the_last_words_are_those_of_the_last_life(state: StateFolder) -> None:
     assert last_words(state, "up") == ""
     state.logs.mkdir()
     (state.logs / "daemon.log").write_text("old\nthe disk is full\n")

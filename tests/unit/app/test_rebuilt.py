@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.rebuilt import ALARMS, open_own
-from becket.app.state import State
-from becket.parts.services.book import SqliteBook
+from becket.app.state import StateFolder
+from becket.app.watchdog_store import ALARMS, open_own
+from becket.parts.services.book import SqliteServiceStore
 from becket.parts.services.ports import Service
 from becket.parts.services.rebuilt_book import SERVICES, open_book
 
@@ -38,12 +38,12 @@ def to_folder(path: Path) -> None:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(root=tmp_path, common=tmp_path).make()
+def state(tmp_path: Path) -> StateFolder:
+    return StateFolder(root=tmp_path, common=tmp_path).make()
 
 
 @pytest.mark.parametrize("deed", [no_database, cut, to_folder])
-def test_damaged_alarms_are_kept_aside_and_begun_anew(state: State, deed: Callable[[Path], None]) -> None:
+def test_damaged_alarms_are_kept_aside_and_begun_anew(state: StateFolder, deed: Callable[[Path], None]) -> None:
     async def alerts() -> list[str]:
         own = await open_own(state.watchdog_database)
         told = [alert.key for alert in await own.alerts()]
@@ -58,8 +58,10 @@ def test_damaged_alarms_are_kept_aside_and_begun_anew(state: State, deed: Callab
 
 
 @pytest.mark.parametrize("deed", [no_database, cut, to_folder, broken_row])
-def test_a_damaged_record_of_services_starts_and_stops_nothing(state: State, deed: Callable[[Path], None]) -> None:
-    with closing(SqliteBook(state.services_database)) as book:
+def test_a_damaged_record_of_services_starts_and_stops_nothing(
+    state: StateFolder, deed: Callable[[Path], None]
+) -> None:
+    with closing(SqliteServiceStore(state.services_database)) as book:
         book.put(Service(name="web"))
     deed(state.services_database)
     for _ in range(2):
@@ -70,7 +72,7 @@ def test_a_damaged_record_of_services_starts_and_stops_nothing(state: State, dee
     assert len(list(state.folder.glob("damaged-services-*/services.db"))) == 1
 
 
-def test_an_emptied_record_of_services_is_told_where_there_were_releases(state: State) -> None:
+def test_an_emptied_record_of_services_is_told_where_there_were_releases(state: StateFolder) -> None:
     open_book(state).close()
     state.releases.mkdir()
     (state.releases / "web").mkdir()
@@ -80,6 +82,6 @@ def test_an_emptied_record_of_services_is_told_where_there_were_releases(state: 
     assert "gone or empty" in incident.text
 
 
-def test_a_first_record_of_services_is_silent(state: State) -> None:
+def test_a_first_record_of_services_is_silent(state: StateFolder) -> None:
     with closing(open_book(state)) as book:
         assert book.untold() == []

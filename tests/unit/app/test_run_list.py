@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from becket.app.record.run_list import beginnings, handed_off, read_list, settled_ones
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.testing.world import World
 
 LOOP = """\
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> World:
     async def begin() -> None:
         for loop in ("one", "two"):
             for word in ("é", "x" * 300):
-                await world.app.intake.start(Ask(loop_id=loop, inputs={"word": word}))
+                await world.app.intake.start(StartRequest(loop_id=loop, inputs={"word": word}))
 
     asyncio.run(begin())
     return world
@@ -54,8 +54,8 @@ def world(tmp_path: Path) -> World:
         (RunFilter(loop_id="two"), 2),
         (RunFilter(loop_id="two", subject="word/é"), 1),
         (RunFilter(subject="word/" + "x" * 300), 2),
-        (RunFilter(statuses=(Status.queued, Status.failed)), 4),
-        (RunFilter(statuses=(Status.failed,)), 0),
+        (RunFilter(statuses=(RunStatus.queued, RunStatus.failed)), 4),
+        (RunFilter(statuses=(RunStatus.failed,)), 0),
     ],
 )
 def test_it_lists_what_the_store_lists(world: World, where: RunFilter, count: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.parts.services.services import Services, ServiceThread
 
 
@@ -29,8 +29,8 @@ class Hanging(ServiceThread):
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    state = State(root=tmp_path, common=tmp_path).make()
+def state(tmp_path: Path) -> Iterator[StateFolder]:
+    state = StateFolder(root=tmp_path, common=tmp_path).make()
     yield state
     (state.folder / "go").touch()
 
@@ -42,10 +42,10 @@ def until(services: Services, well: bool) -> None:
         time.sleep(0.01)
 
 
-def test_a_thread_that_died_is_begun_anew(state: State) -> None:
+def test_a_thread_that_died_is_begun_anew(state: StateFolder) -> None:
     made: list[type[ServiceThread]] = []
 
-    def make(state: State) -> ServiceThread:
+    def make(state: StateFolder) -> ServiceThread:
         made.append(ServiceThread if made else Dying)
         return made[-1](state)
 
@@ -59,7 +59,7 @@ def test_a_thread_that_died_is_begun_anew(state: State) -> None:
     services.stop()
 
 
-def test_a_thread_that_hangs_is_known_and_one_that_lives_is_well(state: State) -> None:
+def test_a_thread_that_hangs_is_known_and_one_that_lives_is_well(state: StateFolder) -> None:
     services = Services(state, hangs_after=0.5, make=Hanging)
     services.start()
     until(services, False)

@@ -11,41 +11,52 @@ from pathlib import Path
 
 import pytest
 
+from becket.app.liveness import (
+    KeeperAction,
+    LockHolder,
+    ProcessSight,
+    Silence,
+    SilenceLimits,
+    command_of,
+    deaf_driver,
+    judge,
+)
 from becket.app.locks import UNNAMED, StartLock, Writer
-from becket.app.signs import Do, Held, Limits, Sight, Silence, command_of, deaf_driver, judge
 from becket.app.state import Lock, holder, last_sign, silent_for
 
-LIMITS = Limits(deaf_after=60, start_within=300)
-DAEMON = Sight(pid=7, sign=1.0)
-COMING = Sight(pid=7, sign=None)
-STARTING = Sight(starting=9)
+LIMITS = SilenceLimits(deaf_after=60, start_within=300)
+DAEMON = ProcessSight(pid=7, sign=1.0)
+COMING = ProcessSight(pid=7, sign=None)
+STARTING = ProcessSight(starting=9)
 
 
 @pytest.mark.parametrize(
     ("sight", "silent", "do"),
     [
-        (Sight(), 0, Do.start),
-        (Sight(), 999, Do.start),
-        (DAEMON, 0, Do.wait),
-        (DAEMON, 60, Do.wait),
-        (DAEMON, 61, Do.end),
-        (COMING, 61, Do.wait),
-        (COMING, 300, Do.wait),
-        (COMING, 301, Do.end),
-        (STARTING, 61, Do.wait),
-        (STARTING, 301, Do.end),
+        (ProcessSight(), 0, KeeperAction.start),
+        (ProcessSight(), 999, KeeperAction.start),
+        (DAEMON, 0, KeeperAction.wait),
+        (DAEMON, 60, KeeperAction.wait),
+        (DAEMON, 61, KeeperAction.end),
+        (COMING, 61, KeeperAction.wait),
+        (COMING, 300, KeeperAction.wait),
+        (COMING, 301, KeeperAction.end),
+        (STARTING, 61, KeeperAction.wait),
+        (STARTING, 301, KeeperAction.end),
     ],
 )
-def test_a_start_has_more_time_than_a_daemon_and_a_free_lock_is_a_death(sight: Sight, silent: float, do: Do) -> None:
+def test_a_start_has_more_time_than_a_daemon_and_a_free_lock_is_a_death(
+    sight: ProcessSight, silent: float, do: KeeperAction
+) -> None:
     assert judge(sight, silent, LIMITS) is do
 
 
-def silence(*looks: tuple[float, Sight]) -> float:
+def silence(*looks: tuple[float, ProcessSight]) -> float:
     counter = Silence(longest_step=4)
     return [counter.of(sight, at) for at, sight in looks][-1]
 
 
-def every_two(first: int, last: int, sight: Sight = DAEMON) -> list[tuple[float, Sight]]:
+def every_two(first: int, last: int, sight: ProcessSight = DAEMON) -> list[tuple[float, ProcessSight]]:
     return [(float(at), sight) for at in range(first, last + 1, 2)]
 
 
@@ -56,15 +67,15 @@ def every_two(first: int, last: int, sight: Sight = DAEMON) -> list[tuple[float,
         ([(100.0, DAEMON)], 0),  # the first look knows nothing of what was before
         ([(100.0, DAEMON), (900.0, DAEMON)], 4),  # who judges was away himself: suspended, stopped, starved
         ([*every_two(100, 140), (900.0, DAEMON), (902.0, DAEMON)], 46),
-        ([*every_two(100, 158), (160.0, Sight(pid=7, sign=2.0))], 0),  # it went round
-        ([*every_two(100, 158), (160.0, Sight(pid=8, sign=1.0))], 0),  # another one
-        (every_two(100, 900, Sight(7, 1.0, excused=True)), 0),  # somebody else holds the journal
-        ([*every_two(100, 120), *every_two(122, 900, Sight(7, 1.0, excused=True)), *every_two(902, 920)], 40),
+        ([*every_two(100, 158), (160.0, ProcessSight(pid=7, sign=2.0))], 0),  # it went round
+        ([*every_two(100, 158), (160.0, ProcessSight(pid=8, sign=1.0))], 0),  # another one
+        (every_two(100, 900, ProcessSight(7, 1.0, excused=True)), 0),  # somebody else holds the journal
+        ([*every_two(100, 120), *every_two(122, 900, ProcessSight(7, 1.0, excused=True)), *every_two(902, 920)], 40),
         ([*every_two(100, 130, STARTING), *every_two(132, 140, COMING)], 8),  # a start gets on
     ],
 )
 def test_silence_counts_only_while_somebody_looked_and_nobody_else_was_to_blame(
-    looks: list[tuple[float, Sight]], seconds: float
+    looks: list[tuple[float, ProcessSight]], seconds: float
 ) -> None:
     assert silence(*looks) == seconds
 
@@ -141,7 +152,7 @@ def test_a_database_that_is_not_there_has_no_writer(tmp_path: Path) -> None:
 
 
 def test_a_stopped_engine_is_told_of_by_what_was_typed() -> None:
-    text = deaf_driver(Held(pid=12, silent=70, stopped=True, command="becket run heal"))
+    text = deaf_driver(LockHolder(pid=12, silent=70, stopped=True, command="becket run heal"))
     assert "pid 12 (`becket run heal`) is stopped" in text
     assert "`fg`" in text
     assert "`kill -KILL 12`" in text

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from becket.app.compose import App
-from becket.app.state import State, find_state
+from becket.app.state import StateFolder, find_state
 from becket.app.store_desk import backup, check, restore
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.store.damage import read_only
 
 PAGE = 4096
@@ -33,7 +33,7 @@ phases: {verify: {objective: Look., verifiers: [{id: fine, run: "true", in: scra
 """
 
 
-def repository(folder: Path) -> State:
+def repository(folder: Path) -> StateFolder:
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
     loops = folder / ".becket" / "loops"
     loops.mkdir(parents=True)
@@ -43,10 +43,10 @@ def repository(folder: Path) -> State:
     return find_state(folder)
 
 
-async def note(state: State, *texts: str) -> list[str]:
+async def note(state: StateFolder, *texts: str) -> list[str]:
     app = App.open(state)
     try:
-        asked = [Ask(loop_id="note", trigger="manual", inputs={"text": text}) for text in texts]
+        asked = [StartRequest(loop_id="note", trigger="manual", inputs={"text": text}) for text in texts]
         return [run.run_id for ask in asked if (run := (await app.intake.start(ask)).run) is not None]
     finally:
         await app.store.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from becket.app.sections import config_model
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.config import SandboxConfig
 from becket.parts.gates.tools_doctor import trouble
 
@@ -27,7 +27,7 @@ def test_a_shim_that_leads_nowhere_is_told_by_its_own_words(tmp_path: Path, monk
     shim.chmod(0o755)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", f"{shim.parent}:/usr/bin:/bin")
-    state = State(tmp_path / "repo", tmp_path / "repo/.git")
+    state = StateFolder(tmp_path / "repo", tmp_path / "repo/.git")
     state.common.mkdir(parents=True)
     choice = state.root / ".python-version"
     choice.write_text("3.9\n")

@@ -12,7 +12,7 @@ from becket.app.record.story import Story
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.receipt import Receipt, StoredReceipt
-from becket.kernel.contract.run import Run, Status, Step, StepState, Subject
+from becket.kernel.contract.run import Run, RunStatus, Step, StepState, Subject
 from becket.kernel.contract.spec import LoopSpec, Phase
 
 BEGAN = 1_700_000_000.0
@@ -46,7 +46,7 @@ SPEC = LoopSpec.model_validate(
 
 def run(**changed: Any) -> Run:
     known: dict[str, Any] = {
-        "run_id": "run_1", "loop_id": "heal", "subject": Subject(name="main@" + "a" * 40), "status": Status.running,
+        "run_id": "run_1", "loop_id": "heal", "subject": Subject(name="main@" + "a" * 40), "status": RunStatus.running,
         "segment": 1, "epoch": 1, "iteration": 1, "counted": 1, "spec_digest": "s", "inputs": {}, "trigger": "manual",
         "group": None, "dry_run": False, "held": False, "cancel_asked": False, "autonomy": None, "parent": None,
         "retry_of": None, "chain": 0, "reason": "", "detail": {}, "waiting_on": (), "waits_since": {},

@@ -12,10 +12,10 @@ from becket.cli.events import event_line
 from becket.cli.front import run, typer_of
 from becket.cli.plain import fitted, money
 from becket.cli.verbs import find_verb
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Limits, Priced, Usage
 from becket.kernel.contract.calls import AgentCall, CallEnd
-from becket.kernel.contract.events import Event, Kind
-from becket.parts.agents.desk import Delivery
+from becket.kernel.contract.events import Event, EventKind
+from becket.parts.agents.desk import MessageDelivery
 from becket.parts.agents.verbs.attach import delivery_words, how
 from becket.parts.agents.verbs.call import call_words
 
@@ -31,16 +31,16 @@ def told(*events: AgentEvent, width: int = 80) -> list[str]:
 def test_every_kind_of_event_is_one_line_with_its_time_and_its_verb() -> None:
     used = Usage(turns=2, input_tokens=1200, cached_tokens=1000, output_tokens=34, usd=0.5, priced=Priced.vendor)
     assert told(
-        AgentEvent(kind=EventKind.thinking, at=0.1, text="where is it"),
-        AgentEvent(kind=EventKind.message, at=0.2, text="I will\nlook."),
-        AgentEvent(kind=EventKind.tool_call, at=0.3, tool="shell", text="make test", state=CallState.started),
-        AgentEvent(kind=EventKind.tool_call, at=1.3, tool="shell", text="make test", state=CallState.failed),
-        AgentEvent(kind=EventKind.tool_call, at=1.4, tool="shell", text="rm -rf /", state=CallState.refused),
-        AgentEvent(kind=EventKind.edit, at=12.0, paths=("calc.py", "b.py"), state=CallState.done),
-        AgentEvent(kind=EventKind.usage, at=13.0, usage=used),
-        AgentEvent(kind=EventKind.error, at=14.0, text="overloaded"),
-        AgentEvent(kind=EventKind.message, at=15.0, text="mind the tests", by="ann"),
-        AgentEvent(kind=EventKind.end, at=75.0, text="cut", usage=used),
+        AgentEvent(kind=AgentEventKind.thinking, at=0.1, text="where is it"),
+        AgentEvent(kind=AgentEventKind.message, at=0.2, text="I will\nlook."),
+        AgentEvent(kind=AgentEventKind.tool_call, at=0.3, tool="shell", text="make test", state=CallState.started),
+        AgentEvent(kind=AgentEventKind.tool_call, at=1.3, tool="shell", text="make test", state=CallState.failed),
+        AgentEvent(kind=AgentEventKind.tool_call, at=1.4, tool="shell", text="rm -rf /", state=CallState.refused),
+        AgentEvent(kind=AgentEventKind.edit, at=12.0, paths=("calc.py", "b.py"), state=CallState.done),
+        AgentEvent(kind=AgentEventKind.usage, at=13.0, usage=used),
+        AgentEvent(kind=AgentEventKind.error, at=14.0, text="overloaded"),
+        AgentEvent(kind=AgentEventKind.message, at=15.0, text="mind the tests", by="ann"),
+        AgentEvent(kind=AgentEventKind.end, at=75.0, text="cut", usage=used),
     ) == [
         "   0.10s  thinks    where is it",
         "   0.20s  says      I will look.",
@@ -57,28 +57,28 @@ def test_every_kind_of_event_is_one_line_with_its_time_and_its_verb() -> None:
 
 def test_an_agents_words_cannot_steer_the_terminal() -> None:
     """L24: control characters, escape codes and hidden text of an agent are gone."""
-    (line,) = told(AgentEvent(kind=EventKind.message, text="a\x1b[2Jb\x1b]0;title\x07c\r\nd\u202e\u200be\x9b1m"))
+    (line,) = told(AgentEvent(kind=AgentEventKind.message, text="a\x1b[2Jb\x1b]0;title\x07c\r\nd\u202e\u200be\x9b1m"))
     assert line == "   0.00s  says      abc de1m"
 
 
 @pytest.mark.parametrize("width", [40, 60])
 def test_a_line_never_wraps_whatever_the_script(width: int) -> None:
     """Wide characters take two cells of a terminal."""
-    (line,) = told(AgentEvent(kind=EventKind.message, text="日本語" * 100), width=width)
+    (line,) = told(AgentEvent(kind=AgentEventKind.message, text="日本語" * 100), width=width)
     cells = sum(2 if character > "\u2fff" else 1 for character in line)
     assert width - 2 <= cells <= width
     assert line.endswith("…")
 
 
 def test_the_same_usage_is_told_once() -> None:
-    event = AgentEvent(kind=EventKind.usage, usage=Usage(turns=1, input_tokens=5))
-    more = AgentEvent(kind=EventKind.usage, usage=Usage(turns=2, input_tokens=9))
+    event = AgentEvent(kind=AgentEventKind.usage, usage=Usage(turns=1, input_tokens=5))
+    more = AgentEvent(kind=AgentEventKind.usage, usage=Usage(turns=2, input_tokens=9))
     assert len(told(event, event, more, more)) == 2
 
 
 def test_an_error_that_is_said_again_is_told_once() -> None:
-    again = AgentEvent(kind=EventKind.error, text="401: wrong key")
-    other = AgentEvent(kind=EventKind.error, text="cut")
+    again = AgentEvent(kind=AgentEventKind.error, text="401: wrong key")
+    other = AgentEvent(kind=AgentEventKind.error, text="cut")
     assert [said.split()[-1] for said in told(again, again, other, again)] == ["key", "cut", "key"]
 
 
@@ -122,7 +122,7 @@ def test_a_call_is_told_with_its_outcome_and_its_overshoot() -> None:
     ],
 )
 def test_a_message_says_when_it_is_heard(driver: str | None, when: str, words: str) -> None:
-    done = Delivery(run_id="run_1", agent="fixer" if driver else None, driver=driver or "")
+    done = MessageDelivery(run_id="run_1", agent="fixer" if driver else None, driver=driver or "")
     assert how(done) == when
     assert words in delivery_words(done)
 
@@ -153,5 +153,5 @@ def test_wrong_usage_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_settled_call_claims_no_zero_that_nobody_told(usage: dict[str, object], said: str) -> None:
     data = {"agent": "fixer", "outcome": "changed", "used": {}, "usage": usage}
-    event = Event(run_id="r", seq=1, at=0.0, kind=Kind.call_settled, data=data, previous="", digest="")
+    event = Event(run_id="r", seq=1, at=0.0, kind=EventKind.call_settled, data=data, previous="", digest="")
     assert said in event_line(event)

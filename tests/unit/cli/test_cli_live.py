@@ -13,7 +13,7 @@ from tales import BEGAN, TESTS, condition, decision, run, step, story, text_of
 from becket.app.record.output_now import Printed, last_output
 from becket.cli import follow
 from becket.cli.live import live, still
-from becket.kernel.contract.agent import AgentEvent, EventKind
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind
 from becket.kernel.contract.run import StepState
 
 
@@ -66,7 +66,7 @@ def test_forty_steps_leave_the_one_at_work_on_a_screen_of_24_rows() -> None:
 def test_a_pipe_is_told_now_and_then_that_a_step_is_still_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     assert still(story(BASE, TESTS), NOW, BEGAN + 62) == "22:14:22  fix at work for 1m00s: test_third.py ..F"
     out = io.StringIO()
-    lines = follow.Lines(out)
+    lines = follow.LineView(out)
     lines.tell(story(BASE, TESTS))
     lines.hear(NOW)
     before = out.getvalue()
@@ -81,8 +81,8 @@ def test_the_last_line_is_that_of_the_file_that_grew_last(tmp_path: Path) -> Non
         tmp_path / name
         for name in ("run/logs/1-discover-base_fast.log", "run/calls/c/events.jsonl", "setups/k/setup.log")
     )
-    said = AgentEvent(kind=EventKind.message, text="I look at calc.py").model_dump_json()
-    silent = AgentEvent(kind=EventKind.usage).model_dump_json()
+    said = AgentEvent(kind=AgentEventKind.message, text="I look at calc.py").model_dump_json()
+    silent = AgentEvent(kind=AgentEventKind.usage).model_dump_json()
     for at, (path, text) in enumerate(((gate, "one\ntwo\n\n"), (agent, f"{said}\n{silent}\n"), (setup, "installs\n"))):
         path.parent.mkdir(parents=True)
         path.write_text(text)

@@ -13,9 +13,9 @@ import pytest
 from becket.app.record.main_now import GREEN, JUDGED_NOW, OPEN_QUESTION, QUEUED, RED, UNKNOWN, MainNow
 from becket.app.record.overview import overview
 from becket.app.record.status import take
-from becket.cli.glance import told
 from becket.cli.main_words import main_line
 from becket.cli.plain import Paint
+from becket.cli.status_screen import status_lines
 from becket.kernel.contract.agent import AgentOutcome
 from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.world import World
@@ -74,7 +74,7 @@ def test_the_line_is_read_from_the_journal_and_both_readers_agree(tmp_path: Path
         quick = take(world.state, full.now)
         assert quick.main == full.main
         assert quick.main is not None
-        first = next(told(quick, Paint(io.StringIO())))
+        first = next(status_lines(quick, Paint(io.StringIO())))
         assert first.startswith("main ")
         return quick.main
 

@@ -11,7 +11,7 @@ from pathlib import Path
 MAKEFILE = "all:\n\tcc -o a a.c\n\ncheck:\n\t./a\n"
 SHOWING = """
 import sys
-from becket.cli.paper import say, show_patch
+from becket.cli.output import say, show_patch
 say("repair 1234abcd of main")
 show_patch(open(sys.argv[1], "rb").read())
 say("class: plain")

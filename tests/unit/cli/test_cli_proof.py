@@ -7,12 +7,12 @@ from rich.console import Group
 from tales import TESTS, decision, story, text_of
 
 from becket.app.record.report import model as told_by
-from becket.app.record.report.collect import Now, report_of
+from becket.app.record.report.collect import CurrentFacts, report_of
 from becket.app.record.report.html import html_of
 from becket.app.record.report.markdown import code, markdown_of, plain, table
 from becket.app.record.report.plain import took
 from becket.cli.proof import MOST_DIFF_LINES, MOST_SUMMARY_LINES, proof_sections
-from becket.cli.story import told
+from becket.cli.story import render_story
 
 
 class Nothing:
@@ -26,12 +26,12 @@ class Nothing:
 
 
 SHORT = story(TESTS, decision("again", "stop_conditions_unmet"))
-PLAIN = report_of(SHORT, Nothing(), Now({"usd": 0.5, "tokens": 0.0}))
+PLAIN = report_of(SHORT, Nothing(), CurrentFacts({"usd": 0.5, "tokens": 0.0}))
 
 
 def test_a_run_without_gates_is_told_as_before() -> None:
     assert list(proof_sections(PLAIN)) == []
-    assert text_of(told(SHORT, report=PLAIN)) == text_of(told(SHORT))
+    assert text_of(render_story(SHORT, report=PLAIN)) == text_of(render_story(SHORT))
 
 
 def test_a_run_without_gates_has_a_report_too() -> None:

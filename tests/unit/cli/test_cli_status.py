@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tales import text_of
 
-from becket.app.desk import Wish, start
+from becket.app.desk import RunRequest, start
 from becket.app.neighbours import driver_lock
 from becket.app.record import status
 from becket.app.record.overview import overview
@@ -22,9 +22,9 @@ from becket.app.record.quota import QuotaNow
 from becket.app.record.status import AlertNow, AutonomyNow, Snapshot, SpentNow, take
 from becket.app.record.story import Story, read_story
 from becket.app.state import Lock, find_state
-from becket.cli.glance import spent_words, told
 from becket.cli.plain import Paint, clock
-from becket.cli.story import told as story_told
+from becket.cli.status_screen import spent_words, status_lines
+from becket.cli.story import render_story as story_told
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.contract.handoff import HandoffState
@@ -41,7 +41,7 @@ PLAIN = Paint(io.StringIO())
 
 
 def lines(snapshot: Snapshot) -> str:
-    return "\n".join(told(snapshot, PLAIN))
+    return "\n".join(status_lines(snapshot, PLAIN))
 
 
 @pytest.mark.parametrize("table", COLUMNS)
@@ -131,7 +131,7 @@ def test_a_run_that_nobody_is_at_work_on_does_not_look_like_one_at_work(tmp_path
     async def play() -> tuple[Snapshot, Snapshot]:
         run = (
             await start(
-                world.app, person("ann"), Wish(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha})
+                world.app, person("ann"), RunRequest(loop_id="once", inputs={"agent": "a", "brief": "b", "base": sha})
             )
         ).run
         assert run is not None
@@ -403,7 +403,7 @@ def test_alerts_are_red_on_a_terminal() -> None:
         root="/r", configured=True, autonomy=None, daemon=None, engine=None, watchdog=None, wanted=True,
         now=time.time(), alerts=(AlertNow("k", "it is silent", 2, time.time(), "watchdog"),),
     )  # fmt: skip
-    text = "\n".join(told(snapshot, Paint(Terminal())))
+    text = "\n".join(status_lines(snapshot, Paint(Terminal())))
     assert "\x1b[31;1m  ! it is silent (2 times)" in text
     assert "although it should be up" in text
 
@@ -414,7 +414,7 @@ def test_alerts_are_red_on_a_terminal() -> None:
 def test_status_tells_that_the_tests_alone_decide(tmp_path: Path, guard: str, told_so: bool) -> None:
     root = _bare(tmp_path)
     (root / "becket.yaml").write_text(f"version: 1\n{guard}\n")
-    text = "\n".join(told(take(find_state(root)), Paint()))
+    text = "\n".join(status_lines(take(find_state(root)), Paint()))
     said = "guard.promote is powerful: the tests alone decide; nobody looks at what a change can do"
     assert (said in text) is told_so
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
+from becket.kernel.contract.gate import GateColor, StepTrouble, TriedStep
 from becket.parts.gates.trial import StepTried, Tried
 from becket.parts.gates.verbs.trying import show_red, step_line
 
@@ -12,7 +12,7 @@ from becket.parts.gates.verbs.trying import show_red, step_line
 def test_a_long_reason_is_told_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     """It says what to do in its last sentence; lines of a log may be cut."""
     reason = f"the set-up `{'pip install ' * 30}` failed. Install its dependencies only"
-    step = TriedStep(gate="", step="setup", color=GateColor.red, trouble=Trouble.environment, reasons=(reason,))
+    step = TriedStep(gate="", step="setup", color=GateColor.red, trouble=StepTrouble.environment, reasons=(reason,))
     show_red(Tried(run_id="run_1", sha="a" * 40, steps=(StepTried(step=step, said="x" * 900, key="setup.run"),)))
     told = capsys.readouterr().out.splitlines()
     assert f"  {reason}" in told
@@ -29,7 +29,7 @@ def test_the_line_that_blames_the_machine_is_shown_of_a_long_log(capsys: pytest.
     blamed = "error TS5033: Could not write file 'x/tsconfig.tmp': EROFS: read-only file system"
     said = "\n".join([*(f"first {n}" for n in range(15)), blamed, *(f"last {n}" for n in range(30))])
     step = TriedStep(
-        gate="fast", step="unit", color=GateColor.red, trouble=Trouble.environment, problem=f"read-only: {blamed}"
+        gate="fast", step="unit", color=GateColor.red, trouble=StepTrouble.environment, problem=f"read-only: {blamed}"
     )
     show_red(Tried(run_id="run_1", sha="a" * 40, steps=(StepTried(step=step, said=said, key="gates.fast[0].run"),)))
     told = capsys.readouterr().out.splitlines()

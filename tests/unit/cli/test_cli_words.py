@@ -12,7 +12,7 @@ import pytest
 from becket.cli import words
 from becket.cli.events import _SAYS, event_line
 from becket.cli.plain import Paint, evidence, line, safe, took, wrapped
-from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.events import Event, EventKind
 
 
 @pytest.mark.parametrize(
@@ -54,41 +54,43 @@ def test_no_colours_where_nobody_looks() -> None:
     assert Paint(io.StringIO()).red("x") == "x"
 
 
-def event(kind: Kind, data: dict[str, Any]) -> Event:
+def event(kind: EventKind, data: dict[str, Any]) -> Event:
     return Event(run_id="run_1", seq=1, at=0.0, kind=kind, data=data, previous="", digest="")
 
 
-def said(kind: Kind, /, **data: Any) -> str:
+def said(kind: EventKind, /, **data: Any) -> str:
     return event_line(event(kind, data)).split("  ", 1)[1]
 
 
 def test_every_kind_of_event_has_words() -> None:
-    assert set(_SAYS) == set(Kind)
+    assert set(_SAYS) == set(EventKind)
 
 
 def test_an_event_without_the_usual_data_is_told_as_it_is() -> None:
-    assert said(Kind.run_ended, odd=1) == "run.ended (odd 1)"
+    assert said(EventKind.run_ended, odd=1) == "run.ended (odd 1)"
 
 
 def test_events_say_what_happened_in_one_line() -> None:
     step = {"phase": "act", "id": "fix", "seconds": 1.5, "conditions": ["fixed"], "attempts": 2}
-    assert said(Kind.step_done, **step) == "act.fix done in 1.50s, 2 attempts, raised fixed"
+    assert said(EventKind.step_done, **step) == "act.fix done in 1.50s, 2 attempts, raised fixed"
     failed = {"phase": "act", "id": "fix", "seconds": 0.1, "error": "no\nfile", "kind": "exit_2"}
-    assert said(Kind.step_failed, **failed) == "act.fix failed in 0.10s, exit_2: no file"
-    ended = said(Kind.run_ended, status="ready_for_handoff", reason="no_progress", detail={})
+    assert said(EventKind.step_failed, **failed) == "act.fix failed in 0.10s, exit_2: no file"
+    ended = said(EventKind.run_ended, status="ready_for_handoff", reason="no_progress", detail={})
     assert ended == "handed off: an iteration brought nothing new"
-    asked = said(Kind.approval_asked, approval_id="apr_1", question="May I?", role="owner")
+    asked = said(EventKind.approval_asked, approval_id="apr_1", question="May I?", role="owner")
     assert asked == "asks the owner: May I? (becket approve apr_1)"
 
 
 def test_events_say_by_which_way_in_where_it_is_not_the_command_line() -> None:
     decided = {"approval_id": "apr_1", "state": "approved", "by": "ada", "role": "owner"}
-    assert said(Kind.approval_decided, **decided) == "apr_1 is approved by ada", "as it was told before"
-    assert said(Kind.approval_decided, **decided, via="command_line") == "apr_1 is approved by ada"
-    assert said(Kind.approval_decided, **decided, via="chat") == "apr_1 is approved by ada via chat"
-    assert said(Kind.run_held, by="ada", via="page") == "held by ada via page"
-    assert said(Kind.cancel_asked, by="ada", via="forge", note="no") == "ada via forge asked to cancel it: no"
-    assert said(Kind.handoff_changed, handoff_id="hnd_1", state="done", by="becket", via="becket").endswith("by becket")
+    assert said(EventKind.approval_decided, **decided) == "apr_1 is approved by ada", "as it was told before"
+    assert said(EventKind.approval_decided, **decided, via="command_line") == "apr_1 is approved by ada"
+    assert said(EventKind.approval_decided, **decided, via="chat") == "apr_1 is approved by ada via chat"
+    assert said(EventKind.run_held, by="ada", via="page") == "held by ada via page"
+    assert said(EventKind.cancel_asked, by="ada", via="forge", note="no") == "ada via forge asked to cancel it: no"
+    assert said(EventKind.handoff_changed, handoff_id="hnd_1", state="done", by="becket", via="becket").endswith(
+        "by becket"
+    )
 
 
 SOURCE = Path(words.__file__).parents[1]

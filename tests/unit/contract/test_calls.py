@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from becket.kernel.contract.agent import Limits, Usage
-from becket.kernel.contract.calls import AgentCall, BudgetSpent, CallGrant, CallWish, amounts_used, booking, overshot
+from becket.kernel.contract.calls import AgentCall, BudgetSpent, CallGrant, CallRequest, amounts_used, booking, overshot
 
 LIMITS = Limits(seconds=60.0, turns=3, tokens=100, usd=0.5)
 
@@ -42,7 +42,7 @@ def test_a_spent_budget_is_said_in_plain_words_and_never_tried_again() -> None:
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.01, math.nan])
 def test_a_share_is_a_part_of_what_is_left(share: float) -> None:
     with pytest.raises(ValidationError):
-        CallWish(label="a", agent="fixer", driver="codex", limits=LIMITS, share=share)
+        CallRequest(label="a", agent="fixer", driver="codex", limits=LIMITS, share=share)
 
 
 def test_a_call_that_was_left_open_can_be_settled_with_what_the_journal_knows() -> None:

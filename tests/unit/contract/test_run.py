@@ -6,34 +6,34 @@ from itertools import product
 
 import pytest
 
-from becket.kernel.contract.run import ENDED, OPEN, TRANSITIONS, IllegalMove, Move, Status, after
+from becket.kernel.contract.run import ENDED, OPEN, TRANSITIONS, IllegalMove, Move, RunStatus, after
 
 ALLOWED = {
-    Status.queued: {
-        Move.claim: Status.running,
-        Move.cancel: Status.cancelled,
-        Move.fail: Status.failed,
+    RunStatus.queued: {
+        Move.claim: RunStatus.running,
+        Move.cancel: RunStatus.cancelled,
+        Move.fail: RunStatus.failed,
     },
-    Status.running: {
-        Move.requeue: Status.queued,
-        Move.next_segment: Status.queued,
-        Move.wait: Status.waiting,
-        Move.complete: Status.completed,
-        Move.complete_dry_run: Status.completed_dry_run,
-        Move.hand_off: Status.ready_for_handoff,
-        Move.fail: Status.failed,
-        Move.cancel: Status.cancelled,
+    RunStatus.running: {
+        Move.requeue: RunStatus.queued,
+        Move.next_segment: RunStatus.queued,
+        Move.wait: RunStatus.waiting,
+        Move.complete: RunStatus.completed,
+        Move.complete_dry_run: RunStatus.completed_dry_run,
+        Move.hand_off: RunStatus.ready_for_handoff,
+        Move.fail: RunStatus.failed,
+        Move.cancel: RunStatus.cancelled,
     },
-    Status.waiting: {
-        Move.wake: Status.queued,
-        Move.cancel: Status.cancelled,
+    RunStatus.waiting: {
+        Move.wake: RunStatus.queued,
+        Move.cancel: RunStatus.cancelled,
     },
 }
 """Written out a second time on purpose: a change of the table must be meant."""
 
 
-@pytest.mark.parametrize(("status", "move"), list(product(Status, Move)), ids=str)
-def test_every_pair_of_status_and_move(status: Status, move: Move) -> None:
+@pytest.mark.parametrize(("status", "move"), list(product(RunStatus, Move)), ids=str)
+def test_every_pair_of_status_and_move(status: RunStatus, move: Move) -> None:
     expected = ALLOWED.get(status, {}).get(move)
     if expected is not None:
         assert after(status, move) is expected
@@ -43,9 +43,9 @@ def test_every_pair_of_status_and_move(status: Status, move: Move) -> None:
 
 
 def test_statuses_are_open_or_ended_and_never_both() -> None:
-    assert set(Status) == OPEN | ENDED
+    assert set(RunStatus) == OPEN | ENDED
     assert not OPEN & ENDED
-    assert {Status.queued, Status.running, Status.waiting} == OPEN
+    assert {RunStatus.queued, RunStatus.running, RunStatus.waiting} == OPEN
 
 
 def test_an_ended_run_never_moves_again() -> None:
@@ -54,15 +54,15 @@ def test_an_ended_run_never_moves_again() -> None:
 
 def test_every_move_and_every_status_is_of_use() -> None:
     assert {move for _, move in TRANSITIONS} == set(Move)
-    reached = set(TRANSITIONS.values()) | {Status.queued}
-    assert reached == set(Status)
+    reached = set(TRANSITIONS.values()) | {RunStatus.queued}
+    assert reached == set(RunStatus)
 
 
 def test_every_open_run_can_be_cancelled() -> None:
-    assert {after(status, Move.cancel) for status in OPEN} == {Status.cancelled}
+    assert {after(status, Move.cancel) for status in OPEN} == {RunStatus.cancelled}
 
 
 def test_only_a_run_at_work_says_how_it_ended() -> None:
     """A queued run may fail (its spec is gone), but completion and handoffs need somebody who did the work."""
     verdicts = {Move.complete, Move.complete_dry_run, Move.hand_off}
-    assert {status for status, move in TRANSITIONS if move in verdicts} == {Status.running}
+    assert {status for status, move in TRANSITIONS if move in verdicts} == {RunStatus.running}

@@ -11,7 +11,7 @@ from becket.kernel.contract import crash
 from becket.kernel.contract.action import EffectReport
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import EffectCap
-from becket.kernel.contract.effect import Effect, EffectCall, EffectState, Origin, Permit, Seen, demand
+from becket.kernel.contract.effect import Effect, EffectCall, EffectState, LookUpResult, Origin, Permit, demand
 from becket.kernel.contract.errors import EffectFailed, EffectRefused
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.contract.store import Store
@@ -47,7 +47,7 @@ class Outside:
         self.script = list(script)
         self.asked = 0
         self.looked_up = 0
-        self.answers: list[Seen | Exception] = []  # of look-ups, before the true ones
+        self.answers: list[LookUpResult | Exception] = []  # of look-ups, before the true ones
         self.calls: list[EffectCall] = []
         self._clock = clock
         self._acts: list[tuple[float, str]] = []
@@ -79,14 +79,18 @@ class Outside:
         if step in {"lost", "dropped"}:
             raise EffectFailed("the line went dead", retryable=True, ambiguous=True)
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         self.looked_up += 1
         if self.answers:
             answer = self.answers.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer
-        return Seen.yes if any(at <= self._clock() and acted == key for at, acted in self._acts) else Seen.no
+        return (
+            LookUpResult.yes
+            if any(at <= self._clock() and acted == key for at, acted in self._acts)
+            else LookUpResult.no
+        )
 
     @property
     def happened(self) -> int:

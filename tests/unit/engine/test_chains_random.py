@@ -9,10 +9,10 @@ import pytest
 from trigger_stage import Scene, Stage, play
 
 from becket.kernel.contract.errors import StartRefused
-from becket.kernel.contract.run import Run, StartLimits, Status
+from becket.kernel.contract.run import Run, RunStatus, StartLimits
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.engine.intake import Ask, Intake
-from becket.kernel.engine.trouble import Trouble
+from becket.kernel.engine.intake import Intake, StartRequest
+from becket.kernel.engine.trigger_alerts import TriggerAlerts
 
 Arc = tuple[str, str, str, bool]
 BOUND = 2
@@ -66,11 +66,11 @@ async def live(stage: Stage, scene: Scene, run: Run, arcs: list[Arc]) -> None:
 
 
 async def start(stage: Stage, run: Run, loop_id: str) -> None:
-    ask = Ask(loop_id=loop_id, trigger="run.start", parent=run.run_id, chain=run.chain + 1)
+    ask = StartRequest(loop_id=loop_id, trigger="run.start", parent=run.run_id, chain=run.chain + 1)
     try:
         await stage.intake.start(ask)
     except StartRefused as refused:
-        await Trouble(stage.store).refused(loop_id, "run.start", refused, run.run_id)
+        await TriggerAlerts(stage.store).refused(loop_id, "run.start", refused, run.run_id)
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -86,9 +86,9 @@ def test_every_random_chain_ends_and_only_endless_ones_are_cut(block: int) -> No
             for name in names:
                 put(stage, name, arcs)
             for name in names:
-                await stage.intake.start(Ask(loop_id=name))
+                await stage.intake.start(StartRequest(loop_id=name))
             lived = 0
-            while queued := await stage.store.list_runs(RunFilter(statuses=(Status.queued,), oldest_first=True)):
+            while queued := await stage.store.list_runs(RunFilter(statuses=(RunStatus.queued,), oldest_first=True)):
                 for run in queued:
                     await live(stage, scene, run, arcs)
                     lived += 1

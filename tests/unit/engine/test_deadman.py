@@ -13,8 +13,16 @@ from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.contract.handoff import Handoff
 from becket.kernel.contract.run import Move, Run
 from becket.kernel.contract.store import Alert, AlertState, End
-from becket.kernel.engine.deadman import LAST_RETRY, STRIKES, Alarm, Case, DeadMan, SignsOfLife, signs_of_life
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.deadman import (
+    LAST_RETRY,
+    STRIKES,
+    Alarm,
+    AlarmKind,
+    DeadManSwitch,
+    SignsOfLife,
+    signs_of_life,
+)
+from becket.kernel.engine.intake import StartRequest
 from becket.kernel.engine.schedule import PREFIX, Scheduler
 from becket.kernel.store import open_memory
 from becket.testing.people import person
@@ -33,8 +41,8 @@ class Switch:
         self.certain: tuple[Alarm, ...] = ()
         self.deadman = self.another()
 
-    def another(self) -> DeadMan:
-        return DeadMan(self.read, self.own, self.tell, self.stage.clock, certain=lambda: self.certain)
+    def another(self) -> DeadManSwitch:
+        return DeadManSwitch(self.read, self.own, self.tell, self.stage.clock, certain=lambda: self.certain)
 
     async def read(self) -> SignsOfLife:
         if self.unreadable is not None:
@@ -195,7 +203,7 @@ def test_a_fire_that_has_its_run_is_not_silent_whatever_the_cursor_says() -> Non
 
 
 async def one_run(stage: Stage, move: Move, expires_in: float | None = None, **ask: Any) -> Run:
-    started = await stage.intake.start(Ask(loop_id="heal", **ask))
+    started = await stage.intake.start(StartRequest(loop_id="heal", **ask))
     assert started.run is not None
     if move is not Move.hand_off:
         return await stage.end(started.run, move)
@@ -216,7 +224,7 @@ def test_a_run_that_nobody_takes_over_is_told_until_somebody_does() -> None:
         switch = Switch(stage)
         await stage.join()
         stage.loops.put("heal")
-        run = (await stage.intake.start(Ask(loop_id="heal"))).run
+        run = (await stage.intake.start(StartRequest(loop_id="heal"))).run
         assert run is not None
         assert await stage.store.claim(run.run_id, 1, "lost", 30) is not None
         await switch.watch(55, daemon=True)
@@ -244,7 +252,7 @@ def test_a_loop_that_only_fails_is_told_until_it_does_not() -> None:
             await one_run(stage, Move.fail)
         await one_run(stage, Move.complete_dry_run, dry_run=True)
         await one_run(stage, Move.fail, dry_run=True)
-        cancelled = await stage.intake.start(Ask(loop_id="heal"))
+        cancelled = await stage.intake.start(StartRequest(loop_id="heal"))
         assert cancelled.run is not None
         await stage.store.ask_cancel(cancelled.run.run_id, person("me"), "")
         await switch.watch(60, daemon=True)
@@ -297,7 +305,7 @@ def test_only_a_delivery_mutes_and_a_failed_one_is_tried_again_ever_more_rarely(
             tries.append(stage.clock())
             return await Switch.tell(switch, alert)
 
-        switch.deadman = DeadMan(switch.read, switch.own, tell, stage.clock)
+        switch.deadman = DeadManSwitch(switch.read, switch.own, tell, stage.clock)
         await switch.watch(6 * 3600)
         assert await switch.states() == {"daemon_dead": OPEN}
         gaps = [round(later - earlier) for earlier, later in pairwise(tries)]
@@ -328,7 +336,7 @@ def test_a_tell_that_breaks_or_hangs_is_no_delivery_and_stops_no_other(hangs: bo
                 await asyncio.Event().wait()
             raise ConnectionError("no route")
 
-        switch.deadman = DeadMan(switch.read, switch.own, tell, stage.clock, tell_within=0.01)
+        switch.deadman = DeadManSwitch(switch.read, switch.own, tell, stage.clock, tell_within=0.01)
         await switch.watch(200)
         assert switch.said == ["loop_failing:heal"]
         assert (await switch.states())["daemon_dead"] is OPEN
@@ -461,8 +469,8 @@ def test_other_alerts_of_the_store_are_left_alone() -> None:
     play(story)
 
 
-STUCK = Alarm(case=Case.stuck, text="It does not end.", well="It ended.")
-GAVE_UP = Alarm(case=Case.gave_up, text="Given up; type `becket up --detach`.", well="It stays up.")
+STUCK = Alarm(case=AlarmKind.stuck, text="It does not end.", well="It ended.")
+GAVE_UP = Alarm(case=AlarmKind.gave_up, text="Given up; type `becket up --detach`.", well="It stays up.")
 
 
 def test_what_is_certain_is_told_and_taken_back_although_the_journal_cannot_be_read() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import Alert, WorkerInfo
 from becket.kernel.engine.deadman import (
     ALLOWANCE,
-    Case,
-    DeadMan,
-    Ending,
+    AlarmEnding,
+    AlarmKind,
+    DeadManSwitch,
     LoopSign,
     RunEnd,
     RunSign,
@@ -39,7 +39,12 @@ def schedule(expected: float | None, started: bool = False, grace: float = 60.0)
 
 def ends(*words: str) -> LoopSign:
     """f failed, c completed, h handed over, x handed over and expired; newest first."""
-    statuses = {"f": Status.failed, "c": Status.completed, "h": Status.ready_for_handoff, "x": Status.ready_for_handoff}
+    statuses = {
+        "f": RunStatus.failed,
+        "c": RunStatus.completed,
+        "h": RunStatus.ready_for_handoff,
+        "x": RunStatus.ready_for_handoff,
+    }
     told = (RunEnd(run_id=f"run_{n}", status=statuses[w], reason="r", unanswered=w == "x") for n, w in enumerate(words))
     return LoopSign(loop_id="heal", ends=tuple(told))
 
@@ -123,7 +128,7 @@ def test_run_stuck(lease_until: float, more: dict[str, Any], stuck: bool) -> Non
 def test_a_dead_daemon_is_one_alarm_and_not_one_per_schedule_or_run() -> None:
     signs = {"schedules": (schedule(0),), "loops": (ends("f", "f", "f"),), "at_work": (at_work(0),)}
     found = judge(view(workers=(), **signs), NOW)
-    assert [alarm.case for alarm in found] == [Case.daemon_dead, Case.loop_failing]
+    assert [alarm.case for alarm in found] == [AlarmKind.daemon_dead, AlarmKind.loop_failing]
 
 
 @pytest.mark.parametrize(
@@ -154,27 +159,27 @@ SILENT = "schedule_silent:nightly:abc"
 @pytest.mark.parametrize(
     ("key", "more", "expected"),
     [
-        ("daemon_dead", {}, Ending.well),
-        ("daemon_dead", {"workers": (), "watching_since": NOW - 10}, Ending.unsure),
-        ("daemon_dead", {"workers": (), "daemon_expected": False}, Ending.moot),
-        (SILENT, {"schedules": (schedule(NOW + 5),)}, Ending.well),
-        (SILENT, {"schedules": (schedule(NOW + 5),), "workers": ()}, Ending.unsure),
-        (SILENT, {"schedules": (schedule(NOW - LATE - 1),), "watching_since": NOW - 10}, Ending.unsure),
-        (SILENT, {"schedules": (schedule(NOW + 5),), "daemon_expected": False}, Ending.moot),
-        (SILENT, {}, Ending.moot),
-        ("loop_failing:heal", {"loops": (ends("c", "f", "f"),)}, Ending.well),
-        ("loop_failing:heal", {}, Ending.moot),
-        ("run_stuck:run_a", {"at_work": (at_work(NOW + 30),)}, Ending.well),
-        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),)}, Ending.unsure),
-        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),), "workers": ()}, Ending.unsure),
-        ("run_stuck:run_a", {}, Ending.moot),
-        ("blind", {}, Ending.well),
-        ("gave_up", {}, Ending.well),
-        ("gave_up", {"daemon_gone": True}, Ending.unsure),
-        ("gave_up", {"daemon_expected": False}, Ending.moot),
+        ("daemon_dead", {}, AlarmEnding.well),
+        ("daemon_dead", {"workers": (), "watching_since": NOW - 10}, AlarmEnding.unsure),
+        ("daemon_dead", {"workers": (), "daemon_expected": False}, AlarmEnding.moot),
+        (SILENT, {"schedules": (schedule(NOW + 5),)}, AlarmEnding.well),
+        (SILENT, {"schedules": (schedule(NOW + 5),), "workers": ()}, AlarmEnding.unsure),
+        (SILENT, {"schedules": (schedule(NOW - LATE - 1),), "watching_since": NOW - 10}, AlarmEnding.unsure),
+        (SILENT, {"schedules": (schedule(NOW + 5),), "daemon_expected": False}, AlarmEnding.moot),
+        (SILENT, {}, AlarmEnding.moot),
+        ("loop_failing:heal", {"loops": (ends("c", "f", "f"),)}, AlarmEnding.well),
+        ("loop_failing:heal", {}, AlarmEnding.moot),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW + 30),)}, AlarmEnding.well),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),)}, AlarmEnding.unsure),
+        ("run_stuck:run_a", {"at_work": (at_work(NOW - 31),), "workers": ()}, AlarmEnding.unsure),
+        ("run_stuck:run_a", {}, AlarmEnding.moot),
+        ("blind", {}, AlarmEnding.well),
+        ("gave_up", {}, AlarmEnding.well),
+        ("gave_up", {"daemon_gone": True}, AlarmEnding.unsure),
+        ("gave_up", {"daemon_expected": False}, AlarmEnding.moot),
     ],
 )
-def test_only_a_sign_of_life_makes_well(key: str, more: dict[str, Any], expected: Ending) -> None:
+def test_only_a_sign_of_life_makes_well(key: str, more: dict[str, Any], expected: AlarmEnding) -> None:
     assert ending(view(**more), NOW, key) is expected
 
 
@@ -195,7 +200,7 @@ class Leaping:
         self.unwritable = False
         self.leap = 0.0  # happens in the middle of a look
         own = open_memory(lambda: self.wall)
-        self.deadman = DeadMan(self.read, own, self.tell, lambda: self.wall, worked=lambda: self.worked)
+        self.deadman = DeadManSwitch(self.read, own, self.tell, lambda: self.wall, worked=lambda: self.worked)
 
     async def read(self) -> SignsOfLife:
         self.wall, self.leap = self.wall + self.leap, 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from becket.kernel.contract.condition import Condition, Conditions
-from becket.kernel.contract.run import Decision, Outcome, Run, Status, Step, StepState, Subject
+from becket.kernel.contract.run import Decision, Outcome, Run, RunStatus, Step, StepState, Subject
 from becket.kernel.contract.spec import Autonomy, LoopSpec, Phase
 from becket.kernel.contract.store import Carried
 from becket.kernel.engine.decide import Situation, added, carry, decide, wait_rows
@@ -38,11 +38,11 @@ SPEC = LoopSpec.model_validate(
 )
 
 RUN = Run(
-    run_id="run_1", loop_id="table", subject=Subject(name="s"), status=Status.running, segment=1, epoch=1, iteration=1,
-    counted=1, spec_digest="d", inputs={}, trigger="manual", group=None, dry_run=False, held=False, cancel_asked=False,
-    autonomy=None, parent=None, retry_of=None, chain=0, reason="", detail={}, waiting_on=(), waits_since={},
-    wall_used=0.0, worker="w", by="me", created_at=0.0, updated_at=0.0, deadline_at=1e9, ended_at=None, event_count=1,
-    head="",
+    run_id="run_1", loop_id="table", subject=Subject(name="s"), status=RunStatus.running, segment=1, epoch=1,
+    iteration=1, counted=1, spec_digest="d", inputs={}, trigger="manual", group=None, dry_run=False, held=False,
+    cancel_asked=False, autonomy=None, parent=None, retry_of=None, chain=0, reason="", detail={}, waiting_on=(),
+    waits_since={}, wall_used=0.0, worker="w", by="me", created_at=0.0, updated_at=0.0, deadline_at=1e9, ended_at=None,
+    event_count=1, head="",
 )  # fmt: skip
 
 

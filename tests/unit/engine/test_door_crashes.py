@@ -37,14 +37,14 @@ FINE = {Q: ("done", 1), K: ("done", 1), R: ("done", 1), B: ("done", 1)}
 )
 def test_a_crash_at_the_door(class_: EffectClass, point: str, expected: dict[EffectClass, tuple[str, int]]) -> None:
     """L42 and the door's rule: nothing is lost, nothing that may not be doubled is doubled."""
-    house = House(class_)
+    runtime = House(class_)
     with crashing(crash_at(point)):
         with pytest.raises(Crashed):
-            house.perform()
-        report = house.perform()
-    assert (report.state, house.outside.happened) == expected[class_]
-    assert house.perform() == report
-    assert house.outside.happened == expected[class_][1]
+            runtime.perform()
+        report = runtime.perform()
+    assert (report.state, runtime.outside.happened) == expected[class_]
+    assert runtime.perform() == report
+    assert runtime.outside.happened == expected[class_][1]
 
 
 @pytest.mark.parametrize("class_", EffectClass)
@@ -62,31 +62,31 @@ def test_a_crash_at_the_door(class_: EffectClass, point: str, expected: dict[Eff
 )
 def test_trouble_in_the_middle(class_: EffectClass, trouble: str, expected: dict[EffectClass, tuple[str, int]]) -> None:
     """A crash in mid-request, an answer that never came, a busy outside: by class, as after any doubt."""
-    house = House(class_, trouble)
-    report = house.perform_until_it_ends()
-    assert (report.state, house.outside.happened) == expected[class_]
-    assert house.perform() == report
-    assert house.outside.happened == expected[class_][1]
+    runtime = House(class_, trouble)
+    report = runtime.perform_until_it_ends()
+    assert (report.state, runtime.outside.happened) == expected[class_]
+    assert runtime.perform() == report
+    assert runtime.outside.happened == expected[class_][1]
 
 
 @pytest.mark.parametrize("class_", EffectClass)
 def test_a_final_no_is_not_repeated(class_: EffectClass) -> None:
-    house = House(class_, "no")
+    runtime = House(class_, "no")
     for _ in range(2):
         with pytest.raises(EffectFailed, match="no such room"):
-            house.perform()
-    assert (house.state(), house.outside.asked, house.slept) == (EffectState.failed, 1, [])
+            runtime.perform()
+    assert (runtime.state(), runtime.outside.asked, runtime.slept) == (EffectState.failed, 1, [])
 
 
 def test_a_slow_receiver_is_waited_for_before_it_is_asked() -> None:
     """Rule 4: killed in mid-request and restarted at once, a look-up would say "not seen" and the post be doubled."""
-    house = House(Q, "slow")
+    runtime = House(Q, "slow")
     with pytest.raises(Crashed):
-        house.perform()
-    report = house.perform()
+        runtime.perform()
+    report = runtime.perform()
     assert report.result == {"observed": True}
-    assert house.slept == [12.0]  # the adapter's time-out and the grace
-    assert (house.outside.asked, house.outside.looked_up) == (1, 1)
+    assert runtime.slept == [12.0]  # the adapter's time-out and the grace
+    assert (runtime.outside.asked, runtime.outside.looked_up) == (1, 1)
 
 
 def test_every_point_of_the_door_is_passed_by_the_crash_matrix() -> None:
@@ -103,12 +103,12 @@ def test_every_point_of_the_door_is_passed_by_the_crash_matrix() -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_on_a_long_way(point: str, nth: int, class_: EffectClass) -> None:
     """Rule 13: later hits of a point too, on a way with a busy outside and a lost answer."""
-    house = House(class_, "busy", "lost")
+    runtime = House(class_, "busy", "lost")
     with crashing(crash_at(point, nth)):
-        report = house.perform_until_it_ends()
-    _is_honest(house, report.state)
+        report = runtime.perform_until_it_ends()
+    _is_honest(runtime, report.state)
     if class_ in {Q, K}:
-        assert (report.state, house.outside.happened) == ("done", 1)
+        assert (report.state, runtime.outside.happened) == ("done", 1)
 
 
 troubles = st.lists(
@@ -122,7 +122,7 @@ crashes = st.lists(st.sampled_from(POINTS), max_size=4)
 @given(class_=st.sampled_from(EffectClass), script=troubles, points=crashes, defer=st.booleans())
 def test_the_journal_never_lies(class_: EffectClass, script: list[str], points: list[str], defer: bool) -> None:
     """Whatever goes wrong, in whatever order: `done` only of what happened, `failed` only of what did not."""
-    house = House(class_, *script)
+    runtime = House(class_, *script)
     left = list(points)
 
     def hook(hit: str) -> None:
@@ -133,29 +133,29 @@ def test_the_journal_never_lies(class_: EffectClass, script: list[str], points: 
     call = CALL.model_copy(update={"defer": defer})
     with crashing(hook):
         with suppress(EffectFailed):
-            house.perform_until_it_ends(call)
-        _resume_until_settled(house)
-    _is_honest(house, house.state())
+            runtime.perform_until_it_ends(call)
+        _resume_until_settled(runtime)
+    _is_honest(runtime, runtime.state())
 
 
-def _resume_until_settled(house: House) -> None:
+def _resume_until_settled(runtime: House) -> None:
     for _ in range(100):
-        house.clock.advance(3600)
-        if not house.due():
+        runtime.clock.advance(3600)
+        if not runtime.due():
             return
         try:
-            house.resume()
+            runtime.resume()
         except Crashed:
             continue
     raise AssertionError("it does not end")
 
 
-def _is_honest(house: House, state: str) -> None:
-    happened = house.outside.happened
+def _is_honest(runtime: House, state: str) -> None:
+    happened = runtime.outside.happened
     if state == "done":
         assert happened >= 1
     if state == "failed":
         assert happened == 0
     assert state in {"done", "failed", "unknown"}
-    if house.outside.class_ is not R:
+    if runtime.outside.class_ is not R:
         assert happened <= 1

@@ -22,7 +22,7 @@ from becket.kernel.contract.calls import (
     BudgetSpent,
     CallEnd,
     CallGrant,
-    CallWish,
+    CallRequest,
     SettledBy,
     amounts_used,
     booking,
@@ -64,8 +64,8 @@ def zone() -> Iterator[Any]:
     time.tzset()
 
 
-def wish(share: float = 1.0, label: str = "a", **limits: Any) -> CallWish:
-    return CallWish(
+def wish(share: float = 1.0, label: str = "a", **limits: Any) -> CallRequest:
+    return CallRequest(
         label=label, agent="fixer", driver="codex", limits=Limits(**{"seconds": 600.0, **limits}), share=share
     )
 
@@ -287,27 +287,27 @@ def test_whatever_happens_no_budget_is_passed_but_by_what_calls_overshot(
     """L23: many runs, calls at once, kills, midnight: what is booked fits, and settled sums are what was used."""
 
     async def play() -> None:
-        house = House(budget, budgets)
-        await house.open()
+        runtime = House(budget, budgets)
+        await runtime.open()
         for deed, what in (first, *story):
-            open_calls = [call for call in house.calls if call.used is None]
+            open_calls = [call for call in runtime.calls if call.used is None]
             match deed:
                 case "at once":
-                    await asyncio.gather(*(house.begin(*each) for each in what))
+                    await asyncio.gather(*(runtime.begin(*each) for each in what))
                 case "end" if open_calls:
-                    await house.end(open_calls[what[0] % len(open_calls)], what[1])
+                    await runtime.end(open_calls[what[0] % len(open_calls)], what[1])
                 case "kill":
-                    await house.kill(what)
+                    await runtime.kill(what)
                 case "wait":
-                    house.clock.at += what
-            await house.check()
-        for call in [call for call in house.calls if call.used is None]:
-            await house.end(call, 0.5)
-        await house.check()
-        wholly = {kind: sum(call.counts(kind) for call in house.calls) for kind in KINDS}
-        spent = await house.store.spent()
+                    runtime.clock.at += what
+            await runtime.check()
+        for call in [call for call in runtime.calls if call.used is None]:
+            await runtime.end(call, 0.5)
+        await runtime.check()
+        wholly = {kind: sum(call.counts(kind) for call in runtime.calls) for kind in KINDS}
+        spent = await runtime.store.spent()
         assert {kind: spent.get(kind, 0.0) for kind in KINDS} == pytest.approx(wholly)
-        await house.store.close()
+        await runtime.store.close()
 
     asyncio.run(play())
 
@@ -316,15 +316,15 @@ def test_calls_at_once_that_want_all_do_not_share_it() -> None:
     """Everybody sees the same room; one gets it, the others hear which budget is spent."""
 
     async def story() -> None:
-        house = House(Budget(), Budgets.model_validate({"day": {"usd": 2.0}}))
-        await house.open()
-        asked = [begin(Hesitant(house.store), house.caller(number), wish()) for number in (0, 1, 2)]
+        runtime = House(Budget(), Budgets.model_validate({"day": {"usd": 2.0}}))
+        await runtime.open()
+        asked = [begin(Hesitant(runtime.store), runtime.caller(number), wish()) for number in (0, 1, 2)]
         won = await asyncio.gather(*asked, return_exceptions=True)
         assert sorted(type(one).__name__ for one in won) == ["BudgetSpent", "BudgetSpent", "CallGrant"]
         assert {str(one) for one in won if isinstance(one, Exception)} == {
             "the usd budget of today is used up (2 of 2)"
         }
-        assert await house.store.spent() == {"usd": 2.0, "agent_time": 600.0}
+        assert await runtime.store.spent() == {"usd": 2.0, "agent_time": 600.0}
 
     asyncio.run(story())
 
@@ -344,34 +344,34 @@ class Crowded(Hesitant):
 
 def test_a_race_that_is_lost_again_and_again_is_given_up_for_now() -> None:
     async def story() -> None:
-        house = House(Budget(), Budgets.model_validate({"month": {"tokens": 100}}))
-        await house.open()
+        runtime = House(Budget(), Budgets.model_validate({"month": {"tokens": 100}}))
+        await runtime.open()
         with pytest.raises(ActionFailed, match="the token budget of this month") as caught:
-            await begin(Crowded(house.store), house.caller(0), wish())
+            await begin(Crowded(runtime.store), runtime.caller(0), wish())
         assert (caught.value.kind, caught.value.retryable) == ("budget_contended", True)
-        assert await house.store.spent() == {"tokens": float(RACES)}
-        assert await house.store.calls() == ()
+        assert await runtime.store.spent() == {"tokens": float(RACES)}
+        assert await runtime.store.calls() == ()
 
     asyncio.run(story())
 
 
 def test_what_nobody_saw_the_end_of_stays_booked_and_is_not_surely_spent() -> None:
     async def story() -> None:
-        house = House(Budget(usd=1.0), Budgets())
-        await house.open()
-        first = await begin(house.store, house.caller(1), wish(usd=0.25, label="first"))
-        await end(house.store, first, CallEnd(outcome=AgentOutcome.changed, usage=Usage(seconds=5.0, usd=0.5)))
-        lost = await begin(house.store, house.caller(1), wish(label="lost"))
-        assert await left_open(house.store, house.caller(1)) == (), "its own calls are not an earlier life's"
-        assert (await house.store.calls("run_1"))[1].end.over == ("usd: 0.5 of 0.25",)  # type: ignore[union-attr]
+        runtime = House(Budget(usd=1.0), Budgets())
+        await runtime.open()
+        first = await begin(runtime.store, runtime.caller(1), wish(usd=0.25, label="first"))
+        await end(runtime.store, first, CallEnd(outcome=AgentOutcome.changed, usage=Usage(seconds=5.0, usd=0.5)))
+        lost = await begin(runtime.store, runtime.caller(1), wish(label="lost"))
+        assert await left_open(runtime.store, runtime.caller(1)) == (), "its own calls are not an earlier life's"
+        assert (await runtime.store.calls("run_1"))[1].end.over == ("usd: 0.5 of 0.25",)  # type: ignore[union-attr]
         with pytest.raises(BudgetSpent, match="this run's usd budget"):
-            await begin(house.store, house.caller(1), wish(label="next"))
-        assert await surely_spent(house.store, "run_1") == {"usd": 0.5, "agent_time": 5.0, "tokens": 0.0}
-        house.calls = [Call(house.runs[1], lost, NOON)]
-        await house.kill(1)
-        (found,) = await left_open(house.store, house.caller(1))
-        await end(house.store, found.grant, CallEnd(outcome=AgentOutcome.crashed))
-        assert (await begin(house.store, house.caller(1), wish(label="next"))).limits.usd == 0.5
+            await begin(runtime.store, runtime.caller(1), wish(label="next"))
+        assert await surely_spent(runtime.store, "run_1") == {"usd": 0.5, "agent_time": 5.0, "tokens": 0.0}
+        runtime.calls = [Call(runtime.runs[1], lost, NOON)]
+        await runtime.kill(1)
+        (found,) = await left_open(runtime.store, runtime.caller(1))
+        await end(runtime.store, found.grant, CallEnd(outcome=AgentOutcome.crashed))
+        assert (await begin(runtime.store, runtime.caller(1), wish(label="next"))).limits.usd == 0.5
 
     asyncio.run(story())
 
@@ -380,13 +380,13 @@ def test_a_call_that_tells_nonsense_is_booked_and_shown_at_all_it_might_have_use
     """L21: with one NaN in the sums, no budget would ever be passed again."""
 
     async def story() -> None:
-        house = House(Budget(usd=1.0), Budgets())
-        await house.open()
-        grant = await begin(house.store, house.caller(1), wish(usd=0.25))
+        runtime = House(Budget(usd=1.0), Budgets())
+        await runtime.open()
+        grant = await begin(runtime.store, runtime.caller(1), wish(usd=0.25))
         said = Usage(seconds=math.inf, output_tokens=5, usd=math.nan)
-        await end(house.store, grant, CallEnd(outcome=AgentOutcome.changed, usage=said))
-        assert await house.store.spent() == {"agent_time": 600.0, "tokens": 5.0, "usd": 0.25}
-        (call,) = await house.store.calls()
+        await end(runtime.store, grant, CallEnd(outcome=AgentOutcome.changed, usage=said))
+        assert await runtime.store.spent() == {"agent_time": 600.0, "tokens": 5.0, "usd": 0.25}
+        (call,) = await runtime.store.calls()
         assert call.end is not None
         assert call.end.usage == Usage(seconds=600.0, output_tokens=5, usd=0.25)
         assert call.end.by is SettledBy.booking
@@ -413,17 +413,17 @@ def test_what_nothing_tells_of_stays_booked_once_the_folder_of_its_run_is_gone(a
     """L23: without its folder a call that was made looks like one that never began, which costs nothing."""
 
     async def story() -> None:
-        house = House(Budget(usd=1.0), Budgets())
-        await house.open()
-        grant = await begin(house.store, house.caller(1), wish(usd=0.25, tokens=70))
+        runtime = House(Budget(usd=1.0), Budgets())
+        await runtime.open()
+        grant = await begin(runtime.store, runtime.caller(1), wish(usd=0.25, tokens=70))
         folder = tmp_path / CALLS / folder_of("run_1", grant.call_id)
         folder.mkdir(parents=True)
-        booked = await house.store.spent()
-        await settle_left_open(house.store, agents, tmp_path, "run_1")
+        booked = await runtime.store.spent()
+        await settle_left_open(runtime.store, agents, tmp_path, "run_1")
         folder.rmdir()
-        await settle_left_open(house.store, agents, tmp_path, "run_1")
-        assert await house.store.spent() == booked == {"agent_time": 600.0, "tokens": 70.0, "usd": 0.25}
-        (call,) = await house.store.calls()
+        await settle_left_open(runtime.store, agents, tmp_path, "run_1")
+        assert await runtime.store.spent() == booked == {"agent_time": 600.0, "tokens": 70.0, "usd": 0.25}
+        (call,) = await runtime.store.calls()
         assert call.end is not None
         assert (call.end.outcome, call.end.by, call.end.over) == (AgentOutcome.cancelled, SettledBy.booking, ())
         assert (call.end.usage.seconds, call.end.usage.tokens, call.end.usage.usd) == (600.0, 70, 0.25)
@@ -452,11 +452,11 @@ def test_what_a_call_used_is_settled_as_soon_as_there_is_room() -> None:
     """L23: given up at once, all that was booked would count as used, and the agent would be paid a second time."""
 
     async def story() -> None:
-        house = House(Budget(usd=1.0), Budgets())
-        await house.open()
-        grant = await begin(house.store, house.caller(1), wish())
-        full = FullFirst(house.store)
+        runtime = House(Budget(usd=1.0), Budgets())
+        await runtime.open()
+        grant = await begin(runtime.store, runtime.caller(1), wish())
+        full = FullFirst(runtime.store)
         await end(full, grant, CallEnd(outcome=AgentOutcome.changed, usage=Usage(seconds=5.0, usd=0.5)))
-        assert (full.refused, await house.store.spent()) == (2, {"agent_time": 5.0, "tokens": 0.0, "usd": 0.5})
+        assert (full.refused, await runtime.store.spent()) == (2, {"agent_time": 5.0, "tokens": 0.0, "usd": 0.5})
 
     asyncio.run(story())

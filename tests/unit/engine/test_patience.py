@@ -10,8 +10,8 @@ import pytest
 
 from becket.kernel.contract.errors import StoreBusy, StoreUnavailable
 from becket.kernel.contract.store import Store
+from becket.kernel.engine.heartbeat import StepHeartbeat
 from becket.kernel.engine.patience import patient
-from becket.kernel.engine.pulse import Pulse
 
 
 class Locked:
@@ -48,7 +48,7 @@ def test_waiting_for_the_store_is_not_the_steps_time() -> None:
     async def story() -> SimpleNamespace:
         context = SimpleNamespace(timer=None, ends_at=0.0, stood_still=0.0)
         async with asyncio.timeout(0.3) as context.timer:
-            with Pulse(context):
+            with StepHeartbeat(context):
                 await asyncio.create_task(store(Locked(2)).now())
         return context
 

@@ -14,13 +14,13 @@ import pytest
 PROGRAM = """
 import asyncio, contextlib, sys
 from types import SimpleNamespace
-from becket.kernel.engine.pulse import Pulse
+from becket.kernel.engine.heartbeat import StepHeartbeat
 
 async def work(pulse):
     context = SimpleNamespace(timer=None, ends_at=0.0, stood_still=0.0)
     try:
         async with asyncio.timeout(LIMIT) as context.timer:
-            with Pulse(context, beat=0.05, stall=0.3) if pulse else contextlib.nullcontext():
+            with StepHeartbeat(context, beat=0.05, stall=0.3) if pulse else contextlib.nullcontext():
                 print("ready", flush=True)
                 await asyncio.to_thread(sys.stdin.readline)
         print("done", context.stood_still > 2, context.ends_at > 2, flush=True)

@@ -11,7 +11,7 @@ import pytest
 from trigger_stage import OPEN, TOLD, Book, Killed, Repo, Stage, at, killed_at, play
 
 from becket.kernel.contract.base import canonical, local_time
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import Missed, ScheduleTrigger
 from becket.kernel.contract.store import Cursor, RunFilter
 from becket.kernel.engine.intake import Intake
@@ -456,7 +456,7 @@ def test_a_crash_neither_loses_nor_doubles_a_fire(tmp_path: Path, missed: str, p
         await open_scheduler().tick()
         await open_scheduler().tick()
         (run,) = await store.list_runs(where)
-        assert run.status is Status.queued
+        assert run.status is RunStatus.queued
         assert run.subject.fields["time"] == "2026-06-01T13:00:00+00:00"
         await store.close()
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from becket.parts.services import supervise
-from becket.parts.services.ports import Life, Sight
+from becket.parts.services.ports import RestartHistory, ServiceSight
 from becket.parts.services.section import HealthConfig
-from becket.parts.services.supervise import Do, Rules
+from becket.parts.services.supervise import RestartAction, Rules
 from becket.testing.clock import ManualClock
 
 RULES = Rules(samples=5, soak=10.0, ready_within=30.0)
@@ -37,15 +37,15 @@ class Shape:
     stranger: float | None = None
     mends: int = 10**9  # from this start on it is well
 
-    def sight(self, age: float, start: int) -> Sight:
+    def sight(self, age: float, start: int) -> ServiceSight:
         mended = start >= self.mends
         if self.dies is not None and age >= self.dies and not mended:
-            return Sight.gone
+            return ServiceSight.gone
         if self.stranger is not None and age >= self.stranger and not mended:
-            return Sight.stranger
+            return ServiceSight.stranger
         if age < self.ready or (not mended and any(begin <= age < end for begin, end in self.ill)):
-            return Sight.unready
-        return Sight.healthy
+            return ServiceSight.unready
+        return ServiceSight.healthy
 
 
 def shape(number: int) -> Shape:
@@ -77,7 +77,7 @@ class Simulated:
     shape: Shape
     rules: Rules = RULES
     clock: ManualClock = field(default_factory=ManualClock)
-    life: Life = field(default_factory=Life)
+    life: RestartHistory = field(default_factory=RestartHistory)
     starts: list[float] = field(default_factory=list)
     pauses: list[tuple[float, float]] = field(default_factory=list)  # as they were, and the least they had to be
     alarms: int = 0
@@ -87,16 +87,16 @@ class Simulated:
         self.starts.append(self.clock())
         self.life = supervise.started(self.life, self.clock(), self.rules)
 
-    def look(self, *, trial: bool) -> Do:
+    def look(self, *, trial: bool) -> RestartAction:
         sight = self.shape.sight(self.clock() - self.starts[-1], len(self.starts) - 1)
         self.life, do = supervise.seen(self.life, sight, self.clock(), self.rules, trial=trial)
-        if do is Do.keep:
+        if do is RestartAction.keep:
             self.proven_at.append(self.clock())
         return do
 
-    def trial(self) -> Do:
+    def trial(self) -> RestartAction:
         self.start()
-        while (do := self.look(trial=True)) is Do.wait:
+        while (do := self.look(trial=True)) is RestartAction.wait:
             self.clock.advance(PACE)
             assert self.clock() - self.starts[-1] < 200, "a trial that never ends"
         return do
@@ -106,7 +106,7 @@ class Simulated:
         while self.clock() < until:
             if self.life.started_at is None:
                 self._start_when_due()
-            elif self.look(trial=False) is Do.restart:
+            elif self.look(trial=False) is RestartAction.restart:
                 self.life = supervise.ended(self.life, self.clock(), struck=True)
             else:
                 self.clock.advance(LOOK_EVERY if self.life.proven else PACE)
@@ -134,7 +134,7 @@ def test_a_thousand_shapes(kind: str) -> None:
         if KINDS[number % len(KINDS)] != kind:
             continue
         told = Simulated(shape(number))
-        kept = told.trial() is Do.keep
+        kept = told.trial() is RestartAction.keep
         _judge_trial(told, number, kept)
         if not kept:  # as for an old release that is started again: it is under the policy as well
             told.life = supervise.ended(told.life, told.clock(), struck=True)
@@ -172,7 +172,7 @@ def _judge_life(told: Simulated, number: int) -> None:
 def test_a_service_that_dies_right_after_every_soak_meets_the_limit_although_it_was_healthy() -> None:
     """L28: a child that dies after the health check. Proven health forgives strikes, never starts."""
     told = Simulated(Shape("dies_just_after", ready=0.0, dies=RULES.soak + 2))
-    assert told.trial() is Do.keep
+    assert told.trial() is RestartAction.keep
     told.attend(HOUR)
     assert told.most_starts_in_a_window() <= RULES.starts
     assert told.alarms >= 1
@@ -181,37 +181,37 @@ def test_a_service_that_dies_right_after_every_soak_meets_the_limit_although_it_
 
 def test_the_limit_counts_starts_of_an_earlier_watchdog_and_a_clock_that_went_back_forgives_none_for_ever() -> None:
     clock = ManualClock()
-    life = Life(starts=tuple(clock() - age for age in range(RULES.starts)))
+    life = RestartHistory(starts=tuple(clock() - age for age in range(RULES.starts)))
     assert supervise.due(life, clock(), RULES).storm
     back = clock() - HOUR
-    ahead = supervise.due(Life(strikes=1, ended_at=clock()), back, RULES)
+    ahead = supervise.due(RestartHistory(strikes=1, ended_at=clock()), back, RULES)
     assert ahead.at <= back + RULES.longest_pause
 
 
 def test_an_adopted_process_must_prove_its_health_again_and_is_no_start() -> None:
-    life = supervise.adopted(Life(starts=(1.0,), strikes=3), 10.0)
+    life = supervise.adopted(RestartHistory(starts=(1.0,), strikes=3), 10.0)
     assert (life.starts, life.strikes, life.proven, life.healthy_since) == ((1.0,), 3, False, None)
 
 
 def test_one_bad_answer_begins_the_soak_anew() -> None:
-    life = Life(started_at=0.0)
+    life = RestartHistory(started_at=0.0)
     for second in range(10):
-        sight = Sight.unready if second == 9 else Sight.healthy
+        sight = ServiceSight.unready if second == 9 else ServiceSight.healthy
         life, do = supervise.seen(life, sight, float(second), RULES, trial=True)
-        assert do is Do.wait
+        assert do is RestartAction.wait
     for second in range(10, 20):
-        life, do = supervise.seen(life, Sight.healthy, float(second), RULES, trial=True)
-        assert do is Do.wait
-    assert supervise.seen(life, Sight.healthy, 20.0, RULES, trial=True)[1] is Do.keep
+        life, do = supervise.seen(life, ServiceSight.healthy, float(second), RULES, trial=True)
+        assert do is RestartAction.wait
+    assert supervise.seen(life, ServiceSight.healthy, 20.0, RULES, trial=True)[1] is RestartAction.keep
 
 
 def test_a_proven_service_is_not_restarted_for_one_bad_answer() -> None:
-    life = Life(started_at=0.0, proven=True)
-    life, do = supervise.seen(life, Sight.unready, 100.0, RULES, trial=False)
-    assert do is Do.wait
-    life, do = supervise.seen(life, Sight.unready, 101.0, RULES, trial=False)
-    life, do = supervise.seen(life, Sight.unready, 111.0, RULES, trial=False)
-    assert do is Do.restart
+    life = RestartHistory(started_at=0.0, proven=True)
+    life, do = supervise.seen(life, ServiceSight.unready, 100.0, RULES, trial=False)
+    assert do is RestartAction.wait
+    life, do = supervise.seen(life, ServiceSight.unready, 101.0, RULES, trial=False)
+    life, do = supervise.seen(life, ServiceSight.unready, 111.0, RULES, trial=False)
+    assert do is RestartAction.restart
 
 
 def test_samples_and_soak_are_those_of_the_service() -> None:

@@ -12,7 +12,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Registry, Re
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.made import takes
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.spec.lint import lint_text
 from becket.testing.world import World
 
@@ -100,7 +100,7 @@ def ran(folder: Path, loop: str) -> tuple[Run, dict[str, dict[str, Json]], World
 
 def took(folder: Path, *actions: str) -> dict[str, Json]:
     run, made, _ = ran(folder, text(*actions))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     return dict(made["take"]["took"])
 
 
@@ -123,14 +123,14 @@ def test_what_nobody_made_is_missing_where_the_step_cannot_do_without(tmp_path: 
     left_out = MAKES.replace("}}", "}, when: dry_run}")
     run, _, world = ran(tmp_path, text(left_out, "{id: take, uses: test.take}"))
     (step,) = [step for step in asyncio.run(world.store.steps(run.run_id)) if step.id == "take"]
-    assert (step.error_kind, run.status) == ("no_output", Status.ready_for_handoff)
+    assert (step.error_kind, run.status) == ("no_output", RunStatus.ready_for_handoff)
     assert "`last` is missing, as no step made `tree.text`" in step.error
 
 
 def test_what_an_action_keeps_reaches_later_iterations_and_they_need_not_count(tmp_path: Path) -> None:
     loop = text("{id: count, uses: test.count}").replace("[there.pass]", "[enough, there.pass]")
     run, made, _ = ran(tmp_path, loop)
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)
     assert (made["count"]["number"], run.iteration, run.counted) == (3, 3, 1)
 
 

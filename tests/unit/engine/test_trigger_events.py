@@ -13,8 +13,8 @@ from trigger_stage import OPEN, Killed, Scene, Stage, killed_at, play
 from becket.kernel.contract.caller import Via
 from becket.kernel.contract.run import Move
 from becket.kernel.contract.store import Cursor
-from becket.kernel.engine.held import HELD, KEEP_HELD
-from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.held_starts import HELD, KEEP_HELD
+from becket.kernel.engine.intake import Intake, StartRequest
 from becket.kernel.store import open_sqlite
 from becket.testing.people import person
 
@@ -174,7 +174,7 @@ def test_a_held_start_survives_a_clock_that_goes_back_and_is_given_up_with_a_wor
 
 
 async def ended(stage: Stage, loop_id: str = "build", move: Move = Move.complete, **ask: Any) -> str:
-    started = await stage.intake.start(Ask(loop_id=loop_id, **ask))
+    started = await stage.intake.start(StartRequest(loop_id=loop_id, **ask))
     assert started.run is not None
     return (await stage.end(started.run, move)).run_id
 

@@ -13,7 +13,7 @@ from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import RunFilter
-from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.intake import Intake, StartRequest
 from becket.kernel.engine.triggers import SWEEP_EVERY, Triggers
 from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
@@ -173,7 +173,7 @@ def test_unless_a_fact_is_recorded_about_the_subject() -> None:
         await scene.move(A)
         await stage.join()
         stage.loops.put("prover")
-        started = await stage.intake.start(Ask(loop_id="prover"))
+        started = await stage.intake.start(StartRequest(loop_id="prover"))
         assert started.run is not None
         await stage.end(started.run, facts=(("proven", f"main@{B}"),))
         await scene.move(B, A)
@@ -191,7 +191,7 @@ def test_unless_completed_asks_about_the_loop_itself() -> None:
         scene = Scene(stage)
         heal(stage, unless="completed", debounce="0s")
         await stage.join()
-        started = await stage.intake.start(Ask(loop_id="heal", subject=f"main@{B}"))
+        started = await stage.intake.start(StartRequest(loop_id="heal", subject=f"main@{B}"))
         assert started.run is not None
         await stage.end(started.run)
         await scene.move(A)
@@ -205,7 +205,7 @@ def test_unless_completed_asks_about_the_loop_itself() -> None:
 async def moved_by_a_run(stage: Stage, sha: str, chain: int, recorded: bool) -> None:
     """A run moved a branch to this commit; its step is or is not in the journal yet."""
     stage.loops.put("mover")
-    started = await stage.intake.start(Ask(loop_id="mover", subject=sha, chain=chain))
+    started = await stage.intake.start(StartRequest(loop_id="mover", subject=sha, chain=chain))
     assert started.run is not None
     if recorded:
         await stage.end(started.run, facts=(("moved", sha),))

@@ -11,12 +11,12 @@ from trigger_stage import OPEN, Killed, Stage, killed_at, play
 
 from becket.kernel.contract.run import Move, Started
 from becket.kernel.engine.causes import posted
-from becket.kernel.engine.intake import Ask, Intake
+from becket.kernel.engine.intake import Intake, StartRequest
 from becket.kernel.engine.schedule import PREFIX as SCHEDULES
 from becket.kernel.engine.schedule import Scheduler
+from becket.kernel.engine.trigger_alerts import TriggerAlerts
 from becket.kernel.engine.triggers import Triggers
-from becket.kernel.engine.trouble import Trouble
-from becket.kernel.engine.unread import ALERT, KEEP, LEFT_OUT, PREFIX, Unread
+from becket.kernel.engine.unread_causes import ALERT, KEEP, LEFT_OUT, PREFIX, UnreadCauses
 from becket.kernel.store import open_sqlite
 
 
@@ -30,7 +30,7 @@ def listening(stage: Stage, loop_id: str, **more: Any) -> None:
 
 async def built(stage: Stage, move: Move = Move.complete, **ask: Any) -> None:
     """A run of `build` ends."""
-    started = await stage.intake.start(Ask(loop_id="build", **ask))
+    started = await stage.intake.start(StartRequest(loop_id="build", **ask))
     assert started.run is not None
     await stage.end(started.run, move)
 
@@ -183,7 +183,7 @@ def test_so_many_are_kept_and_no_more() -> None:
 
     async def story(stage: Stage) -> None:
         now = await stage_with_a_broken_file(stage)
-        kept = Unread(stage.store, stage.loops, Trouble(stage.store), most=3)
+        kept = UnreadCauses(stage.store, stage.loops, TriggerAlerts(stage.store), most=3)
         for number in (0, 1, 2, 2, 3):
             await kept.keep(posted("ci.failed", {}, f"e{number}", 0, None), ["bad.yaml"])
         assert len(await stage.store.cursors(PREFIX)) == 3

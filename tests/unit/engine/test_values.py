@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.engine.values import LONGEST, MOST, hand_over
 from becket.testing.world import World
 
@@ -73,4 +73,4 @@ def test_a_loop_hands_outputs_of_any_length_to_commands(tmp_path: Path) -> None:
     world.commit({"becket.yaml": "version: 1\nsandbox: {use: none, without: [files, processes, network]}\n"})
     world.loop(LOOP)
     run = asyncio.run(world.run("long"))
-    assert run.status is Status.completed, (run.reason, run.detail)
+    assert run.status is RunStatus.completed, (run.reason, run.detail)

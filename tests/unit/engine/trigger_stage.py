@@ -16,8 +16,8 @@ from becket.kernel.contract import crash
 from becket.kernel.contract.base import digest_of
 from becket.kernel.contract.errors import Finding, InvalidDocument, NotFound
 from becket.kernel.contract.git import RefMoved
-from becket.kernel.contract.loop import Loop
-from becket.kernel.contract.run import Move, Run, Started, Status
+from becket.kernel.contract.loop import LoadedLoop
+from becket.kernel.contract.run import Move, Run, RunStatus, Started
 from becket.kernel.contract.spec import LoopSpec
 from becket.kernel.contract.store import Alert, AlertState, End, Recorded, RunFilter, Store, WorkerInfo
 from becket.kernel.engine.intake import Intake
@@ -39,7 +39,7 @@ class Book:
     """The loops of a repository, without the files."""
 
     def __init__(self) -> None:
-        self._loops: dict[str, Loop] = {}
+        self._loops: dict[str, LoadedLoop] = {}
         self._broken: set[str] = set()
 
     def put(self, loop_id: str, *triggers: dict[str, Any], **more: Any) -> None:
@@ -50,7 +50,7 @@ class Book:
         } | more  # fmt: skip
         text = json.dumps(document)
         spec = LoopSpec.model_validate(document)
-        self._loops[loop_id] = Loop(spec=spec, text=text, digest=digest_of(text), source=f"{loop_id}.yaml")
+        self._loops[loop_id] = LoadedLoop(spec=spec, text=text, digest=digest_of(text), source=f"{loop_id}.yaml")
         self._broken.discard(loop_id)
 
     def remove(self, loop_id: str) -> None:
@@ -62,14 +62,14 @@ class Book:
     def mend(self, loop_id: str) -> None:
         self._broken.discard(loop_id)
 
-    def get(self, loop_id: str) -> Loop:
+    def get(self, loop_id: str) -> LoadedLoop:
         if loop_id in self._broken:
             raise InvalidDocument([_cut_off(loop_id)])
         if loop_id not in self._loops:
             raise NotFound(f"there is no loop {loop_id}")
         return self._loops[loop_id]
 
-    def all(self) -> list[Loop]:
+    def all(self) -> list[LoadedLoop]:
         return [loop for loop_id, loop in self._loops.items() if loop_id not in self._broken]
 
     def broken(self) -> dict[str, tuple[Finding, ...]]:
@@ -200,7 +200,7 @@ async def _let_others_run() -> None:
 
 OPEN, TOLD, CLOSED = AlertState.open, AlertState.told, AlertState.closed
 Told = Callable[[Alert], Awaitable[bool]]
-COMPLETED, FAILED = Status.completed, Status.failed
+COMPLETED, FAILED = RunStatus.completed, RunStatus.failed
 
 
 class Scene:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.gate import GateColor, TriedStep, Trouble
+from becket.kernel.contract.gate import GateColor, StepTrouble, TriedStep
 from becket.parts.gates.trial import StepTried, Tried
 from becket.parts.init.beginning import Begun, keep_green
 from becket.parts.init.detect import detect
@@ -25,7 +25,7 @@ def begun(tree: Tree) -> Begun:
     return Begun(branch="main", detected=found, written=write_config(root, found, "main", "jane"))
 
 
-def tried(**troubles: Trouble | None) -> Tried:
+def tried(**troubles: StepTrouble | None) -> Tried:
     steps = [
         TriedStep(
             gate="fast", step=name, trouble=trouble, color=GateColor.red if trouble else GateColor.green,
@@ -42,7 +42,7 @@ def config_of(made: Begun) -> Config:
 
 def test_a_step_that_ran_no_test_becomes_a_comment(tree: Tree) -> None:
     made = begun(tree)
-    assert keep_green(made, tried(pytest=Trouble.no_tests, npm_test_web=None)) == {"pytest": "no test was executed"}
+    assert keep_green(made, tried(pytest=StepTrouble.no_tests, npm_test_web=None)) == {"pytest": "no test was executed"}
     assert [step.name for step in config_of(made).gates["fast"]] == ["npm_test_web"]
     assert "#    - name: pytest" in made.written.config.read_text()
 
@@ -50,13 +50,13 @@ def test_a_step_that_ran_no_test_becomes_a_comment(tree: Tree) -> None:
 def test_a_step_whose_tests_fail_stays(tree: Tree) -> None:
     """And so does everything else: a person has to look first."""
     made = begun(tree)
-    assert keep_green(made, tried(pytest=Trouble.no_tests, npm_test_web=Trouble.code)) == {}
+    assert keep_green(made, tried(pytest=StepTrouble.no_tests, npm_test_web=StepTrouble.code)) == {}
     assert len(config_of(made).gates["fast"]) == 2
 
 
 def test_where_no_step_ran_a_test_none_is_left(tree: Tree) -> None:
     made = begun(tree)
-    assert set(keep_green(made, tried(pytest=Trouble.no_tests, npm_test_web=Trouble.no_tests))) == {
+    assert set(keep_green(made, tried(pytest=StepTrouble.no_tests, npm_test_web=StepTrouble.no_tests))) == {
         "pytest",
         "npm_test_web",
     }

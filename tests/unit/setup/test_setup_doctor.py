@@ -248,7 +248,7 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
         "agents", ERROR, "it cannot be held", "Name its price",
     ),
     "agent for which a budget in money cannot be held": (
-        {**config("agents: {a: {driver: codex}}\n"), **looks(unheld="it cannot be held. Say its price")},
+        {**config("agents: {a: {driver: codex}}\n"), **looks(why_unenforceable="it cannot be held. Say its price")},
         "agents", WARN, "it cannot be held", "Say its price",
     ),
     "agent that can never be called": (

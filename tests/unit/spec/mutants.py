@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from becket.kernel.spec.document import Document, Place, read
+from becket.kernel.spec.document import Document, SourcePlace, read
 
 Where = tuple[str | int, ...]
 Applies = Callable[[Where, Any], bool]
@@ -149,7 +149,7 @@ def mutants(source: str, content: str, seed: int, each: int = 1) -> Iterator[Mut
     yield from _of_files(source, content, chance)
 
 
-def _put(content: str, place: Place, words: str) -> str:
+def _put(content: str, place: SourcePlace, words: str) -> str:
     start = _offset(content, place.value)
     assert content[start : start + len(place.source)] == place.source
     return content[:start] + words + content[start + len(place.source) :]

@@ -11,7 +11,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, EffectInfo, 
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.condition import ConditionGroup, Life
 from becket.kernel.contract.config import AgentName, Config
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.spec.load import load_spec
 from becket.parts.gates.section import GateName
@@ -219,9 +219,11 @@ phases:
 """
 
 
-def _other(name: str, trigger: str = "manual: {}", action: str = "", inputs: str = "from: {optional: true}") -> Loop:
+def _other(
+    name: str, trigger: str = "manual: {}", action: str = "", inputs: str = "from: {optional: true}"
+) -> LoadedLoop:
     text = _OTHER.format(name=name, trigger="{" + trigger + "}", action=action, inputs=inputs)
-    return Loop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
+    return LoadedLoop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
 
 
 OTHERS = (

@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from becket.kernel.contract.errors import Finding
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.spec.load import load_spec
 
@@ -35,7 +35,7 @@ Arc = tuple[str, str, str, bool]
 WAYS = ("run.start", "event", "after", "commit")
 
 
-def loop(name: str, arcs: Sequence[Arc]) -> Loop:
+def loop(name: str, arcs: Sequence[Arc]) -> LoadedLoop:
     triggers, actions = ["manual: {}"], []
     for number, (cause, started, way, bounded) in enumerate(arcs):
         bound = ", max_chain: 2" if bounded else ""
@@ -45,7 +45,7 @@ def loop(name: str, arcs: Sequence[Arc]) -> Loop:
             triggers += _hearing(cause, started, way, bound)
     listed = ", ".join(f"{{{trigger}}}" for trigger in dict.fromkeys(triggers))
     text = TEXT.replace("NAME", name).replace("TRIGGERS", listed).replace("ACTIONS", ", ".join(actions))
-    return Loop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
+    return LoadedLoop(spec=load_spec(text, f"{name}.yaml"), text=text, digest=name, source=f"{name}.yaml")
 
 
 def _doing(number: int, started: str, way: str, bound: str) -> list[str]:
@@ -66,7 +66,7 @@ def _hearing(cause: str, started: str, way: str, bound: str) -> list[str]:
     return [hears[way]] if way in hears else []
 
 
-def refused(loops: Sequence[Loop]) -> dict[str, list[Finding]]:
+def refused(loops: Sequence[LoadedLoop]) -> dict[str, list[Finding]]:
     """What lint says about chains, by loop."""
     told = {}
     for one in loops:
@@ -117,7 +117,7 @@ def random_arcs(seed: int) -> list[Arc]:
     return [(*arc, chance.random() < 0.4) for arc in dict.fromkeys(drawn)]
 
 
-def endless_by_trying_all(loops: Sequence[Loop]) -> bool:
+def endless_by_trying_all(loops: Sequence[LoadedLoop]) -> bool:
     """Every order of every choice of loops is tried as a cycle, by what the specs say and nothing of lint's."""
     leads = {(one.spec.loop_id, other.spec.loop_id) for one in loops for other in loops if _leads(one, other)}
     names = [one.spec.loop_id for one in loops]
@@ -128,7 +128,7 @@ def endless_by_trying_all(loops: Sequence[Loop]) -> bool:
     return False
 
 
-def _leads(one: Loop, other: Loop) -> bool:
+def _leads(one: LoadedLoop, other: LoadedLoop) -> bool:
     actions = [action for phase in one.spec.phases.values() for action in phase.actions]
     posted = {action.with_["name"] for action in actions if action.uses == "event.post"}
     moves = any(action.uses == "git.update_ref" for action in actions)

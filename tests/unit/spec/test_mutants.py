@@ -24,7 +24,7 @@ from becket.cli import front
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.errors import BecketError, Finding, InvalidDocument
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.spec.document import read
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.spec.load import load_spec
@@ -81,9 +81,9 @@ def _registry() -> Registry:
 
 
 @cache
-def _neighbours() -> dict[str, Loop]:
+def _neighbours() -> dict[str, LoadedLoop]:
     texts = [*(path.read_text() for path in _shipped()), *_documented(loops=True).values()]
-    loops = [Loop(spec=load_spec(text, "f"), text=text, digest="", source="f") for text in texts]
+    loops = [LoadedLoop(spec=load_spec(text, "f"), text=text, digest="", source="f") for text in texts]
     return {loop.spec.loop_id: loop for loop in loops}
 
 

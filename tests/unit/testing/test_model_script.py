@@ -16,7 +16,7 @@ import pytest
 from wire_clients import CLIENTS, SCHEMA, ask, talk
 
 from becket.testing.model import Call, Delay, Edit, Hang, Loop, Say, ScriptedModel, Shell, Step, Think, Together, Write
-from becket.testing.model.exchange import Ask, Offered, ToolCall
+from becket.testing.model.exchange import ModelRequest, Offered, ToolCall
 from becket.testing.model.scripted import OVER
 from becket.testing.model.tools import NoTool, call_for
 
@@ -28,9 +28,9 @@ def plain(**properties: str) -> dict[str, object]:
 
 
 PATHS = {"file_path": "string"}
-CODEX = Ask(tools=[Offered("exec_command", plain(cmd="string"))])
-CODEX_PATCH = Ask(tools=[*CODEX.tools, Offered("apply_patch", freeform=True)])
-CLAUDE = Ask(
+CODEX = ModelRequest(tools=[Offered("exec_command", plain(cmd="string"))])
+CODEX_PATCH = ModelRequest(tools=[*CODEX.tools, Offered("apply_patch", freeform=True)])
+CLAUDE = ModelRequest(
     tools=[
         Offered("Bash", plain(command="string")),
         Offered("Write", plain(content="string", **PATHS)),
@@ -38,7 +38,7 @@ CLAUDE = Ask(
     ],
     prompts=[" - Primary working directory: /w/tree\n - Platform: linux"],
 )
-GEMINI = Ask(
+GEMINI = ModelRequest(
     tools=[
         Offered("run_shell_command", plain(command="string")),
         Offered("write_file", plain(content="string", **PATHS)),
@@ -52,7 +52,7 @@ GEMINI = Ask(
     ],
     prompts=["- **Workspace Directories:**\n  - /w/tree\n"],
 )
-OPENCODE = Ask(
+OPENCODE = ModelRequest(
     tools=[
         Offered("bash", {**plain(command="string", description="string"), "required": ["command", "description"]}),
         Offered("write", plain(filePath="string", content="string")),
@@ -157,14 +157,14 @@ def test_scripts_by_key_and_by_prompt_do_not_mix() -> None:
         (GEMINI, "run_shell_command", {"command": "ls"}),
         (OPENCODE, "bash", {"command": "ls", "description": "scripted"}),
         (
-            Ask(tools=[Offered("shell", {"properties": {"command": {"type": "array"}}})]),
+            ModelRequest(tools=[Offered("shell", {"properties": {"command": {"type": "array"}}})]),
             "shell",
             {"command": ["bash", "-lc", "ls"]},
         ),
     ],
     ids=["codex", "claude", "gemini", "opencode", "an array"],
 )
-def test_a_command_line_suits_the_client(asked: Ask, name: str, given: dict[str, object]) -> None:
+def test_a_command_line_suits_the_client(asked: ModelRequest, name: str, given: dict[str, object]) -> None:
     assert call_for(Shell("ls"), asked, "c") == ToolCall("c", name, given)
 
 
@@ -196,7 +196,7 @@ def test_a_raw_call_goes_out_as_it_is() -> None:
 
 def test_a_step_that_the_client_has_no_tool_for_is_a_broken_contract() -> None:
     with pytest.raises(NoTool, match="look"):
-        call_for(Shell("ls"), Ask(tools=[Offered("look", SCHEMA)]), "c")
+        call_for(Shell("ls"), ModelRequest(tools=[Offered("look", SCHEMA)]), "c")
     body = {**CLIENT.begin("go"), "tools": [{"type": "function", "name": "look", "parameters": SCHEMA}]}
     with ScriptedModel([Shell("ls")]) as model:
         assert ask(CLIENT, model, body).status == 500

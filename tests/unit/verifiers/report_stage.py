@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestCase, TestReport
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
 
@@ -60,7 +60,7 @@ def by_id(report: TestReport) -> dict[str, TestCase]:
     return {case.id: case for case in report.cases}
 
 
-def outcomes(report: TestReport, *, groups: bool = False) -> dict[str, Outcome]:
+def outcomes(report: TestReport, *, groups: bool = False) -> dict[str, CaseOutcome]:
     return {case.id: case.outcome for case in report.cases if case.group == groups}
 
 

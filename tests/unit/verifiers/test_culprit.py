@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from becket.parts.gates.culprit import Belief, Culprit, Noise, Observation, Undecided, search
+from becket.parts.gates.culprit import Belief, Culprit, CulpritUndecided, Noise, Observation, search
 
 FLAKY = Noise(false_fail=0.10, false_pass=0.0)
 
@@ -37,7 +37,7 @@ def scripted(answers: dict[str, bool | None], asked: list[str] | None = None) ->
     return is_bad
 
 
-def find(names: Sequence[str], is_bad: object, model: Noise = FLAKY, **more: object) -> Culprit | Undecided:
+def find(names: Sequence[str], is_bad: object, model: Noise = FLAKY, **more: object) -> Culprit | CulpritUndecided:
     return asyncio.run(search(names, is_bad, model, **more))  # type: ignore[arg-type]
 
 
@@ -110,7 +110,7 @@ def test_an_interrupted_search_goes_on_where_it_was(seed: int) -> None:
 def test_a_spent_budget_is_undecided_with_its_suspects() -> None:
     names = commits(64)
     found = find(names, gate(20, FLAKY, 5), budget=2, seen=[red_head(names)])
-    assert isinstance(found, Undecided)
+    assert isinstance(found, CulpritUndecided)
     assert found.runs == 2
     assert "used up" in found.reason
     assert len(found.suspects) == 5
@@ -119,7 +119,7 @@ def test_a_spent_budget_is_undecided_with_its_suspects() -> None:
 
 def test_no_budget_asks_nothing() -> None:
     found = find(commits(4), scripted({}), budget=0)
-    assert isinstance(found, Undecided)
+    assert isinstance(found, CulpritUndecided)
     assert found.runs == 0
 
 
@@ -127,7 +127,7 @@ def test_nobody_is_to_blame_when_every_commit_passes() -> None:
     """L14: the red run was a flake; no innocent commit is named for it."""
     names = commits(8)
     found = find(names, scripted(dict.fromkeys(names, False)), seen=[red_head(names)], budget=100)
-    assert isinstance(found, Undecided)
+    assert isinstance(found, CulpritUndecided)
     assert "none of the commits" in found.reason
     assert found.nobody >= 0.97
 
@@ -147,7 +147,7 @@ def test_commits_that_cannot_be_told_apart_are_undecided() -> None:
     names = commits(5)
     answers: dict[str, bool | None] = {"c0": False, "c1": False, "c2": None, "c3": None, "c4": True}
     found = find(names, scripted(answers), seen=[red_head(names)], budget=100)
-    assert isinstance(found, Undecided)
+    assert isinstance(found, CulpritUndecided)
     assert {suspect.sha for suspect in found.suspects[:3]} == {"c2", "c3", "c4"}
     assert found.runs < 20
 
@@ -171,7 +171,7 @@ def test_no_hint_alone_convicts() -> None:
     names = commits(32)
     weights = [0.0] * 31 + [1.0]
     found = find(names, scripted({}), prior=weights, seen=[red_head(names)], budget=0)
-    assert isinstance(found, Undecided)
+    assert isinstance(found, CulpritUndecided)
 
 
 def test_the_newest_commit_is_run_again_before_one_red_run_convicts_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 from report_stage import all_names, read, stored
 
 from becket.parts.gates.log_windows import CHUNK, REACH, find_windows
-from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestCase, TestReport
 from becket.parts.gates.summary import CAP, summarise
 
 NOTHING = TestReport(format="plain")
@@ -66,7 +66,7 @@ def test_problems_of_the_report_are_told() -> None:
 
 def test_many_tests_with_the_same_failure_are_told_once() -> None:
     cases = tuple(
-        TestCase(id=f"t{n}", outcome=Outcome.failed, message=f"no pump number {n}", file="a.py", line=3)
+        TestCase(id=f"t{n}", outcome=CaseOutcome.failed, message=f"no pump number {n}", file="a.py", line=3)
         for n in range(300)
     )
     summary = summarise("unit", TestReport(format="x", cases=cases), b"")
@@ -77,7 +77,7 @@ def test_many_tests_with_the_same_failure_are_told_once() -> None:
 
 def test_every_failure_is_counted_even_if_it_is_not_listed() -> None:
     names = [chr(97 + n % 26) * (n // 26 + 3) for n in range(500)]
-    cases = tuple(TestCase(id=name, outcome=Outcome.failed, message=f"broke {name}") for name in names)
+    cases = tuple(TestCase(id=name, outcome=CaseOutcome.failed, message=f"broke {name}") for name in names)
     summary = summarise("unit", TestReport(format="x", cases=cases), b"")
     assert summary.failing == 500
     assert sum(1 + test.like for test in summary.tests) + summary.more_tests == 500
@@ -91,7 +91,7 @@ def test_no_summary_exceeds_its_cap(name: str, cap: int) -> None:
 
 
 def test_long_texts_of_one_test_do_not_exceed_the_cap() -> None:
-    case = TestCase(id="x" * 5000, outcome=Outcome.failed, message="é" * 5000, excerpt="日" * 9000)
+    case = TestCase(id="x" * 5000, outcome=CaseOutcome.failed, message="é" * 5000, excerpt="日" * 9000)
     for cap in (1_000, CAP):
         assert size(summarise("unit", TestReport(format="x", cases=(case,)), b"error: y\n" * 9000, cap).text) <= cap
 
@@ -137,7 +137,7 @@ def test_strong_marks_come_before_weak_ones() -> None:
 
 def test_names_of_failing_tests_are_marks() -> None:
     log = b"fine\n" * 3000 + b"checking test_pump now: it leaks\n" + b"fine\n" * 3000
-    case = TestCase(id="a.py::test_pump", outcome=Outcome.failed)
+    case = TestCase(id="a.py::test_pump", outcome=CaseOutcome.failed)
     assert "it leaks" in summarise("unit", TestReport(format="x", cases=(case,)), log).text
 
 

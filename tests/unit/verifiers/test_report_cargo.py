@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 
 LIB = "calc:src/lib.rs::tests::"
 
@@ -14,14 +14,14 @@ LIB = "calc:src/lib.rs::tests::"
 def test_units_integration_and_documentation(name: str) -> None:
     report = read(f"cargo/{name}.txt")
     cases = by_id(report)
-    assert cases[f"{LIB}adds"].outcome is Outcome.failed
+    assert cases[f"{LIB}adds"].outcome is CaseOutcome.failed
     assert cases[f"{LIB}adds"].message == "assertion `left == right` failed: sum of 1 and 2\nleft: -1\nright: 3"
     assert cases[f"{LIB}adds"].place == "src/lib.rs:31"
     assert cases[f"{LIB}result"].message == 'Error: "no pump"'
-    assert cases[f"{LIB}pump"].outcome is Outcome.skipped
-    assert cases[f"{LIB}panics"].outcome is Outcome.passed
-    assert cases[f"{LIB}should_but_does_not"].outcome is Outcome.failed
-    assert cases[f"{LIB}größe"].outcome is Outcome.passed
+    assert cases[f"{LIB}pump"].outcome is CaseOutcome.skipped
+    assert cases[f"{LIB}panics"].outcome is CaseOutcome.passed
+    assert cases[f"{LIB}should_but_does_not"].outcome is CaseOutcome.failed
+    assert cases[f"{LIB}größe"].outcome is CaseOutcome.passed
     assert cases["api:tests/api.rs::api_adds"].place == "tests/api.rs:4"
     assert report.tests_run == 11
     assert report.problems == ()
@@ -34,10 +34,10 @@ def test_what_a_test_prints_is_no_result(name: str) -> None:
 
 def test_documentation_tests_keep_their_ids_in_any_order_and_when_lines_move() -> None:
     expected = {
-        "calc:doc::src/lib.rs - add": Outcome.failed,
-        "calc:doc::src/lib.rs - add #2": Outcome.passed,
-        "calc:doc::src/lib.rs - add #3": Outcome.skipped,
-        "calc:doc::src/lib.rs - add #4": Outcome.passed,
+        "calc:doc::src/lib.rs - add": CaseOutcome.failed,
+        "calc:doc::src/lib.rs - add #2": CaseOutcome.passed,
+        "calc:doc::src/lib.rs - add #3": CaseOutcome.skipped,
+        "calc:doc::src/lib.rs - add #4": CaseOutcome.passed,
     }
     for name in ("red", "backtrace", "color"):
         found = outcomes(read(f"cargo/{name}.txt"))
@@ -57,9 +57,9 @@ def test_quiet_output_names_failures_and_counts_the_rest() -> None:
 
 def test_a_build_that_fails_is_a_case_and_one_that_works_passes() -> None:
     build = by_id(read("cargo/compile.txt"))["build"]
-    assert build.outcome is Outcome.error
+    assert build.outcome is CaseOutcome.error
     assert (build.message, build.place) == ("cannot add `&str` to `i32`", "src/lib.rs:2")
-    assert outcomes(read("cargo/green.txt"), groups=True) == {"build": Outcome.passed}
+    assert outcomes(read("cargo/green.txt"), groups=True) == {"build": CaseOutcome.passed}
 
 
 @pytest.mark.parametrize(("name", "test"), [("abort", "aborts"), ("exit", "b_exits")])
@@ -67,7 +67,7 @@ def test_a_binary_that_breaks_off_is_a_problem_and_its_test_an_error(name: str, 
     """L11: `process::exit(0)` inside a test leaves exit code 0 behind."""
     report = read(f"cargo/{name}.txt")
     assert [problem.code for problem in report.problems] == [ProblemCode.incomplete]
-    assert by_id(report)[f"calc:src/lib.rs::{test}"].outcome is Outcome.error
+    assert by_id(report)[f"calc:src/lib.rs::{test}"].outcome is CaseOutcome.error
 
 
 def test_no_test_ran() -> None:
@@ -86,4 +86,4 @@ def test_a_harness_in_a_failing_tests_output_does_not_begin_a_new_binary() -> No
         b"running 1 test\ntest outer ... FAILED\n\nfailures:\n\n---- outer stdout ----\n" + inner + b"\nfailures:\n"
         b"    outer\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
     )
-    assert outcomes(read("cargo/", output)) == {"binary 1::outer": Outcome.failed}
+    assert outcomes(read("cargo/", output)) == {"binary 1::outer": CaseOutcome.failed}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from report_stage import read
 
-from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestCase, TestReport
 from becket.parts.gates.reports.compare import every_id_ran
 
 
 def report(**outcomes: str) -> TestReport:
     return TestReport(
-        format="x", cases=tuple(TestCase(id=name, outcome=Outcome(outcome)) for name, outcome in outcomes.items())
+        format="x", cases=tuple(TestCase(id=name, outcome=CaseOutcome(outcome)) for name, outcome in outcomes.items())
     )
 
 

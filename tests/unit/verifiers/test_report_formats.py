@@ -10,7 +10,7 @@ from report_stage import DATA, by_id, outcomes, stored
 
 from becket.kernel.contract.removal import remove
 from becket.kernel.engine.redact import Redactor
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.reports.formats import parse
 
@@ -23,9 +23,15 @@ def nothing(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "outcome"),
-    [(0, Outcome.passed), (1, Outcome.failed), (-9, Outcome.error), (137, Outcome.error), (None, Outcome.error)],
+    [
+        (0, CaseOutcome.passed),
+        (1, CaseOutcome.failed),
+        (-9, CaseOutcome.error),
+        (137, CaseOutcome.error),
+        (None, CaseOutcome.error),
+    ],
 )
-def test_a_plain_step_is_one_case(exit_code: int | None, outcome: Outcome) -> None:
+def test_a_plain_step_is_one_case(exit_code: int | None, outcome: CaseOutcome) -> None:
     assert outcomes(parse("plain", b"", nothing, exit_code=exit_code)) == {"step": outcome}
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode, TestReport
 from becket.parts.gates.reports.formats import parse
 
 
@@ -19,13 +19,13 @@ def junit(text: str | bytes, path: str = "report.xml") -> TestReport:
 @pytest.mark.parametrize("name", ["pytest", "pytest-xunit1"])
 def test_pytest_cases_get_the_ids_that_pytest_takes(name: str) -> None:
     found = outcomes(read(f"junit/{name}.xml"))
-    assert found["tests/test_calc.py::TestShelf::test_put"] is Outcome.failed
-    assert found[r"tests/test_calc.py::test_text[\u65e5\u672c\u8a9e]"] is Outcome.failed
-    assert found["tests/test_calc.py::test_text[x::y]"] is Outcome.passed
-    assert found["tests/test_calc.py::test_setup_error"] is Outcome.error
-    assert found["tests/test_calc.py::test_teardown_error"] is Outcome.error
-    assert found["tests/test_calc.py::test_xfail"] is Outcome.xfailed
-    assert found["tests/test_calc.py::test_skipped"] is Outcome.skipped
+    assert found["tests/test_calc.py::TestShelf::test_put"] is CaseOutcome.failed
+    assert found[r"tests/test_calc.py::test_text[\u65e5\u672c\u8a9e]"] is CaseOutcome.failed
+    assert found["tests/test_calc.py::test_text[x::y]"] is CaseOutcome.passed
+    assert found["tests/test_calc.py::test_setup_error"] is CaseOutcome.error
+    assert found["tests/test_calc.py::test_teardown_error"] is CaseOutcome.error
+    assert found["tests/test_calc.py::test_xfail"] is CaseOutcome.xfailed
+    assert found["tests/test_calc.py::test_skipped"] is CaseOutcome.skipped
     assert len(found) == 21
 
 
@@ -44,8 +44,8 @@ def test_a_report_in_a_subfolder_finds_its_files_there() -> None:
 def test_collection_errors_are_files() -> None:
     report = read("junit/pytest-collect.xml")
     assert outcomes(report, groups=True) == {
-        "tests2/test_import.py": Outcome.error,
-        "tests2/test_syntax.py": Outcome.error,
+        "tests2/test_import.py": CaseOutcome.error,
+        "tests2/test_syntax.py": CaseOutcome.error,
     }
 
 
@@ -54,18 +54,18 @@ def test_surefire_reads_a_folder_with_its_reruns() -> None:
     cases = by_id(read("junit/surefire"))
     assert cases["calc.CalcTest::adds"].place == "src/test/java/calc/CalcTest.java:13"
     assert cases["calc.CalcTest::adds"].message == "the sum ==> expected: <3> but was: <-1>"
-    assert cases["calc.CalcTest::flaky"].outcome is Outcome.passed
+    assert cases["calc.CalcTest::flaky"].outcome is CaseOutcome.passed
     assert cases["calc.CalcTest::flaky"].message.startswith("passed only when it was run again")
-    assert cases["calc.CalcTest::throwsIt"].outcome is Outcome.error
-    assert cases["calc.CalcTest::texts(String)[3]"].outcome is Outcome.failed
-    assert cases["calc.SetupTest"].outcome is Outcome.error
+    assert cases["calc.CalcTest::throwsIt"].outcome is CaseOutcome.error
+    assert cases["calc.CalcTest::texts(String)[3]"].outcome is CaseOutcome.failed
+    assert cases["calc.SetupTest"].outcome is CaseOutcome.error
 
 
 def test_gradle_names_its_tests_with_parentheses() -> None:
     cases = by_id(read("junit/gradle.xml"))
     assert cases["calc.CalcTest::adds()"].place == "src/test/java/calc/CalcTest.java:13"
-    assert cases["calc.CalcTest::[2] 日本語"].outcome is Outcome.passed
-    assert cases["calc.CalcTest::skipped()"].outcome is Outcome.skipped
+    assert cases["calc.CalcTest::[2] 日本語"].outcome is CaseOutcome.passed
+    assert cases["calc.CalcTest::skipped()"].outcome is CaseOutcome.skipped
 
 
 def test_go_parents_of_subtests_are_groups() -> None:
@@ -99,8 +99,8 @@ def test_subtests_that_pytest_counts_within_one_case_are_no_problem() -> None:
 def test_jest_and_mocha() -> None:
     jest = by_id(read("junit/jest.xml"))
     assert jest["adds"].place == "t/calc.test.js:3"
-    assert jest["shelf takes 日本語"].outcome is Outcome.failed
-    assert jest["shelf adds"].outcome is jest["shelf adds #2"].outcome is Outcome.passed
+    assert jest["shelf takes 日本語"].outcome is CaseOutcome.failed
+    assert jest["shelf adds"].outcome is jest["shelf adds #2"].outcome is CaseOutcome.passed
     assert any(name.startswith("Test suite failed to run") for name in by_id(read("junit/jest-errors.xml")))
     mocha = by_id(read("junit/mocha.xml"))
     assert mocha["shelf::puts"].place == "m.test.js:3"
@@ -111,9 +111,9 @@ def test_node_suites_are_part_of_the_id() -> None:
     cases = by_id(read("junit/node.xml"))
     assert cases["shelf > puts"].place == "test/calc.test.js:29"
     assert cases["texts > 日本語"].place == "test/calc.test.js:15"
-    assert cases["todo fails"].outcome is Outcome.xfailed
-    assert cases["todo passes"].outcome is Outcome.xpassed
-    assert cases["test/syntax.test.js"].outcome is Outcome.failed
+    assert cases["todo fails"].outcome is CaseOutcome.xfailed
+    assert cases["todo passes"].outcome is CaseOutcome.xpassed
+    assert cases["test/syntax.test.js"].outcome is CaseOutcome.failed
 
 
 def test_a_path_of_this_machine_is_no_part_of_an_id() -> None:
@@ -129,7 +129,7 @@ def test_doubles_are_told_apart_by_their_suite_whatever_the_order_of_suites() ->
     two = '<testsuite name="b"><testcase name="adds" classname="C"><failure/></testcase></testsuite>'
     forwards = outcomes(junit(f"<testsuites>{one}{two}</testsuites>"))
     backwards = outcomes(junit(f"<testsuites>{two}{one}</testsuites>"))
-    assert forwards == backwards == {"a > C::adds": Outcome.passed, "b > C::adds": Outcome.failed}
+    assert forwards == backwards == {"a > C::adds": CaseOutcome.passed, "b > C::adds": CaseOutcome.failed}
 
 
 def test_doubles_within_a_suite_are_numbered_and_never_meet_a_real_name() -> None:
@@ -145,7 +145,7 @@ def test_a_report_in_the_output_of_the_step() -> None:
 def test_what_was_read_before_a_fault_is_kept() -> None:
     whole = stored("junit/pytest.xml")
     report = read("junit/pytest.xml", whole[: len(whole) // 2])
-    assert by_id(report)["tests/test_calc.py::test_add"].outcome is Outcome.failed
+    assert by_id(report)["tests/test_calc.py::test_add"].outcome is CaseOutcome.failed
     assert [problem.code for problem in report.problems] == [ProblemCode.malformed]
 
 
@@ -184,7 +184,7 @@ def test_control_characters_that_tests_print_do_not_spoil_a_report() -> None:
     raw = '<testsuite><testcase name="a"><system-out>\x1b[31mred&#27;[0m&#x0;</system-out></testcase></testsuite>'
     report = junit(raw)
     assert report.problems == ()
-    assert outcomes(report) == {"a": Outcome.passed}
+    assert outcomes(report) == {"a": CaseOutcome.passed}
 
 
 @pytest.mark.parametrize("time_text", ["nan", "inf", "-1", "1e400", "x", "", "9" * 400])
@@ -198,4 +198,4 @@ def test_a_test_that_fails_and_cannot_be_torn_down_is_one_test() -> None:
         '<testcase classname="m" name="t"><error message="failed on teardown with &quot;y&quot;">y</error></testcase>'
         "</testsuite>"
     )
-    assert outcomes(junit(raw)) == {"m::t": Outcome.error}
+    assert outcomes(junit(raw)) == {"m::t": CaseOutcome.error}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import by_id, outcomes, read, stored
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 
 FAILED = {
     "tests/deep/test_more.py::Case::test_diff",
@@ -23,8 +23,8 @@ EVERY_WAY = ["default", "q", "v", "rA", "color", "short", "no-tb", "line", "xdis
 def test_failing_tests_are_named_however_pytest_is_told_to_write(way: str) -> None:
     report = read(f"pytest/{way}.txt")
     found = outcomes(report)
-    assert {name for name, outcome in found.items() if outcome is Outcome.failed} == FAILED
-    assert {name for name, outcome in found.items() if outcome is Outcome.error} == ERRORS
+    assert {name for name, outcome in found.items() if outcome is CaseOutcome.failed} == FAILED
+    assert {name for name, outcome in found.items() if outcome is CaseOutcome.error} == ERRORS
     assert report.problems == ()
 
 
@@ -51,16 +51,16 @@ def test_verbose_output_names_every_test(way: str) -> None:
     found = outcomes(report)
     assert len(found) == 21
     assert report.names_every_test
-    assert found["tests/test_calc.py::test_text[1 - FAILED]"] is Outcome.passed
-    assert found["tests/test_calc.py::test_text[a]b[]"] is Outcome.passed
-    assert found["tests/test_calc.py::test_skipped"] is Outcome.skipped
-    assert found["tests/test_calc.py::test_xfail"] is Outcome.xfailed
-    assert found["tests/test_calc.py::test_xpass"] is Outcome.xpassed
+    assert found["tests/test_calc.py::test_text[1 - FAILED]"] is CaseOutcome.passed
+    assert found["tests/test_calc.py::test_text[a]b[]"] is CaseOutcome.passed
+    assert found["tests/test_calc.py::test_skipped"] is CaseOutcome.skipped
+    assert found["tests/test_calc.py::test_xfail"] is CaseOutcome.xfailed
+    assert found["tests/test_calc.py::test_xpass"] is CaseOutcome.xpassed
 
 
 def test_the_full_summary_names_passed_tests_and_counts_skipped_ones() -> None:
     report = read("pytest/rA.txt")
-    assert outcomes(report)["tests/test_calc.py::test_text[1 - FAILED]"] is Outcome.passed
+    assert outcomes(report)["tests/test_calc.py::test_text[1 - FAILED]"] is CaseOutcome.passed
     assert (report.unnamed_passed, report.unnamed_skipped) == (0, 2)
 
 
@@ -81,14 +81,14 @@ def test_a_green_run_is_whole(way: str, unnamed: int) -> None:
 def test_a_file_that_cannot_be_collected_fails_as_a_whole() -> None:
     report = read("pytest/collect.txt")
     cases = by_id(report)
-    assert cases["tests2/test_import.py"].outcome is Outcome.error
+    assert cases["tests2/test_import.py"].outcome is CaseOutcome.error
     assert cases["tests2/test_import.py"].message == "ModuleNotFoundError: No module named 'no_such_module'"
     assert cases["tests2/test_syntax.py"].place == "tests2/test_syntax.py:1"
     assert report.tests_run == 0
 
 
 def test_a_file_whose_tests_run_stands_as_passed() -> None:
-    assert outcomes(read("pytest/green-v.txt"), groups=True) == {"tests/deep/test_more.py": Outcome.passed}
+    assert outcomes(read("pytest/green-v.txt"), groups=True) == {"tests/deep/test_more.py": CaseOutcome.passed}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_session_that_broke_off_is_a_problem_that_says_why(way: str, code: Pro
 
 def test_a_crashed_worker_of_xdist_names_the_test_it_ran() -> None:
     case = by_id(read("pytest/xdist-crash.txt"))["tests3/test_crash.py::test_n[3]"]
-    assert case.outcome is Outcome.failed
+    assert case.outcome is CaseOutcome.failed
     assert "crashed while running" in case.message
 
 
@@ -126,7 +126,7 @@ def test_a_pytest_that_a_test_ran_does_not_end_the_session() -> None:
         "=== short test summary info ===\nFAILED a.py::test_two - assert 0\n=== 1 failed, 1 passed in 0.02s ===\n"
     )
     report = read("pytest/", output.encode())
-    assert outcomes(report) == {"a.py::test_one": Outcome.passed, "a.py::test_two": Outcome.failed}
+    assert outcomes(report) == {"a.py::test_one": CaseOutcome.passed, "a.py::test_two": CaseOutcome.failed}
     assert report.tests_run == 2
 
 
@@ -155,5 +155,5 @@ def test_a_traceback_names_the_test_where_no_summary_does() -> None:
         b"\ntests/test_calc.py:69: AssertionError\n1 failed, 1 passed in 0.02s\n"
     )
     report = read("pytest/", output)
-    assert outcomes(report) == {"tests/test_calc.py::TestShelf::test_put": Outcome.failed}
+    assert outcomes(report) == {"tests/test_calc.py::TestShelf::test_put": CaseOutcome.failed}
     assert report.problems == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_stage import by_id, outcomes, read
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 
 
 def codes(text: str) -> list[ProblemCode]:
@@ -19,16 +19,16 @@ def test_node(name: str) -> None:
     assert cases["adds"].place == "test/calc.test.js:7"
     assert cases["adds"].message == "the sum\n\n-1 !== 3"
     assert cases["adds"].seconds == pytest.approx(0.003, abs=0.002)
-    assert cases["texts > 日本語"].outcome is Outcome.failed
-    assert cases["texts > a # b"].outcome is cases["texts > a \\ b"].outcome is Outcome.passed
+    assert cases["texts > 日本語"].outcome is CaseOutcome.failed
+    assert cases["texts > a # b"].outcome is cases["texts > a \\ b"].outcome is CaseOutcome.passed
     assert cases["texts"].group
-    assert cases["skipped"].outcome is Outcome.skipped
-    assert cases["todo fails"].outcome is Outcome.xfailed
-    assert cases["todo passes"].outcome is Outcome.xpassed
-    assert cases["broken hook > never runs"].outcome is Outcome.error
+    assert cases["skipped"].outcome is CaseOutcome.skipped
+    assert cases["todo fails"].outcome is CaseOutcome.xfailed
+    assert cases["todo passes"].outcome is CaseOutcome.xpassed
+    assert cases["broken hook > never runs"].outcome is CaseOutcome.error
     assert cases["broken hook"].message == "no pump in the house"
-    assert cases["times out"].outcome is Outcome.error
-    assert cases["shelf > deep > is deep #2"].outcome is Outcome.passed
+    assert cases["times out"].outcome is CaseOutcome.error
+    assert cases["shelf > deep > is deep #2"].outcome is CaseOutcome.passed
     assert cases["empty"].group
     assert report.problems == ()
 
@@ -39,14 +39,14 @@ def test_a_file_of_node_that_ends_the_process_is_no_test() -> None:
 
 
 def test_a_file_that_does_not_parse_fails() -> None:
-    assert by_id(read("tap/node-all.txt"))["test/syntax.test.js"].outcome is Outcome.failed
+    assert by_id(read("tap/node-all.txt"))["test/syntax.test.js"].outcome is CaseOutcome.failed
 
 
 def test_version_14() -> None:
     cases = by_id(read("tap/tap14.txt"))
     assert cases["adds > the sum"].place == "taps/a.test.js:3"
     assert cases["adds"].seconds == pytest.approx(0.018937)
-    assert cases["later"].outcome is Outcome.xpassed
+    assert cases["later"].outcome is CaseOutcome.xpassed
 
 
 @pytest.mark.parametrize("name", ["mocha", "mocha13"])
@@ -58,12 +58,12 @@ def test_mocha_with_and_without_diagnostics(name: str) -> None:
 
 def test_perl() -> None:
     assert outcomes(read("tap/perl.txt")) == {
-        "fine": Outcome.passed,
-        "the sum # with a hash": Outcome.failed,
-        "test 3": Outcome.skipped,
-        "not yet": Outcome.xfailed,
-        "deep > test 1": Outcome.passed,
-        "deep > letters": Outcome.failed,
+        "fine": CaseOutcome.passed,
+        "the sum # with a hash": CaseOutcome.failed,
+        "test 3": CaseOutcome.skipped,
+        "not yet": CaseOutcome.xfailed,
+        "deep > test 1": CaseOutcome.passed,
+        "deep > letters": CaseOutcome.failed,
     }
     assert by_id(read("tap/perl.txt"))["deep > letters"].place == "pl/a.t:6"
 
@@ -75,7 +75,7 @@ def test_bail_out_is_a_problem() -> None:
 def test_buffered_subtests_belong_to_the_point_before_them() -> None:
     text = "ok 1 - parent {\n    ok 1 - one\n    not ok 2 - two\n    1..2\n}\n1..1\n"
     report = read("tap/", text.encode())
-    assert outcomes(report) == {"parent > one": Outcome.passed, "parent > two": Outcome.failed}
+    assert outcomes(report) == {"parent > one": CaseOutcome.passed, "parent > two": CaseOutcome.failed}
     assert report.problems == ()
 
 

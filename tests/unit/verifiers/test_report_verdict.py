@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from report_stage import read
 
-from becket.parts.gates.ports.report import Color, Outcome, Problem, ProblemCode, RedCode, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, Color, Problem, ProblemCode, RedCode, TestCase, TestReport
 from becket.parts.gates.reports.formats import parse
 from becket.parts.gates.reports.verdict import verdict_of
 
-PASSED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.passed),))
-FAILED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.failed),))
-SKIPPED = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.skipped),))
-GROUP = TestReport(format="x", cases=(TestCase(id="a", outcome=Outcome.passed, group=True),))
+PASSED = TestReport(format="x", cases=(TestCase(id="a", outcome=CaseOutcome.passed),))
+FAILED = TestReport(format="x", cases=(TestCase(id="a", outcome=CaseOutcome.failed),))
+SKIPPED = TestReport(format="x", cases=(TestCase(id="a", outcome=CaseOutcome.skipped),))
+GROUP = TestReport(format="x", cases=(TestCase(id="a", outcome=CaseOutcome.passed, group=True),))
 TORN = TestReport(
     format="x", cases=PASSED.cases, problems=(Problem(code=ProblemCode.incomplete, text="it breaks off"),)
 )

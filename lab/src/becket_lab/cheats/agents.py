@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentReport, Around, CallFiles, Limits, Usage
+from becket.kernel.contract.agent import AgentReport, CallContext, CallFiles, Limits, Usage
 from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.kernel.contract.process import Network
+from becket.parts.agents.adapters.call_environment import DriverContext
 from becket.parts.agents.adapters.command import CommandAgent
-from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
 from becket.testing.world import World
 
@@ -28,14 +28,20 @@ class Wired:
         return None
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
         config = AgentConfig(
             driver="command", run=self.program, network=Network.none, limits=AgentLimits(time=self.seconds)
         )
-        driver = CommandAgent("wired", config, self.outfit({}))
-        return await driver.run(brief, workspace, limits, session, around=around)
+        driver = CommandAgent("wired", config, self.driver_context({}))
+        return await driver.run(brief, workspace, limits, session, call_context=call_context)
 
-    def outfit(self, environ: Mapping[str, str]) -> Outfit:
+    def driver_context(self, environ: Mapping[str, str]) -> DriverContext:
         app = self.world.app
-        return Outfit(app.processes, app.places.hidden(), {}, prices_with({}), environ, Path.home())
+        return DriverContext(app.processes, app.places.hidden(), {}, prices_with({}), environ, Path.home())

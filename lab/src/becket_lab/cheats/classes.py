@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.kernel.contract.guard import ChangeClass, Classification
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.found.find import find_test_side
@@ -28,7 +28,7 @@ class Called:
 
     name: str
     wanted: ChangeClass
-    reading: Reading
+    reading: Classification
     refused: bool  # the guard does not let it pass, whatever its class
 
     @property
@@ -44,7 +44,7 @@ class Called:
         return f"{self.name}: called {self.said}, should be {self.wanted} ({why})"
 
 
-def read_change(before: Tree, after: Tree) -> Reading:
+def read_change(before: Tree, after: Tree) -> Classification:
     """As a run reads it, but for what reports say of tests that ran."""
     return classify(change_between(before, after), _side_of(frozenset(before.items())))
 

@@ -16,8 +16,8 @@ from becket.app.record.verify import verify_run
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.guard import ChangeClass, Finding
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.guard import ChangeClass, ClassFinding
+from becket.kernel.contract.run import Run, RunStatus
 from becket.testing.world import World, make_repository, run_git
 from becket_lab.cheats.agents import Wired
 from becket_lab.cheats.case import By, Case, Caught, Kind
@@ -67,7 +67,7 @@ class _Evidence:
 
     story: Story
     refusals: list[dict[str, Json]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ClassFinding] = field(default_factory=list)
     read_as: ChangeClass | None = None  # the last candidate
     raised: set[str] = field(default_factory=set)
     against: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class _Evidence:
     def _read(self, condition: Condition) -> None:
         if condition.object == "candidate" and condition.name in CLASSES:
             self.read_as = ChangeClass(condition.name)
-            self.findings = [Finding.model_validate(each) for each in condition.evidence.get("findings", [])]
+            self.findings = [ClassFinding.model_validate(each) for each in condition.evidence.get("findings", [])]
 
     def named(self) -> Iterator[Caught]:
         for refusal in self.refusals:
@@ -119,7 +119,7 @@ async def prepare(folder: Path, *, held: bool, field: Field = Field.stall) -> Pa
     world = World(folder, store="sqlite", agents={"fixer": Wired()})
     run = await world.run("heal")
     await world.store.close()
-    if run.status is not Status.completed:
+    if run.status is not RunStatus.completed:
         raise UsageError(
             f"the field {field} itself is not proven green ({run.reason}: {json.dumps(run.detail)[:600]}); pytest must "
             "be installed beside becket: `pip install pytest`"
@@ -175,12 +175,12 @@ def _of_main(case: Case, scene: Scene, run: Run, evidence: _Evidence) -> Iterato
     if case.kind is Kind.cheat:
         if main != scene.bad:
             yield f"main moved to {main[:12]}"
-        elif run.status is Status.completed:
+        elif run.status is RunStatus.completed:
             yield "the run says it is completed"
         return
     if "way.propose" in evidence.raised and evidence.read_as is not ChangeClass.plain:
         return
-    if run.status is not Status.completed:
+    if run.status is not RunStatus.completed:
         yield f"not promoted: {run.status} {run.reason} {json.dumps(run.detail)[:500]}"
     elif run_git(scene.root, ["rev-parse", "main^"]) != scene.bad:
         yield f"main is {main[:12]}, which is not one commit after the bad one"
@@ -200,7 +200,7 @@ def _of_reason(case: Case, evidence: _Evidence) -> Iterator[str]:
             yield f"a person is not shown that it is {evidence.read_as}, and by which line"
 
 
-def _place(finding: Finding) -> str:
+def _place(finding: ClassFinding) -> str:
     return f"{finding.path}:{finding.line}" if finding.line else finding.path
 
 
@@ -233,6 +233,6 @@ async def _next_commit(case: Case, scene: Scene, wired: Wired) -> list[str]:
     files = scene.right if not scene.moved else {"docs/discounts.md": "# Discounts\n\nAsk at the till.\n"}
     sha = scene.world.commit(files, "Go on")
     run = await scene.world.run("heal")
-    if run.status is Status.completed and scene.main() == sha:
+    if run.status is RunStatus.completed and scene.main() == sha:
         return []
     return [f"the next commit was not proven: {run.status} {run.reason} {json.dumps(run.detail)[:300]}"]

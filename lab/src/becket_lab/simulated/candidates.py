@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from becket.kernel.contract.base import Json, digest_of
-from becket.kernel.contract.candidate import OPEN, Bar, Barred, Conflict, Made, Rescued
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.candidate import OPEN, Bar, Barred, CommitMade, Conflict, Rescued
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.guard import Change, ChangedFile, ChangeStatus
 from becket.kernel.contract.promote import PROMOTE, WhyNot
@@ -22,7 +22,9 @@ class ModelCandidates:
     def __init__(self, git: ModelGit) -> None:
         self._git = git
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
+    async def commit_work(
+        self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN
+    ) -> CommitMade | Barred | None:
         files, before = self._git.at(workspace.tree), self._git.commit(workspace.sha).files
         if files == before:
             return None
@@ -30,15 +32,15 @@ class ModelCandidates:
             return Barred(refusals=tuple(refusals))
         return self._kept(files, workspace.sha, message, keep)
 
-    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         return self._moved(self._before(commit), self._git.commit(commit).files, onto, message, keep)
 
-    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         return self._moved(self._git.commit(commit).files, self._before(commit), onto, message, keep)
 
     async def with_side_of(
         self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
-    ) -> Made:
+    ) -> CommitMade:
         rest = {path: text for path, text in self._git.commit(commit).files.items() if not belongs(path)}
         side = {path: text for path, text in self._git.commit(other).files.items() if belongs(path)}
         return self._kept(rest | side, other, message, keep)
@@ -78,7 +80,7 @@ class ModelCandidates:
         parent = self._git.before(commit)
         return parent.files if parent is not None else {}
 
-    def _moved(self, old: Files, new: Files, onto: str, message: str, keep: str) -> Made | Conflict:
+    def _moved(self, old: Files, new: Files, onto: str, message: str, keep: str) -> CommitMade | Conflict:
         target = self._git.commit(onto)
         touched = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
         if not touched:
@@ -91,10 +93,10 @@ class ModelCandidates:
             return Conflict(paths=tuple(touched), message="the change is already there")
         return self._kept(files, onto, message, keep)
 
-    def _kept(self, files: Files, parent: str, message: str, keep: str) -> Made:
+    def _kept(self, files: Files, parent: str, message: str, keep: str) -> CommitMade:
         made = self._git.make(files, (parent,), message)
         self._git.values[OWN + keep] = made.sha
-        return Made(sha=made.sha, tree=made.tree, parent=parent)
+        return CommitMade(sha=made.sha, tree=made.tree, parent=parent)
 
 
 def _fits(old: str | None, new: str | None, found: str | None) -> bool:
@@ -146,8 +148,8 @@ class ModelPromote:
         self._git.values[call.target] = new
         return {"promoted": True, "main": new, "worktree": str(self._git.root)}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.yes if self._git.values[call.target] == call.payload["new"] else Seen.no
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.yes if self._git.values[call.target] == call.payload["new"] else LookUpResult.no
 
     def _in_the_way(self, old: Commit, new: Commit) -> list[str]:
         return sorted(path for path in self._git.dirty if old.files.get(path) != new.files.get(path))
@@ -176,5 +178,5 @@ class ModelPropose:
         self._git.values[call.target] = str(call.payload["new"])
         return {"ref": call.target, "new": call.payload["new"]}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.yes if self._git.values.get(call.target) == call.payload["new"] else Seen.no
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.yes if self._git.values.get(call.target) == call.payload["new"] else LookUpResult.no

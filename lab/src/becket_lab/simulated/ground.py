@@ -8,7 +8,7 @@ from typing import Protocol
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.candidate import Candidates
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, LookUpResult, Permit
 from becket.kernel.contract.git import Git
 from becket.kernel.git.effects import ProposeEffect
 from becket.kernel.git.repository import discover
@@ -185,5 +185,5 @@ class Overheard:
             await self._told(str(call.payload["old"]), str(call.payload["new"]), str(call.payload["proof"]))
         return result
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         return await self._effect.look_up(call, key)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from becket.kernel.contract.run import ENDED, Run, Status, Step, StepState
+from becket.kernel.contract.run import ENDED, Run, RunStatus, Step, StepState
 from becket.kernel.contract.spec import Phase
 from becket.kernel.contract.store import RunFilter
 from becket_lab.simulated.play import Play
@@ -49,8 +49,8 @@ class Judgement:
 
 async def judge(play: Play) -> Judgement:
     stories = [
-        Story(run, await play.house.store.steps(run.run_id))
-        for run in await play.house.store.list_runs(RunFilter(limit=None, oldest_first=True))
+        Story(run, await play.system.store.steps(run.run_id))
+        for run in await play.system.store.list_runs(RunFilter(limit=None, oldest_first=True))
     ]
     ready = tuple(found for story in stories for found in _ready(story))
     wrong = (
@@ -104,7 +104,7 @@ def _left_open(stories: list[Story]) -> Iterator[str]:
         run = story.run
         if run.status not in ENDED:
             yield f"{run.run_id} is {run.status} although nothing can happen any more"
-        elif run.status is Status.failed:
+        elif run.status is RunStatus.failed:
             yield f"{run.run_id} failed: {run.reason} {run.detail}"
 
 

@@ -12,7 +12,6 @@ from becket.app.serve import follow_clock
 from becket.kernel.contract.git import RefMoved
 from becket.testing.clock import ManualClock
 from becket_lab.simulated.ground import Changes, Ground, ModelGround
-from becket_lab.simulated.house import BRANCH, TTL, WORKER, House, Outside, build, worker
 from becket_lab.simulated.project import (
     MODULES,
     ModelAgent,
@@ -24,6 +23,7 @@ from becket_lab.simulated.project import (
     module,
     source,
 )
+from becket_lab.simulated.system import BRANCH, TTL, WORKER, Outside, SimulatedSystem, build, worker
 from becket_lab.simulated.time import SimulatedTime, breathe
 
 MEDIAN_GAP = 105.0
@@ -62,23 +62,23 @@ class Play:
         self.agent = ModelAgent(self.on, self.time, self.chance, self.odds)
         self.watchdog = ModelWatchdog(self.time, self.chance, self.odds)
         outside = Outside(self.on, self.processes, self.agent, self.watchdog, self._main_was_moved)
-        self.house: House = build(self.folder, self.time, outside, self.chance)
+        self.system: SimulatedSystem = build(self.folder, self.time, outside, self.chance)
         self._left = 0
 
     async def run(self, events: int) -> None:
         """That many commits of people, and then time until nothing can happen any more by itself."""
-        await self.house.store.join(worker(self.time.clock()), alone=True)
+        await self.system.store.join(worker(self.time.clock()), alone=True)
         self.people.append(self.on.person_commits(begin(), "begin"))
-        await self.house.triggers.sweep()
+        await self.system.triggers.sweep()
         self._left = events
         self._plan_commit()
         while await self._go_on():
             pass
-        await self.house.triggers.close()
+        await self.system.triggers.close()
 
     async def _go_on(self) -> bool:
         await self._settle()
-        due = await self.house.store.next_due()
+        due = await self.system.store.next_due()
         planned = self.time.next_at
         times = [at for at in (due, planned) if at is not None]
         if not times or (planned is None and due is not None and due > self.time.clock() + 30 * 86400):
@@ -88,26 +88,26 @@ class Play:
 
     async def _settle(self) -> None:
         """As the dispatcher does: wake, deliver, start; one run after another, as the loop's group demands."""
-        store = self.house.store
+        store = self.system.store
         while True:
             await follow_clock(store)
             await store.wake_due()
-            await self.house.triggers.follow()
+            await self.system.triggers.follow()
             for effect in await store.due_effects():
-                await self.house.door.resume(effect)
+                await self.system.door.resume(effect)
             moved = [await self._advance(run_id, segment) for run_id, segment in await store.startable(1)]
             if all(end == "stale" for end in moved):
                 return
 
     async def _advance(self, run_id: str, segment: int) -> str:
-        end = await self.house.engine.advance(run_id, segment)
-        run = await self.house.store.get_run(run_id)
+        end = await self.system.engine.advance(run_id, segment)
+        run = await self.system.store.get_run(run_id)
         if run.ended_at is not None:
             self.on.gone(self.folder / "runs" / run_id)
         return str(end)
 
     async def _beat(self) -> None:
-        await self.house.store.beat(WORKER, TTL, self.house.engine.at_work)
+        await self.system.store.beat(WORKER, TTL, self.system.engine.at_work)
 
     def _plan_commit(self) -> None:
         if self._left > 0:
@@ -157,5 +157,5 @@ class Play:
             self.time.plan(self.time.clock() + 0.05, partial(self._tell, old, new))
 
     async def _tell(self, old: str, new: str) -> None:
-        await self.house.triggers.branch_moved(RefMoved(branch=BRANCH, old=old, new=new))
+        await self.system.triggers.branch_moved(RefMoved(branch=BRANCH, old=old, new=new))
         await breathe()

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentOutcome, AgentReport, Around, CallFiles, Limits, Usage
+from becket.kernel.contract.agent import AgentOutcome, AgentReport, CallContext, CallFiles, Limits, Usage
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.process import ChildEnd, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, SandboxKind
 from becket.kernel.contract.spec import Autonomy, EffectClass
-from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, Smoked
+from becket.parts.services.ports import RELEASE_EFFECT, RequestEnding, RequestOutcome, Smoked
 from becket.parts.services.section import ServiceConfig
 from becket_lab.simulated.git import Files
 from becket_lab.simulated.ground import Ground
@@ -165,7 +165,13 @@ class ModelAgent:
         return None
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
         kinds, weights = zip(*self.odds.agent, strict=True)
         kind = self.chance.choices(kinds, weights)[0]
@@ -229,7 +235,7 @@ class ModelWatchdog:
     released: list[tuple[str, str]] = field(default_factory=list)  # sha, proof: every order, in its order
     never_again: set[str] = field(default_factory=set)
     in_service: str = ""
-    ends: dict[str, Outcome] = field(default_factory=dict)
+    ends: dict[str, RequestOutcome] = field(default_factory=dict)
 
     name = RELEASE_EFFECT
     class_ = EffectClass.keyed
@@ -243,10 +249,12 @@ class ModelWatchdog:
         demand(permit, call)
         sha = str(call.payload["sha"])
         if sha in self.never_again:
-            self.ends[permit.key] = Outcome(ending=Ending.failed, sha=sha, reason="it failed in service before")
+            self.ends[permit.key] = RequestOutcome(
+                ending=RequestEnding.failed, sha=sha, reason="it failed in service before"
+            )
             return {"accepted": True}
         if sha == self.in_service:  # as the real one: what runs is left alone
-            self.ends[permit.key] = Outcome(ending=Ending.kept, sha=sha, reason="it is in service")
+            self.ends[permit.key] = RequestOutcome(ending=RequestEnding.kept, sha=sha, reason="it is in service")
             return {"accepted": True}
         self.released.append((sha, str(call.payload["proof"])))
         good = self.chance.random() >= self.odds.release_fails
@@ -254,15 +262,17 @@ class ModelWatchdog:
             self.in_service = sha
         else:
             self.never_again.add(sha)
-        self.ends[permit.key] = Outcome(
-            ending=Ending.kept if good else Ending.rolled_back, sha=sha, reason="" if good else "it died in its soak"
+        self.ends[permit.key] = RequestOutcome(
+            ending=RequestEnding.kept if good else RequestEnding.rolled_back,
+            sha=sha,
+            reason="" if good else "it died in its soak",
         )
         return {"accepted": True}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.yes if key in self.ends else Seen.no
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.yes if key in self.ends else LookUpResult.no
 
-    async def outcome(self, key: str) -> Outcome | None:
+    async def outcome(self, key: str) -> RequestOutcome | None:
         await self.time.spend(15.0)
         return self.ends[key]
 

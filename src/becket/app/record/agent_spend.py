@@ -18,7 +18,7 @@ from becket.kernel.engine.money import day_of, month_of
 DAY = 86_400.0
 
 
-class By(StrEnum):
+class SpendGrouping(StrEnum):
     """What the calls are added up by."""
 
     run = "run"
@@ -27,7 +27,7 @@ class By(StrEnum):
     loop = "loop"
 
 
-class Spent(Record):
+class SpendTotal(Record):
     """Some calls, added up. Money nobody can tell is not in `usd`: `unpriced` says how many calls that are."""
 
     key: str
@@ -48,7 +48,7 @@ class Spent(Record):
         return self.input_tokens + self.output_tokens
 
 
-class Left(Record):
+class BudgetLeft(Record):
     """One budget of a period that runs now. Calls at work count as what they may use."""
 
     scope: str  # a loop's name, or empty: all loops together
@@ -66,13 +66,13 @@ class Spending(Record):
     """The answer of `becket agent spend`."""
 
     since: float
-    by: By
-    rows: tuple[Spent, ...]
-    total: Spent
-    budgets: tuple[Left, ...]
+    by: SpendGrouping
+    rows: tuple[SpendTotal, ...]
+    total: SpendTotal
+    budgets: tuple[BudgetLeft, ...]
 
 
-async def spending(app: App, days: int, by: By) -> Spending:
+async def spending(app: App, days: int, by: SpendGrouping) -> Spending:
     """The last `days` days, today included, and every budget of becket.yaml as it stands now."""
     now = await app.store.now()
     since = day_of(now - (days - 1) * DAY)
@@ -86,7 +86,7 @@ async def spending(app: App, days: int, by: By) -> Spending:
     )
 
 
-def grouped(calls: Iterable[AgentCall], by: By) -> Iterator[Spent]:
+def grouped(calls: Iterable[AgentCall], by: SpendGrouping) -> Iterator[SpendTotal]:
     """Newest first, as the calls are."""
     found: dict[str, list[AgentCall]] = {}
     for call in calls:
@@ -95,21 +95,21 @@ def grouped(calls: Iterable[AgentCall], by: By) -> Iterator[Spent]:
         yield added(key, mine)
 
 
-_KEYS: dict[By, Callable[[AgentCall], str]] = {
-    By.run: lambda call: call.run_id,
-    By.day: lambda call: time.strftime("%Y-%m-%d", time.localtime(call.began_at)),
-    By.agent: lambda call: call.agent,
-    By.loop: lambda call: call.loop_id,
+_KEYS: dict[SpendGrouping, Callable[[AgentCall], str]] = {
+    SpendGrouping.run: lambda call: call.run_id,
+    SpendGrouping.day: lambda call: time.strftime("%Y-%m-%d", time.localtime(call.began_at)),
+    SpendGrouping.agent: lambda call: call.agent,
+    SpendGrouping.loop: lambda call: call.loop_id,
 }
 
 
-def added(key: str, calls: Iterable[AgentCall]) -> Spent:
+def added(key: str, calls: Iterable[AgentCall]) -> SpendTotal:
     everything = tuple(calls)
     ends = [call.end for call in everything if call.end is not None]
     outcomes: dict[str, int] = {}
     for end in ends:
         outcomes[end.outcome.value] = outcomes.get(end.outcome.value, 0) + 1
-    return Spent(
+    return SpendTotal(
         key=key,
         calls=len(everything),
         open=len(everything) - len(ends),
@@ -125,11 +125,11 @@ def added(key: str, calls: Iterable[AgentCall]) -> Spent:
     )
 
 
-async def _budgets(app: App, now: float) -> AsyncIterator[Left]:
+async def _budgets(app: App, now: float) -> AsyncIterator[BudgetLeft]:
     for scope, period, kind, most in limits_of(app.config.budgets):
         since = day_of(now) if period == "day" else month_of(now)
         used = await app.store.spent(loop_id=scope or None, since=since)
-        yield Left(scope=scope, period=period, kind=kind, most=most, used=used.get(kind, 0.0))
+        yield BudgetLeft(scope=scope, period=period, kind=kind, most=most, used=used.get(kind, 0.0))
 
 
 def limits_of(budgets: Budgets) -> Iterator[tuple[str, str, str, float]]:

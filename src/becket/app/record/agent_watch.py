@@ -24,7 +24,7 @@ Tell = Callable[[AgentCall, AgentEvent], None]
 """Told each event of each call, once, in order."""
 
 
-class Tail:
+class EventTail:
     """A growing file of events. Stays readable when its folder is removed in the meantime."""
 
     def __init__(self, path: Path) -> None:
@@ -55,13 +55,13 @@ def event_of(line: bytes) -> AgentEvent | None:
         return None
 
 
-class Listener:
+class CallListener:
     """Tells what happens in the calls of one run; nothing of those in `passed`."""
 
     def __init__(self, app: App, run_id: str, tell: Tell, passed: Iterable[AgentCall] = ()) -> None:
         self._app, self._run_id, self._tell = app, run_id, tell
         self._passed = {folder_of(call.run_id, call.call_id) for call in passed}
-        self._tails: dict[str, tuple[AgentCall, Tail]] = {}
+        self._tails: dict[str, tuple[AgentCall, EventTail]] = {}
 
     async def listen(self) -> None:
         """Until cancelled; what was written until then is told."""
@@ -79,7 +79,7 @@ class Listener:
             known = {folder_of(call.run_id, call.call_id): call for call in await self._app.store.calls(self._run_id)}
             for name in fresh:
                 if name in known and (path := CallFiles(places / name).events).exists():
-                    self._tails[name] = (known[name], Tail(path))
+                    self._tails[name] = (known[name], EventTail(path))
         self._tell_new()
 
     def _tell_new(self) -> None:

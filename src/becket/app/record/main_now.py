@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from becket.app.signs import is_cared_for
-from becket.app.state import State
+from becket.app.liveness import is_cared_for
+from becket.app.state import StateFolder
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.store.quick import QuickJournal
 
@@ -48,7 +48,7 @@ class MainNow:
     behind: int | None = None  # so many commits came since then
 
 
-def read_main(journal: QuickJournal, state: State, settings: Mapping[str, Any]) -> MainNow | None:
+def read_main(journal: QuickJournal, state: StateFolder, settings: Mapping[str, Any]) -> MainNow | None:
     """None where the branch has no commit."""
     root = state.root
     branch = str(settings.get("branch") or "main")
@@ -67,7 +67,7 @@ def _proven(journal: QuickJournal, branch: str, head: str, subject: str) -> Main
     return MainNow(branch, head, GREEN, row["at"], row["run_id"], row["loop_id"], repaired=repaired)
 
 
-def _judged(journal: QuickJournal, state: State, branch: str, head: str, subject: str) -> MainNow:
+def _judged(journal: QuickJournal, state: StateFolder, branch: str, head: str, subject: str) -> MainNow:
     last = _last_green(journal, branch)
     behind = _git(state.root, "rev-list", "--count", f"{last}..{head}") if last else ""
     known: dict[str, Any] = {"last_green": last, "behind": int(behind) if behind.isdecimal() else None}

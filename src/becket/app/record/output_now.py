@@ -10,13 +10,19 @@ from pathlib import Path
 
 from becket.app.compose import App
 from becket.app.record.agent_watch import event_of
-from becket.kernel.contract.agent import EventKind
+from becket.kernel.contract.agent import AgentEventKind
 from becket.kernel.contract.calls import CALLS
 
 LOOK_EVERY = 0.5
 END = 8192
 _AGENTS = "events.jsonl"
-_SAYS = (EventKind.message, EventKind.tool_call, EventKind.edit, EventKind.error, EventKind.thinking)
+_SAYS = (
+    AgentEventKind.message,
+    AgentEventKind.tool_call,
+    AgentEventKind.edit,
+    AgentEventKind.error,
+    AgentEventKind.thinking,
+)
 
 
 @dataclass(frozen=True, slots=True)

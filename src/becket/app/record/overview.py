@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from becket.app.compose import App
+from becket.app.liveness import is_cared_for
 from becket.app.record.agent_spend import added
 from becket.app.record.main_now import BUSY, GREEN, JUDGES, TRIES, MainNow, failing_of, standing
 from becket.app.record.quota import QUOTA, quota_of
@@ -27,23 +28,22 @@ from becket.app.record.status import (
     outline,
     with_alarms,
 )
-from becket.app.signs import is_cared_for
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.calls import AgentCall
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import UNSETTLED
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import AlertState, RunFilter
 
 MOST_COUNTED = 10_000
 
 
-def take_from_store(state: State) -> Snapshot:
+def take_from_store(state: StateFolder) -> Snapshot:
     return asyncio.run(_take(state))
 
 
-async def _take(state: State) -> Snapshot:
+async def _take(state: StateFolder) -> Snapshot:
     app = App.open(state)
     try:
         return await overview(app)
@@ -63,9 +63,9 @@ async def overview(app: App) -> Snapshot:
     snapshot = replace(
         outline(app.state, settings, now),
         counts=counted(by_status, len({item.run_id for item in handoffs})),
-        running=await _runs(app, Status.running),
-        queued=await _runs(app, Status.queued),
-        waiting=await _runs(app, Status.waiting),
+        running=await _runs(app, RunStatus.running),
+        queued=await _runs(app, RunStatus.queued),
+        waiting=await _runs(app, RunStatus.waiting),
         handoffs=tuple(
             HandoffNow(
                 item.handoff_id, item.run_id, item.loop_id, item.subject, item.owner, item.reason, item.next_step,
@@ -104,7 +104,7 @@ async def _main(app: App) -> MainNow | None:
     behind = len(await app.git.commits(last, head, MOST_COUNTED)) if last else None
     now = MainNow(branch, head, last_green=last, behind=behind)
     judges = await store.list_runs(RunFilter(loop_id=JUDGES, subject=f"{branch}@{head}", limit=MOST))
-    counting = [run for run in judges if run.status not in (Status.cancelled, Status.completed_dry_run)]
+    counting = [run for run in judges if run.status not in (RunStatus.cancelled, RunStatus.completed_dry_run)]
     return await _judged(app, now, counting) if counting else now
 
 
@@ -121,7 +121,7 @@ async def _judged(app: App, now: MainNow, judges: list[Run]) -> MainNow:
 
 
 async def _last_green(app: App, branch: str) -> str:
-    runs = await app.store.list_runs(RunFilter(loop_id=JUDGES, statuses=(Status.completed,), limit=MOST))
+    runs = await app.store.list_runs(RunFilter(loop_id=JUDGES, statuses=(RunStatus.completed,), limit=MOST))
     found = (str(proven_by(run).get("sha", "")) for run in runs if run.subject.name.startswith(f"{branch}@"))
     return next(filter(None, found), "")
 
@@ -133,7 +133,7 @@ def _spent(calls: tuple[AgentCall, ...]) -> SpentNow | None:
     return SpentNow(found.calls, found.open, found.seconds, found.tokens, found.usd, found.unpriced)
 
 
-async def _runs(app: App, status: Status) -> tuple[RunNow, ...]:
+async def _runs(app: App, status: RunStatus) -> tuple[RunNow, ...]:
     runs = await app.store.list_runs(RunFilter(statuses=(status,), limit=MOST, oldest_first=True))
     return tuple([await _run(app, run) for run in runs])
 
@@ -153,15 +153,15 @@ async def _run(app: App, run: Run) -> RunNow:
 
 def cared_for(app: App, run: Run) -> bool:
     """A journal that is shared may have workers on other machines, whose locks are not here: their leases tell."""
-    if app.config.database is not None and run.status is Status.running:
+    if app.config.database is not None and run.status is RunStatus.running:
         return True
     return is_cared_for(app.state, run.run_id, run.worker)
 
 
 async def _since(app: App, run: Run) -> float:
-    if run.status is Status.running:
+    if run.status is RunStatus.running:
         events = await app.store.events(run.run_id)
-        return next((event.at for event in reversed(events) if event.kind is Kind.run_claimed), run.updated_at)
-    if run.status is Status.waiting:
+        return next((event.at for event in reversed(events) if event.kind is EventKind.run_claimed), run.updated_at)
+    if run.status is RunStatus.waiting:
         return min(run.waits_since.values(), default=run.updated_at)
     return run.created_at

@@ -19,7 +19,7 @@ Elsewhere = Callable[[str], Awaitable[tuple[StoredReceipt, ...] | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProofFinding:
     """What one receipt of a proof is worth. Without trouble it holds."""
 
     digest: str
@@ -30,18 +30,20 @@ class Finding:
 
 async def check_proofs(
     receipts: tuple[StoredReceipt, ...], steps: tuple[Step, ...], elsewhere: Elsewhere
-) -> tuple[Finding, ...]:
+) -> tuple[ProofFinding, ...]:
     book = _Book(receipts, steps, elsewhere)
     found = []
     for item in receipts:
         if item.receipt.kind == VERDICT:
-            found.append(Finding(item.digest, VERDICT, _about_verdict(item.receipt), await book.verdict(item.receipt)))
+            found.append(
+                ProofFinding(item.digest, VERDICT, _about_verdict(item.receipt), await book.verdict(item.receipt))
+            )
         elif item.receipt.kind == CROSSING:
-            found.append(Finding(item.digest, CROSSING, _about(item.receipt), tuple(book.crossing(item.receipt))))
+            found.append(ProofFinding(item.digest, CROSSING, _about(item.receipt), tuple(book.crossing(item.receipt))))
         elif item.receipt.kind == HOLDOUT:
-            found.append(Finding(item.digest, HOLDOUT, _about(item.receipt), tuple(_holdout(item.receipt.body))))
+            found.append(ProofFinding(item.digest, HOLDOUT, _about(item.receipt), tuple(_holdout(item.receipt.body))))
         elif item.receipt.kind == PROOF:
-            found.append(Finding(item.digest, PROOF, _about(item.receipt), tuple(book.proof(item.receipt))))
+            found.append(ProofFinding(item.digest, PROOF, _about(item.receipt), tuple(book.proof(item.receipt))))
     return tuple(found)
 
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition, Life
 from becket.kernel.contract.effect import SETTLED
-from becket.kernel.contract.events import COVERS, OF_STEPS, SEALS, Event, Kind
-from becket.kernel.contract.run import Run, Status, Step, started_as
+from becket.kernel.contract.events import COVERS, OF_STEPS, SEALS, Event, EventKind
+from becket.kernel.contract.run import Run, RunStatus, Step, started_as
 
 AFTER_END = frozenset(
     {
-        Kind.effect_settled,
-        Kind.approval_decided,
-        Kind.handoff_changed,
-        Kind.child_ended,
-        Kind.call_settled,
-        Kind.spent,
-        Kind.artifacts_dropped,
-        Kind.clock_leapt,
-        Kind.note,
+        EventKind.effect_settled,
+        EventKind.approval_decided,
+        EventKind.handoff_changed,
+        EventKind.child_ended,
+        EventKind.call_settled,
+        EventKind.spent,
+        EventKind.artifacts_dropped,
+        EventKind.clock_leapt,
+        EventKind.note,
     }
 )
 """All that may still be told of a run that has ended."""
@@ -30,10 +30,10 @@ WRITTEN_ONCE = ("step", "receipt", "artifact")
 """Kinds of rows that never change: a second seal under the same name is a forgery."""
 
 _STATUS_OF = {
-    Kind.run_claimed: Status.running,
-    Kind.run_requeued: Status.queued,
-    Kind.run_waiting: Status.waiting,
-    Kind.run_woken: Status.queued,
+    EventKind.run_claimed: RunStatus.running,
+    EventKind.run_requeued: RunStatus.queued,
+    EventKind.run_waiting: RunStatus.waiting,
+    EventKind.run_woken: RunStatus.queued,
 }
 
 _AT_FIRST: dict[str, Json] = {
@@ -60,7 +60,7 @@ class Replay:
     """Reads the events in their order. `steps` are the rows by name: only their seals are in the events."""
 
     def __init__(self, events: Iterable[Event], steps: Mapping[str, Step]) -> None:
-        self.status: Status | None = None
+        self.status: RunStatus | None = None
         self.run: dict[str, Json] = {}
         self.seals: dict[str, str] = {}
         self.conditions: dict[tuple[str, str], Condition] = {}
@@ -82,7 +82,7 @@ class Replay:
         kind, data = event.kind, event.data
         if kind in OF_STEPS:
             self.seconds += float(str(data.get("seconds", 0.0)))
-        if (kind is Kind.run_created) is not (event.seq == 1):
+        if (kind is EventKind.run_created) is not (event.seq == 1):
             self.problems.append(f"event {event.seq} is {kind}; a run begins once")
         if self.run.get("ended_at") is not None and kind not in AFTER_END:
             self.problems.append(f"event {event.seq} is {kind}, and the run had ended")
@@ -99,7 +99,7 @@ class Replay:
                 self.problems.append(f"event {event.seq} tells of {name} anew")
             self.seals[name] = seal
             effect_settled = name.startswith("effect ") and event.data["state"] in SETTLED
-            if effect_settled or event.kind is Kind.call_settled:
+            if effect_settled or event.kind is EventKind.call_settled:
                 self._settled.add(name)
 
     def _raised_by(self, name: str) -> tuple[Condition, ...]:
@@ -112,7 +112,7 @@ class Replay:
             self.conditions[item.object, item.name] = item
 
     def created(self, event: Event) -> None:
-        self.status = Status.queued
+        self.status = RunStatus.queued
         self.run = {**_AT_FIRST, **event.data}
         self.covers = frozenset(event.data.get(COVERS, ()))
 
@@ -125,10 +125,10 @@ class Replay:
         counted = self.run["counted"] + int(data.get("counts", False))
         self.run |= {"iteration": data["iteration"], "counted": counted, "waits_since": data.get("since", {})}
         self.conditions = {key: item for key, item in self.conditions.items() if item.life is Life.run}
-        if event.kind is Kind.run_waiting:
+        if event.kind is EventKind.run_waiting:
             self.run["waiting_on"] = list(dict.fromkeys(row["condition"] for row in data["waits"]))
         elif "segment" in data:  # it gave its claim back without a reason to sleep
-            self.status = Status.queued
+            self.status = RunStatus.queued
 
     def leapt(self, event: Event) -> None:
         if "deadline_at" in event.data:
@@ -139,16 +139,16 @@ class Replay:
         self._raise(Condition(name="woken", evidence=event.data, iteration=self.run["iteration"], at=event.at))
 
     def cancel_asked(self, event: Event) -> None:
-        if self.status is Status.running:
+        if self.status is RunStatus.running:
             self.run |= {"cancel_asked": True, "detail": event.data}
 
     def ended(self, event: Event) -> None:
-        self.status = Status(event.data["status"])
+        self.status = RunStatus(event.data["status"])
         said = {"reason": event.data["reason"], "detail": event.data["detail"]}
         self.run |= {**said, "ended_at": event.at, "waiting_on": []}
 
     def held(self, event: Event) -> None:
-        self.run["held"] = event.kind is Kind.run_held
+        self.run["held"] = event.kind is EventKind.run_held
 
     def migrated(self, event: Event) -> None:
         self.run["spec_digest"] = event.data["to"]
@@ -190,19 +190,19 @@ def _amounts(told: Json) -> dict[str, float]:
 
 
 _TELL = {
-    Kind.run_created: Replay.created,
-    Kind.run_claimed: Replay.claimed,
-    Kind.run_waiting: Replay.iteration,
-    Kind.iteration_started: Replay.iteration,
-    Kind.run_woken: Replay.woken,
-    Kind.run_ended: Replay.ended,
-    Kind.run_held: Replay.held,
-    Kind.run_unheld: Replay.held,
-    Kind.run_migrated: Replay.migrated,
-    Kind.clock_leapt: Replay.leapt,
-    Kind.cancel_asked: Replay.cancel_asked,
-    Kind.call_booked: Replay.call_booked,
-    Kind.call_settled: Replay.call_settled,
-    Kind.spent: Replay.spent,
-    Kind.artifacts_dropped: Replay.artifacts_dropped,
+    EventKind.run_created: Replay.created,
+    EventKind.run_claimed: Replay.claimed,
+    EventKind.run_waiting: Replay.iteration,
+    EventKind.iteration_started: Replay.iteration,
+    EventKind.run_woken: Replay.woken,
+    EventKind.run_ended: Replay.ended,
+    EventKind.run_held: Replay.held,
+    EventKind.run_unheld: Replay.held,
+    EventKind.run_migrated: Replay.migrated,
+    EventKind.clock_leapt: Replay.leapt,
+    EventKind.cancel_asked: Replay.cancel_asked,
+    EventKind.call_booked: Replay.call_booked,
+    EventKind.call_settled: Replay.call_settled,
+    EventKind.spent: Replay.spent,
+    EventKind.artifacts_dropped: Replay.artifacts_dropped,
 }

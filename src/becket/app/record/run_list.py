@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from becket.app.record.status import names_database
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.handoff import SETTLED, UNSETTLED
 from becket.kernel.contract.run import Run
@@ -22,7 +22,7 @@ SHORTEST = 12
 """Letters of an id: what is enough today would not be enough tomorrow, were it any shorter."""
 
 
-def read_list(state: State, where: RunFilter) -> tuple[tuple[Run, ...], float] | None:
+def read_list(state: StateFolder, where: RunFilter) -> tuple[tuple[Run, ...], float] | None:
     """The runs and the time. None where the store itself must be asked: a journal that is on Postgres, not there yet,
     older than this program, or not well, of which the store says more.
     """
@@ -33,7 +33,7 @@ def read_list(state: State, where: RunFilter) -> tuple[tuple[Run, ...], float] |
         return None
 
 
-def beginnings(state: State, run_ids: Sequence[str]) -> dict[str, str]:
+def beginnings(state: StateFolder, run_ids: Sequence[str]) -> dict[str, str]:
     """How much of each id is enough to name its run; all of it where the journal cannot tell."""
     try:
         with _journal(state) as journal:
@@ -49,7 +49,7 @@ def _beginning(journal: QuickJournal, run_id: str) -> str:
     return run_id[: next(enough, len(run_id))]
 
 
-def handed_off(state: State, run_ids: Sequence[str]) -> dict[str, str] | None:
+def handed_off(state: StateFolder, run_ids: Sequence[str]) -> dict[str, str] | None:
     """Of the runs whose handoffs are settled, what was said of it last; None where the store must be asked."""
     try:
         with _journal(state) as journal:
@@ -68,7 +68,7 @@ def settled_ones(handoffs: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 
 @contextmanager
-def _journal(state: State) -> Iterator[QuickJournal | None]:
+def _journal(state: StateFolder) -> Iterator[QuickJournal | None]:
     if names_database(state):
         yield None
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ServiceNow:
     building: str = ""  # what was asked for and has no outcome yet
 
 
-def read_services(state: State) -> tuple[ServiceNow, ...]:
+def read_services(state: StateFolder) -> tuple[ServiceNow, ...]:
     """Every service on record; none where there is no record, or it cannot be read."""
     if not state.services_database.exists():
         return ()

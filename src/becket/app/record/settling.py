@@ -12,7 +12,7 @@ from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import BY_ITSELF, SETTLED, UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 
 log = logging.getLogger("becket.settling")
 
@@ -25,7 +25,7 @@ async def close(app: App, handoff: Handoff, why: str) -> None:
 
 def proven_by(run: Run) -> dict[str, Json]:
     """What a run proved of its branch: the evidence of `main_proven`, or nothing."""
-    found = run.detail.get("main_proven") if run.status is Status.completed else None
+    found = run.detail.get("main_proven") if run.status is RunStatus.completed else None
     return found if isinstance(found, dict) else {}
 
 
@@ -59,7 +59,7 @@ async def settle(app: App, run: Run) -> None:
 
 async def _tried_again(app: App, run: Run) -> None:
     """What handed over the same for the same reason stands for all that did before; a ready repair is worth keeping."""
-    if run.status is not Status.ready_for_handoff or run.reason in REASONS:
+    if run.status is not RunStatus.ready_for_handoff or run.reason in REASONS:
         return
     for handoff in await app.store.handoffs(UNSETTLED):
         same = (handoff.loop_id, handoff.subject, handoff.reason) == (run.loop_id, run.subject.name, run.reason)

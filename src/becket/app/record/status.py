@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from becket.app.config_now import CONFIG_ALERT, config_trouble, is_mended
+from becket.app.liveness import LEASE, deaf_for, driver_trouble, drivers, is_cared_for
 from becket.app.record.main_now import TRIES, MainNow, read_main
 from becket.app.record.quota import QUOTA, QuotaNow, read_quota
 from becket.app.record.services_now import ServiceNow, read_services
-from becket.app.signs import LEASE, deaf_for, driver_trouble, drivers, is_cared_for
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.app.writing import undecided, unwritable
 from becket.kernel.contract.trust import trust_of
 from becket.kernel.store.damage import damaged, is_damage, look_before_opening
@@ -163,7 +163,7 @@ class Snapshot:
     unwritable: str = ""  # why the journal cannot be written now
 
 
-def take(state: State, now: float | None = None) -> Snapshot:
+def take(state: StateFolder, now: float | None = None) -> Snapshot:
     """The repository's snapshot. Raises UsageError or StoreUnavailable only where nothing can be said at all."""
     settings, trouble = _settings(state)
     trouble = trouble or config_trouble(state)
@@ -189,7 +189,7 @@ def take(state: State, now: float | None = None) -> Snapshot:
         raise undecided(state, error) from error
 
 
-def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:
+def outline(state: StateFolder, settings: Mapping[str, Any], now: float, trouble: str = "") -> Snapshot:
     """What can be said without the journal."""
     daemon = holder(state.daemon_lock)
     return Snapshot(
@@ -212,13 +212,13 @@ def outline(state: State, settings: Mapping[str, Any], now: float, trouble: str 
     )
 
 
-def names_database(state: State) -> bool:
+def names_database(state: StateFolder) -> bool:
     """Is the journal somewhere else, or may it be? What cannot be read may name one."""
     settings, trouble = _settings(state)
     return bool(trouble) or isinstance(settings.get("database"), str)
 
 
-def _settings(state: State) -> tuple[Mapping[str, Any], str]:
+def _settings(state: StateFolder) -> tuple[Mapping[str, Any], str]:
     """becket.yaml without its checks: doctor is for those."""
     try:
         text = state.config.read_text(encoding="utf-8")
@@ -235,7 +235,7 @@ def _settings(state: State) -> tuple[Mapping[str, Any], str]:
     return (loaded, "") if isinstance(loaded, dict) else ({}, "becket.yaml holds no settings; see `becket doctor`")
 
 
-def autonomy_of(state: State, daemon: int | None) -> AutonomyNow | None:
+def autonomy_of(state: StateFolder, daemon: int | None) -> AutonomyNow | None:
     """As the living daemon found it out for itself; None if it has not."""
     try:
         told = json.loads(state.autonomy.read_text(encoding="utf-8"))
@@ -276,7 +276,7 @@ def _lacks(use: str) -> set[str]:
     return _LACKS.get(use, set())
 
 
-def _read(journal: QuickJournal, base: Snapshot, state: State) -> Snapshot:
+def _read(journal: QuickJournal, base: Snapshot, state: StateFolder) -> Snapshot:
     return replace(
         base,
         counts=counted(journal.counts(but_of=TRIES), journal.handed()),
@@ -296,7 +296,7 @@ def _read(journal: QuickJournal, base: Snapshot, state: State) -> Snapshot:
     )
 
 
-def _still_true(alerts: tuple[AlertNow, ...], base: Snapshot, state: State) -> tuple[AlertNow, ...]:
+def _still_true(alerts: tuple[AlertNow, ...], base: Snapshot, state: StateFolder) -> tuple[AlertNow, ...]:
     """Without the one about a becket.yaml that loads again, while no daemon is up to take it back."""
     mended = is_mended(state, base.trouble)
     return tuple(alert for alert in alerts if alert.key != CONFIG_ALERT or not mended)
@@ -323,7 +323,7 @@ def _unrecorded(journal: QuickJournal, base: Snapshot) -> str:
     )
 
 
-def with_alarms(base: Snapshot, state: State) -> Snapshot:
+def with_alarms(base: Snapshot, state: StateFolder) -> Snapshot:
     """The watchdog keeps its own small store, so that its alarms survive a broken journal."""
     if not state.watchdog_database.exists():
         return base
@@ -334,7 +334,7 @@ def with_alarms(base: Snapshot, state: State) -> Snapshot:
         return replace(base, trouble=f"the watchdog's store cannot be read: {error}")
 
 
-def _runs(journal: QuickJournal, status: str, now: float, state: State) -> tuple[RunNow, ...]:
+def _runs(journal: QuickJournal, status: str, now: float, state: StateFolder) -> tuple[RunNow, ...]:
     rows = journal.of_status(status, MOST)
     return tuple(_run(journal, row, now, is_cared_for(state, row["run_id"], row["worker"])) for row in rows)
 

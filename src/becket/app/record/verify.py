@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from becket.app.compose import App
-from becket.app.record.paid import Books, check_payments
+from becket.app.record.payments import PaymentRows, check_payments
 from becket.app.record.proofs import check_proofs
 from becket.app.record.replay import Replay, as_it_stands
 from becket.kernel.contract.calls import AgentCall
@@ -308,7 +308,7 @@ def _people(rows: _Rows, told: Replay) -> list[Checked]:
 
 
 def _payments(rows: _Rows, told: Replay) -> list[Checked]:
-    books = Books(rows.run, rows.calls[::-1], rows.seals, rows.spent)
+    books = PaymentRows(rows.run, rows.calls[::-1], rows.seals, rows.spent)
     return [_line(one.what, one.about, one.trouble) for one in check_payments(books, told)]
 
 

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.candidate import Candidates, Conflict, Made
+from becket.kernel.contract.candidate import Candidates, CommitMade, Conflict
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.guard import Refusal
 from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, takes
-from becket.kernel.contract.proposal import Accepted, Proposals
+from becket.kernel.contract.proposal import AcceptedProposal, Proposals
 
 OBJECT = "candidate"
 NAMES = ("exists", "none")
@@ -70,7 +70,7 @@ def current(context: ActionContext) -> Candidate:
     return Candidate.model_validate({k: v for k, v in found.evidence.items() if k in Candidate.model_fields})
 
 
-def made_as(made: Made, kind: str, waiting: tuple[str, ...] = ()) -> Candidate:
+def made_as(made: CommitMade, kind: str, waiting: tuple[str, ...] = ()) -> Candidate:
     return Candidate(sha=made.sha, parent=made.parent, tree=made.tree, kind=kind, waiting=waiting)
 
 
@@ -167,7 +167,7 @@ async def take(context: ActionContext, params: TakeParams) -> Result:
     return Result(outputs=outputs, conditions=(said,) if known else (itself, said), note=note)
 
 
-def _why_again(word: Accepted, onto: str) -> str:
+def _why_again(word: AcceptedProposal, onto: str) -> str:
     return f"{onto[:12]} is new since then" if word.parent != onto else "its services waited for the yes"
 
 

@@ -9,11 +9,11 @@ from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.kernel.contract.spec import EventName, LoopId, Signal
 
 NAMES = ("pending", "completed", "unfinished")
-GOOD = (Status.completed, Status.completed_dry_run)
+GOOD = (RunStatus.completed, RunStatus.completed_dry_run)
 NAMED = 1000
 """So many children are named in `outcomes`, those without success first; all of them are counted."""
 

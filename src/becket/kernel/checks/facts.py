@@ -124,7 +124,7 @@ class AgentFact:
     network: str = ""  # its network, where it is not bounded by hosts
     ways: tuple[str, ...] = ()  # `host:port` that it can reach
     unpriced: str = ""  # why its limit in money cannot be held
-    unheld: str = ""  # why a budget in money cannot be held for it
+    why_unenforceable: str = ""  # why a budget in money cannot be held for it
     unseen: str = ""  # why contained programs cannot start it although it is there, and what to write
     wrong: tuple[str, ...] = ()  # what else keeps it from being called, each with what to do
 

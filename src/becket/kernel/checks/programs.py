@@ -11,7 +11,7 @@ from becket.kernel.checks import words
 from becket.kernel.checks.configuration import place_of
 from becket.kernel.checks.facts import Diagnosis, Exam, Level, Missing
 from becket.kernel.checks.shell import Program, program_of
-from becket.kernel.checks.surroundings import unseen
+from becket.kernel.checks.toolchains import unseen
 from becket.kernel.contract.config import Config
 
 

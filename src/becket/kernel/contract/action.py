@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
+from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallRequest
 from becket.kernel.contract.condition import Condition, ConditionGroup, Conditions, ref
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.git import Workspace
@@ -163,7 +163,7 @@ class ActionContext(Protocol):
         """Book tokens, usd or agent_time on the run, the loop and the day."""
         ...
 
-    async def begin_call(self, wish: CallWish) -> CallGrant:
+    async def begin_call(self, request: CallRequest) -> CallGrant:
         """Ask for leave to call an agent: what it may use is booked on the run, the loop, the day and the month.
 
         Raises BudgetSpent if nothing is left. Unsettled calls of earlier lives of this step keep their booking.
@@ -239,7 +239,7 @@ class Result:
     facts: Mapping[str, str] = field(default_factory=dict)  # fact name -> the subject it is about
 
 
-class Say(StrEnum):
+class Conclusion(StrEnum):
     passed = "pass"
     failed = "fail"
     undecided = "undecided"
@@ -249,7 +249,7 @@ class Say(StrEnum):
 class Verdict:
     """A verifier's answer, with what it saw."""
 
-    says: Say
+    says: Conclusion
     evidence: Mapping[str, Json]
 
 

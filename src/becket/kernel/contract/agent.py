@@ -82,7 +82,7 @@ class Usage(Record):
         return self.usd if self.usd or self.priced is not Priced.unknown else None
 
 
-class EventKind(StrEnum):
+class AgentEventKind(StrEnum):
     thinking = "thinking"
     message = "message"
     tool_call = "tool_call"
@@ -104,7 +104,7 @@ class CallState(StrEnum):
 class AgentEvent(Record):
     """What an agent did or said, whoever made it. Vendor events without a meaning for us stay in the raw transcript."""
 
-    kind: EventKind
+    kind: AgentEventKind
     at: float = 0.0  # seconds since the call began
     text: str = ""  # what was said; of a tool call, its command or its arguments; of an error, its message
     tool: str = ""
@@ -167,7 +167,7 @@ class CallFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class CallContext:
     """What one call has besides its workspace: who is told of its processes, what it may read, where its files go."""
 
     watcher: ChildWatcher | None = None
@@ -187,7 +187,7 @@ class Agent(Protocol):
         limits: Limits,
         session: str | None = None,
         *,
-        around: Around | None = None,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
         """Work in the workspace, contained, until done or a limit. Called once per attempt; never raises for what
         the agent does. On cancellation everything it started is gone before CancelledError leaves.

@@ -71,7 +71,7 @@ class KeyProblem(ValueError):
         self.fix = fix
 
 
-class Misfit(ValueError):
+class InvalidValue(ValueError):
     """What is wrong with a value, and what to write instead. Never repeats the value: it may be a secret."""
 
     def __init__(self, problem: str, fix: str) -> None:

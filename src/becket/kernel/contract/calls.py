@@ -16,7 +16,7 @@ KINDS = ("agent_time", "tokens", "usd")
 """What a budget bounds. `agent_time` is seconds."""
 
 
-class CallWish(Record):
+class CallRequest(Record):
     """A call that an action wants to make. `label` tells apart the calls of one attempt of one step."""
 
     label: str = Field(max_length=100)
@@ -30,7 +30,7 @@ class CallWish(Record):
 class CallLimits(Protocol):
     """Whoever knows the prices."""
 
-    def unheld(self, agent: str, loop_id: str | None) -> str:
+    def why_unenforceable(self, agent: str, loop_id: str | None) -> str:
         """Why a limit in money that binds the agent's calls cannot be held, or nothing. Asked before each call."""
         ...
 

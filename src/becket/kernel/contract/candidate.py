@@ -12,7 +12,7 @@ from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.guard import Change, Refusal
 
 
-class Made(Record):
+class CommitMade(Record):
     """A commit that the runtime made. `parent` is what it stands on."""
 
     sha: str
@@ -107,7 +107,9 @@ class Candidates(Protocol):
     with the same name moves that ref, and making the same thing twice makes the same commit.
     """
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
+    async def commit_work(
+        self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN
+    ) -> CommitMade | Barred | None:
         """Everything the workspace holds beyond its commit, untracked files too (L5); None if there is nothing.
 
         Ignored files are left out. Commits that a contained program made in the tree's own `.git` do not count:
@@ -115,20 +117,20 @@ class Candidates(Protocol):
         """
         ...
 
-    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         """The change of a commit against its first parent, on top of another commit (a rebase of one commit).
 
         `folder` is a workspace folder of its own, made and removed here.
         """
         ...
 
-    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         """The reverse of a commit's change against its first parent, on top of `onto`."""
         ...
 
     async def with_side_of(
         self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
-    ) -> Made:
+    ) -> CommitMade:
         """`commit` with every path for which `belongs` says yes exactly as in `other`: its additions removed, its
         deletions restored. The parent is `other`; where nothing differs, it is `commit` itself. Used for the crossing
         proof.

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from becket.kernel.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record, Size
 from becket.kernel.contract.caller import Role
-from becket.kernel.contract.given import Variables, WithEnvFile, expanded, place_problem
 from becket.kernel.contract.naming import (
     BranchName,
     DatabaseUrl,
@@ -26,6 +25,7 @@ from becket.kernel.contract.naming import (
 from becket.kernel.contract.process import Network, SandboxKind
 from becket.kernel.contract.run import StartLimits
 from becket.kernel.contract.spec import Autonomy, DottedName, Name, Text
+from becket.kernel.contract.variables import Variables, WithEnvFile, expanded, place_problem
 
 R = TypeVar("R", bound=Record)
 T_co = TypeVar("T_co", covariant=True)

@@ -75,7 +75,7 @@ class Effect(Record):
     updated_at: float
 
 
-class Seen(StrEnum):
+class LookUpResult(StrEnum):
     """A look-up's answer."""
 
     yes = "yes"
@@ -128,6 +128,6 @@ class EffectAdapter(Protocol):
         """Do it. Raises EffectFailed; what it returns is the effect's result and is shown to people."""
         ...
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         """Has it happened? Called after a crash or an ambiguous failure, once the attempt has settled."""
         ...

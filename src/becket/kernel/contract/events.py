@@ -22,7 +22,7 @@ def row_name(kind: str, *key: object) -> str:
     return f"{kind} {'/'.join(map(str, key))}"
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     run_created = "run.created"
     run_claimed = "run.claimed"
     run_requeued = "run.requeued"
@@ -57,12 +57,12 @@ class Kind(StrEnum):
     note = "note"
 
 
-OF_STEPS = frozenset({Kind.step_done, Kind.step_skipped, Kind.step_failed, Kind.decided})
+OF_STEPS = frozenset({EventKind.step_done, EventKind.step_skipped, EventKind.step_failed, EventKind.decided})
 """Kinds that tell of one step each: the nth of them in a `Recorded` is about its nth step."""
 
 
 class NewEvent(Record):
-    kind: Kind
+    kind: EventKind
     data: dict[str, Json] = Field(default_factory=dict)
 
 
@@ -70,7 +70,7 @@ class Event(Record):
     run_id: str
     seq: int  # from 1, without a hole
     at: float
-    kind: Kind
+    kind: EventKind
     data: dict[str, Json] = Field(default_factory=dict)
     previous: str
     digest: str

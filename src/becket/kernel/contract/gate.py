@@ -75,7 +75,7 @@ class GateVerdict(Record):
         return digest_of({"gate": self.gate, "tree": self.tree, "defined_by": self.defined_by, "steps": told})
 
 
-class Trouble(StrEnum):
+class StepTrouble(StrEnum):
     """What is wrong with a step that was tried, as a person would sort it."""
 
     environment = "environment"  # its log blames the machine, or it is the set-up that failed
@@ -91,7 +91,7 @@ class TriedStep(Record):
     gate: str  # empty: the set-up
     step: str
     color: GateColor
-    trouble: Trouble | None = None
+    trouble: StepTrouble | None = None
     seconds: float = 0.0
     tests_run: int = 0
     counts_tests: bool = True

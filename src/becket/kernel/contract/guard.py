@@ -52,7 +52,7 @@ NOT_SOURCE = "not-source"
 """The power of whatever is no product source: data, settings, builds, helpers of tests."""
 
 
-class Finding(Record):
+class ClassFinding(Record):
     """One line that raises a change's class, in plain words."""
 
     kind: ChangeClass
@@ -66,14 +66,14 @@ class Finding(Record):
         return f"{self.message}: {self.path}:{self.line}" if self.line else f"{self.message}: {self.path}"
 
 
-class Reading(Record):
+class Classification(Record):
     """The class of a whole change, and the lines that made it so; none for a plain one."""
 
     kind: ChangeClass
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ClassFinding, ...] = ()
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> Reading:
+    def of(cls, findings: Iterable[ClassFinding]) -> Classification:
         """The highest first: what is shown of many must be what counts."""
         found = tuple(sorted(findings, key=lambda one: -one.kind.rank))
         return cls(kind=found[0].kind if found else ChangeClass.plain, findings=found)

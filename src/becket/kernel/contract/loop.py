@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.calls import CallWish
+from becket.kernel.contract.calls import CallRequest
 from becket.kernel.contract.config import Budgets
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 
 
-class Loop(Record):
+class LoadedLoop(Record):
     """A loop as it stands on disk now."""
 
     spec: LoopSpec
@@ -26,11 +26,11 @@ class Loop(Record):
 class Loops(Protocol):
     """The loops of this repository. Read anew when their files change; a broken file hides only itself."""
 
-    def get(self, loop_id: str) -> Loop:
+    def get(self, loop_id: str) -> LoadedLoop:
         """Raises NotFound, or InvalidDocument if its file is broken."""
         ...
 
-    def all(self) -> Sequence[Loop]:
+    def all(self) -> Sequence[LoadedLoop]:
         """Every loop that loads."""
         ...
 
@@ -65,7 +65,7 @@ class Policy(Protocol):
         """What agents may use in a day and a month, for all loops and for each."""
         ...
 
-    def unheld(self, run: Run, wish: CallWish) -> str:
+    def why_unenforceable(self, run: Run, request: CallRequest) -> str:
         """Why a budget of the configuration could not be held for this call, or nothing. Asked before each call is
         booked; a call with a reason is not made.
         """

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, StringConstraints
 
-from becket.kernel.contract.base import Misfit
+from becket.kernel.contract.base import InvalidValue
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
@@ -132,7 +132,7 @@ def _closes(pattern: str) -> bool:
 def _text(fits: Callable[[str], bool], problem: str, fix: str) -> AfterValidator:
     def check(text: str) -> str:
         if not fits(text):
-            raise Misfit(problem, fix)
+            raise InvalidValue(problem, fix)
         return text
 
     return AfterValidator(check)
@@ -140,7 +140,7 @@ def _text(fits: Callable[[str], bool], problem: str, fix: str) -> AfterValidator
 
 def _check_glob(pattern: str) -> str:
     if problem := glob_problem(pattern):
-        raise Misfit(problem, "write a glob like tests/** or **/*_test.py")
+        raise InvalidValue(problem, "write a glob like tests/** or **/*_test.py")
     return pattern
 
 
@@ -192,7 +192,7 @@ DatabaseUrl = Annotated[
 def _reads_below(report: str) -> str:
     kind, named, place = report.partition(":")
     if named and not (is_place(place) and not glob_problem(place)):
-        raise Misfit("names no file below the repository", f"write it like {kind}:build/report.xml")
+        raise InvalidValue("names no file below the repository", f"write it like {kind}:build/report.xml")
     return report
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 Target = str
 """`module:attribute`."""
 
-BEGIN, LOOPS, PEOPLE, HOUSE = "Begin", "Loops and runs", "People", "Operations"
+BEGIN, LOOPS, PEOPLE, OPERATIONS = "Begin", "Loops and runs", "People", "Operations"
 """The sections of `becket --help`."""
 
 

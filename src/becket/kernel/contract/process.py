@@ -125,10 +125,10 @@ class ChildRef(Record):
     boot: str  # /proc/sys/kernel/random/boot_id
 
 
-class Rein:
-    """In the hand of whoever started a child: to say more to it on its standard input, and to end it early.
+class ChildControl:
+    """Held by whoever started a child, to say more to it on its standard input, and to end it early.
 
-    For one call of `run`, made and used in its event loop. With a rein, standard input stays open after
+    For one call of `run`, made and used in its event loop. With it, standard input stays open after
     `ChildSpec.stdin` until `close`.
     """
 
@@ -167,7 +167,9 @@ class Processes(Protocol):
         """What the sandbox in use keeps apart. Called at start, by doctor and by the autonomy check."""
         ...
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
+    async def run(
+        self, spec: ChildSpec, watcher: ChildWatcher | None = None, control: ChildControl | None = None
+    ) -> ChildResult:
         """Run one child to its end.
 
         Never raises for what the child does: a missing program is `not_started`. On cancellation everything the

@@ -7,7 +7,7 @@ from typing import Protocol
 from becket.kernel.contract.base import Record
 
 
-class Accepted(Record):
+class AcceptedProposal(Record):
     """A ready repair that a person with the role said yes to. `proof` is the digest it was proven under; without
     `whole` its services waited for the yes, so that it is proven once more.
     """
@@ -24,7 +24,7 @@ class Accepted(Record):
 class Proposals(Protocol):
     """What people said about ready repairs."""
 
-    async def accepted(self, run_id: str) -> Accepted:
+    async def accepted(self, run_id: str) -> AcceptedProposal:
         """By the run that left it. Raises ActionFailed where nobody accepted it, or no proof of it is on record."""
         ...
 

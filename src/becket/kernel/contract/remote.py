@@ -15,7 +15,7 @@ from becket.kernel.contract.promote import SHA_PATTERN
 PUSH = "git.push"
 
 
-class Trouble(StrEnum):
+class RemoteTrouble(StrEnum):
     """Why a remote could not be talked to."""
 
     unknown = "unknown"  # no remote of that name is configured
@@ -28,7 +28,7 @@ class Trouble(StrEnum):
 class RemoteFailed(BecketError):
     """The remote could not be talked to; the message says what git said and what to do."""
 
-    def __init__(self, trouble: Trouble, message: str) -> None:
+    def __init__(self, trouble: RemoteTrouble, message: str) -> None:
         super().__init__(message)
         self.trouble = trouble
 

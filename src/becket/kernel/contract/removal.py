@@ -29,7 +29,7 @@ class NotRemoved(OSError):
     """Something stays, and why."""
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """What a name in a folder stands for."""
 
     folder = 1
@@ -118,8 +118,8 @@ class _Pass:
             except OSError as error:
                 self.left.append((name, error))
 
-    def _entry(self, name: bytes, kind: Kind, parent: int, depth: int) -> None:
-        if kind is not Kind.folder:
+    def _entry(self, name: bytes, kind: EntryKind, parent: int, depth: int) -> None:
+        if kind is not EntryKind.folder:
             os.unlink(name, dir_fd=parent)
         elif depth == _DEEP:
             refuge = _REFUGE + os.urandom(8).hex().encode()
@@ -173,17 +173,17 @@ def _unlocked(name: str | bytes, parent: int | None) -> int:
         os.close(folder)
 
 
-def entries(folder: int) -> list[tuple[bytes, Kind]]:
+def entries(folder: int) -> list[tuple[bytes, EntryKind]]:
     with os.scandir(folder) as found:
         return [(os.fsencode(entry.name), _kind(entry)) for entry in found]
 
 
-def _kind(entry: os.DirEntry[str]) -> Kind:
+def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_dir(follow_symlinks=False):
-        return Kind.folder
+        return EntryKind.folder
     if entry.is_symlink():
-        return Kind.link
-    return Kind.file if entry.is_file(follow_symlinks=False) else Kind.other
+        return EntryKind.link
+    return EntryKind.file if entry.is_file(follow_symlinks=False) else EntryKind.other
 
 
 def _text(name: bytes) -> str:

@@ -12,7 +12,7 @@ from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.spec import Autonomy, Phase
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     queued = "queued"
     running = "running"
     waiting = "waiting"
@@ -24,9 +24,15 @@ class Status(StrEnum):
 
 
 ENDED = frozenset(
-    {Status.completed, Status.completed_dry_run, Status.ready_for_handoff, Status.failed, Status.cancelled}
+    {
+        RunStatus.completed,
+        RunStatus.completed_dry_run,
+        RunStatus.ready_for_handoff,
+        RunStatus.failed,
+        RunStatus.cancelled,
+    }
 )
-OPEN = frozenset(Status) - ENDED
+OPEN = frozenset(RunStatus) - ENDED
 
 
 class Move(StrEnum):
@@ -44,20 +50,20 @@ class Move(StrEnum):
     cancel = "cancel"
 
 
-TRANSITIONS: dict[tuple[Status, Move], Status] = {
-    (Status.queued, Move.claim): Status.running,
-    (Status.queued, Move.cancel): Status.cancelled,
-    (Status.queued, Move.fail): Status.failed,
-    (Status.running, Move.requeue): Status.queued,
-    (Status.running, Move.next_segment): Status.queued,
-    (Status.running, Move.wait): Status.waiting,
-    (Status.running, Move.complete): Status.completed,
-    (Status.running, Move.complete_dry_run): Status.completed_dry_run,
-    (Status.running, Move.hand_off): Status.ready_for_handoff,
-    (Status.running, Move.fail): Status.failed,
-    (Status.running, Move.cancel): Status.cancelled,
-    (Status.waiting, Move.wake): Status.queued,
-    (Status.waiting, Move.cancel): Status.cancelled,
+TRANSITIONS: dict[tuple[RunStatus, Move], RunStatus] = {
+    (RunStatus.queued, Move.claim): RunStatus.running,
+    (RunStatus.queued, Move.cancel): RunStatus.cancelled,
+    (RunStatus.queued, Move.fail): RunStatus.failed,
+    (RunStatus.running, Move.requeue): RunStatus.queued,
+    (RunStatus.running, Move.next_segment): RunStatus.queued,
+    (RunStatus.running, Move.wait): RunStatus.waiting,
+    (RunStatus.running, Move.complete): RunStatus.completed,
+    (RunStatus.running, Move.complete_dry_run): RunStatus.completed_dry_run,
+    (RunStatus.running, Move.hand_off): RunStatus.ready_for_handoff,
+    (RunStatus.running, Move.fail): RunStatus.failed,
+    (RunStatus.running, Move.cancel): RunStatus.cancelled,
+    (RunStatus.waiting, Move.wake): RunStatus.queued,
+    (RunStatus.waiting, Move.cancel): RunStatus.cancelled,
 }
 """Every legal move. What is not here cannot happen; `after` raises."""
 
@@ -66,7 +72,7 @@ class IllegalMove(Exception):
     """A bug: the runtime tried a move that the table does not have."""
 
 
-def after(status: Status, move: Move) -> Status:
+def after(status: RunStatus, move: Move) -> RunStatus:
     try:
         return TRANSITIONS[status, move]
     except KeyError:
@@ -126,7 +132,7 @@ class Run(Record):
     run_id: str
     loop_id: str
     subject: Subject
-    status: Status
+    status: RunStatus
     segment: int
     epoch: int
     iteration: int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.events import Event, Kind
+from becket.kernel.contract.events import Event, EventKind
 from becket.kernel.contract.naming import is_place, ref_problem
 
 STATE = "state_refs"
@@ -54,7 +54,7 @@ class StateSeen(Record):
 def state_seen(events: tuple[Event, ...]) -> tuple[StateSeen, ...]:
     """What the chain of a run tells of them; nothing of one from before they were looked at."""
     told = {event.kind: event.data[STATE] for event in events if STATE in event.data}
-    began, ended = told.get(Kind.run_created, {}), told.get(Kind.run_ended, {})
+    began, ended = told.get(EventKind.run_created, {}), told.get(EventKind.run_ended, {})
     return tuple(
         StateSeen(ref=ref, began=seen, ended=ended.get(ref), looked=ref in ended) for ref, seen in began.items()
     )

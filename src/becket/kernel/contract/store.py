@@ -22,7 +22,7 @@ from becket.kernel.contract.events import Event, NewEvent
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import StoredReceipt
-from becket.kernel.contract.run import Move, NewRun, Run, Started, Status, Step
+from becket.kernel.contract.run import Move, NewRun, Run, RunStatus, Started, Step
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.tables import TableStore
 
@@ -169,7 +169,7 @@ class ArtifactRef(Record):
 
 class RunFilter(Record):
     loop_id: str | None = None
-    statuses: tuple[Status, ...] = ()
+    statuses: tuple[RunStatus, ...] = ()
     subject: str | None = None
     parent: str | None = None  # its children, those that answered its start included
     group: str | None = None
@@ -298,7 +298,7 @@ class RunStore(Protocol):
         """Newest first unless asked otherwise."""
         ...
 
-    async def count_runs(self, besides: Sequence[str] = ()) -> dict[Status, int]:
+    async def count_runs(self, besides: Sequence[str] = ()) -> dict[RunStatus, int]:
         """Without those of the loops that are named."""
         ...
 
@@ -460,7 +460,7 @@ class PeopleStore(Protocol):
     async def controls(self) -> tuple[Control, ...]: ...
 
 
-class HouseStore(Protocol):
+class OperationsStore(Protocol):
     """Workers, triggers' cursors, money, alerts."""
 
     async def now(self) -> float:
@@ -596,5 +596,5 @@ class SpendLimit(Record):
     since: float = 0.0
 
 
-class Store(RunStore, RecordStore, EffectStore, PeopleStore, HouseStore, TableStore, Protocol):
+class Store(RunStore, RecordStore, EffectStore, PeopleStore, OperationsStore, TableStore, Protocol):
     """The whole journal."""

@@ -8,7 +8,7 @@ from becket.kernel.contract.effect import EffectAdapter, EffectCall
 from becket.kernel.contract.store import Alert, Store
 
 
-class Watched(Protocol):
+class WatchdogTask(Protocol):
     """Work of a part in the watchdog's process, in a thread of its own: nothing there may wait for the engine (L33)."""
 
     def wanted(self) -> bool:

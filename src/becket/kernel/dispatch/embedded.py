@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from becket.kernel.contract.errors import BecketError, Fenced, StoreDamaged, StoreUnavailable, WorkerDeclaredDead
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import RunFilter, Store, WorkerInfo
 from becket.kernel.dispatch.bell import Bell
 
@@ -25,7 +25,7 @@ NET = 1.0
 """How often the tables are looked at although no bell rang."""
 
 
-class Advances(Protocol):
+class RunAdvancer(Protocol):
     """The engine, as the dispatcher sees it."""
 
     async def advance(self, run_id: str, segment: int) -> object: ...
@@ -46,10 +46,10 @@ Resident = Callable[[], Coroutine[None, None, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Staff:
+class DispatcherContext:
     """What a dispatcher works with."""
 
-    engine: Advances
+    engine: RunAdvancer
     store: Store
     worker: WorkerInfo
     alone: bool = True
@@ -62,10 +62,10 @@ class Staff:
     idle: float = IDLE
 
 
-class Embedded:
+class EmbeddedDispatcher:
     """Start it with `serve`; `kick` makes it look at the tables; `stop` makes it end in good order."""
 
-    def __init__(self, staff: Staff, bell: Bell | None = None) -> None:
+    def __init__(self, staff: DispatcherContext, bell: Bell | None = None) -> None:
         self._staff = staff
         self._bell = bell
         self._look = asyncio.Event()
@@ -123,7 +123,7 @@ class Embedded:
         """Nothing is at work and nothing could be started: what is left waits for a person or a clock."""
         if self._tasks or await self._staff.store.startable(1):
             return False
-        running = await self._staff.store.list_runs(RunFilter(statuses=(Status.running,), limit=1))
+        running = await self._staff.store.list_runs(RunFilter(statuses=(RunStatus.running,), limit=1))
         return not running and not await self._staff.store.unfollowed(1)
 
     async def _look_once(self) -> None:

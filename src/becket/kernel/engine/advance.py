@@ -23,9 +23,9 @@ from becket.kernel.contract.git import Git
 from becket.kernel.contract.loop import PROOF, WORK
 from becket.kernel.contract.reasons import ALREADY_SO
 from becket.kernel.contract.removal import removed
-from becket.kernel.contract.run import ENDED, Move, Run, Status
+from becket.kernel.contract.run import ENDED, Move, Run, RunStatus
 from becket.kernel.contract.store import Claim, End
-from becket.kernel.engine.context import Surroundings
+from becket.kernel.engine.context import Runtime
 from becket.kernel.engine.money import settle_left_open
 from becket.kernel.engine.state import StateReader
 from becket.kernel.engine.triggers import needless
@@ -36,7 +36,7 @@ log = logging.getLogger("becket.engine")
 LONGEST_PAUSE = 5.0
 """Between two tries to write what a walk came to."""
 
-_DONE = (Status.completed, Status.completed_dry_run)
+_DONE = (RunStatus.completed, RunStatus.completed_dry_run)
 
 rescued = CrashPoint("advance.rescued", "what an ended run left is saved if it is worth it; its folder is still there")
 
@@ -52,8 +52,8 @@ class Advanced(StrEnum):
 class Engine:
     """Moves runs. The store decides who may; this class only tries."""
 
-    def __init__(self, house: Surroundings) -> None:
-        self.house = house
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
         self._walks: dict[str, Walk] = {}
 
     async def advance(self, run_id: str, segment: int) -> Advanced:
@@ -62,7 +62,7 @@ class Engine:
         Raises CancelledError, WorkerDeclaredDead, and StoreUnavailable where the claim itself could not be made, or its
         answer was lost. Whatever it raises, the claim is no longer at work: its lease runs out, if nobody is faster.
         """
-        claim = await self.house.store.claim(run_id, segment, self.house.worker, self.house.lease_ttl)
+        claim = await self.runtime.store.claim(run_id, segment, self.runtime.worker, self.runtime.lease_ttl)
         if claim is None:
             return Advanced.stale
         try:
@@ -73,17 +73,17 @@ class Engine:
             raise
         except StoreUnavailable:
             # The run is not to blame: whatever is in the journal stands, and the next claim goes on from there.
-            await self._persist(partial(self.house.store.give_back, run_id, claim.run.epoch))
+            await self._persist(partial(self.runtime.store.give_back, run_id, claim.run.epoch))
         except Exception as error:
             end = await self._failure(claim.run, error)
-            await self._persist(partial(self.house.store.end, run_id, claim.run.epoch, end))
+            await self._persist(partial(self.runtime.store.end, run_id, claim.run.epoch, end))
         await self.clear_folder(run_id)
         return Advanced.moved
 
     async def _walk(self, claim: Claim) -> None:
         if await self._settled_meanwhile(claim):
             return
-        walk = self._walks[claim.run.run_id] = Walk(self.house, claim)
+        walk = self._walks[claim.run.run_id] = Walk(self.runtime, claim)
         try:
             await walk.to_the_end()
         finally:
@@ -91,9 +91,9 @@ class Engine:
 
     async def _settled_meanwhile(self, claim: Claim) -> bool:
         """A run that waited for its turn ends without work, where others did meanwhile what it was started for."""
-        store, run = self.house.store, claim.run
+        store, run = self.runtime.store, claim.run
         begins = run.iteration == 1 and not claim.steps
-        fact = await needless(store, self.house.loops.parse(claim.spec_text), run) if begins else ""
+        fact = await needless(store, self.runtime.loops.parse(claim.spec_text), run) if begins else ""
         if fact:
             detail = {"fact": fact, "by_run": await store.recorded_by(fact, run.subject.name) or ""}
             await store.end(run.run_id, run.epoch, End(move=Move.cancel, reason=ALREADY_SO, detail=detail))
@@ -115,9 +115,9 @@ class Engine:
     async def _failure(self, run: Run, error: Exception) -> End:
         """The runtime itself failed."""
         reason = "invalid_spec" if isinstance(error, InvalidDocument) else "internal_error"
-        said = self.house.redact(f"{type(error).__name__}: {error}")[:4000]
-        look = StateReader(self.house.store, partial(self.house.port, Git), run.run_id)
-        state = await look.of_run(self.house.loops, run)
+        said = self.runtime.redact(f"{type(error).__name__}: {error}")[:4000]
+        look = StateReader(self.runtime.store, partial(self.runtime.port, Git), run.run_id)
+        state = await look.of_run(self.runtime.loops, run)
         return End(move=Move.fail, reason=reason, detail={"error": said}, state=state)
 
     async def _persist(self, write: Callable[[], Awaitable[object]]) -> None:
@@ -142,14 +142,14 @@ class Engine:
         What the checkout holds beyond its commit is saved first (L7), and what its agents used is settled (L23). A
         run that completed has its work where it belongs: what lies around is what its tests left.
         """
-        folder = self.house.places.of_run(run_id)
+        folder = self.runtime.places.of_run(run_id)
         status = await self._status(run_id)
         if status not in (None, *ENDED):
             return
-        await settle_left_open(self.house.store, partial(self.house.port, Agents), folder, run_id)
+        await settle_left_open(self.runtime.store, partial(self.runtime.port, Agents), folder, run_id)
         if not folder.exists():
             return
-        git = self.house.port(Git)
+        git = self.runtime.port(Git)
         try:
             work = [(each, f"{run_id}-{each.name}") for each in folder.glob(f"{WORK}/*")]
             for place, name in ((folder, run_id), *work):
@@ -164,9 +164,9 @@ class Engine:
         await git.spare_workspace(folder / PROOF)
         await asyncio.to_thread(removed, folder)
 
-    async def _status(self, run_id: str) -> Status | None:
+    async def _status(self, run_id: str) -> RunStatus | None:
         """None for a run that the journal has forgotten."""
         try:
-            return (await self.house.store.get_run(run_id)).status
+            return (await self.runtime.store.get_run(run_id)).status
         except NotFound:
             return None

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from becket.kernel.contract.base import Json, Record, canonical
 from becket.kernel.contract.caller import BECKET, Caller
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.spec import AfterTrigger, CommitTrigger, EventTrigger
-from becket.kernel.engine.intake import Ask
+from becket.kernel.engine.intake import StartRequest
 
 DEEPEST = 8
 
@@ -22,12 +22,12 @@ T = TypeVar("T", CommitTrigger, EventTrigger, AfterTrigger)
 class Start(Record):
     """A wish to start a run together with the trigger's brakes."""
 
-    ask: Ask
+    ask: StartRequest
     unless: str | None = None
     max_chain: int | None = None
 
 
-class Posted(Record):
+class EventPosted(Record):
     """An event; `data` is flat."""
 
     name: str
@@ -41,7 +41,7 @@ class Posted(Record):
     def key(self) -> str:
         return f"event:{self.event_id}"
 
-    def starts(self, loops: Sequence[Loop]) -> Iterator[Start]:
+    def starts(self, loops: Sequence[LoadedLoop]) -> Iterator[Start]:
         """Of the loops that listen to it."""
         for loop, trigger in triggers_of(loops, EventTrigger):
             if trigger.name == self.name and all(
@@ -49,7 +49,7 @@ class Posted(Record):
             ):
                 loop_id = loop.spec.loop_id
                 fields = {"name": self.name, "id": self.event_id} | {f"data.{k}": v for k, v in self.data.items()}
-                ask = Ask(
+                ask = StartRequest(
                     loop_id=loop_id,
                     trigger="event",
                     inputs=_inputs(loop, self.data),
@@ -62,7 +62,7 @@ class Posted(Record):
                 yield Start(ask=ask, unless=trigger.unless, max_chain=trigger.max_chain)
 
 
-class Ended(Record):
+class RunEnded(Record):
     """A run that ended, as far as those that follow it want to know."""
 
     run_id: str
@@ -76,12 +76,12 @@ class Ended(Record):
     def key(self) -> str:
         return f"after:{self.run_id}"
 
-    def starts(self, loops: Sequence[Loop]) -> Iterator[Start]:
+    def starts(self, loops: Sequence[LoadedLoop]) -> Iterator[Start]:
         """Of the loops that follow it."""
         for loop, trigger in triggers_of(loops, AfterTrigger):
             if trigger.loop == self.loop_id and self.outcome in trigger.outcome:
                 loop_id = loop.spec.loop_id
-                ask = Ask(
+                ask = StartRequest(
                     loop_id=loop_id,
                     trigger="after",
                     inputs=_inputs(loop, self.inputs),
@@ -95,24 +95,24 @@ class Ended(Record):
                 yield Start(ask=ask, max_chain=trigger.max_chain)
 
 
-Cause = Posted | Ended
+Cause = EventPosted | RunEnded
 
 
 def posted(
     name: str, data: Mapping[str, Json], event_id: str, chain: int, cause: str | None, by: Caller = BECKET
-) -> Posted:
+) -> EventPosted:
     flat = dict(_flattened(data))
-    return Posted(name=name, event_id=event_id, data=flat, chain=chain, cause=cause, by=by)
+    return EventPosted(name=name, event_id=event_id, data=flat, chain=chain, cause=cause, by=by)
 
 
-def ended(run: Run) -> Ended:
-    return Ended(
+def ended(run: Run) -> RunEnded:
+    return RunEnded(
         run_id=run.run_id, loop_id=run.loop_id, subject=run.subject.name, outcome=run.status.value, inputs=run.inputs,
         chain=run.chain,
     )  # fmt: skip
 
 
-def triggers_of(loops: Sequence[Loop], kind: type[T]) -> Iterator[tuple[Loop, T]]:
+def triggers_of(loops: Sequence[LoadedLoop], kind: type[T]) -> Iterator[tuple[LoadedLoop, T]]:
     for loop in loops:
         for trigger in loop.spec.trigger:
             found = getattr(trigger, trigger.kind)
@@ -120,7 +120,7 @@ def triggers_of(loops: Sequence[Loop], kind: type[T]) -> Iterator[tuple[Loop, T]
                 yield loop, found
 
 
-def _inputs(loop: Loop, given: Mapping[str, Json]) -> dict[str, Json]:
+def _inputs(loop: LoadedLoop, given: Mapping[str, Json]) -> dict[str, Json]:
     """What the cause knows under the names of the loop's inputs."""
     return {name: given[name] for name in loop.spec.inputs if given.get(name) is not None}
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from becket.kernel.contract.action import CommandEnd, Result, RunCommand, Say, Verdict
+from becket.kernel.contract.action import CommandEnd, Conclusion, Result, RunCommand, Verdict
 from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.condition import Condition, split_ref
-from becket.kernel.contract.effect import EffectCall, Permit, Seen
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import OBJECTS
 from becket.kernel.contract.receipt import StoredReceipt
@@ -73,9 +73,9 @@ async def verify_by_command(context: StepContext, spec: Command) -> Verdict:
     """Exit 0 pass, 1 fail; anything else, a time-out and a crash cannot tell."""
     assert spec.run is not None
     end = await context.command((await prepare(context, spec, spec.run)).model_copy(update={"kind": "verifier"}))
-    says = Say.undecided
+    says = Conclusion.undecided
     if end.end == "exited" and end.exit_code in (0, 1):
-        says = Say.passed if end.exit_code == 0 else Say.failed
+        says = Conclusion.passed if end.exit_code == 0 else Conclusion.failed
     return Verdict(says, {"exit_code": end.exit_code, "end": end.end, "log": end.log, "said": _excerpt(end.tail)})
 
 
@@ -135,17 +135,17 @@ class CommandEffect:
         proof = self._context.receipts[-1].model_dump(mode="json")
         return {"end": dumped, "exit_code": end.exit_code, "receipt": proof}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         if self._look_up is None:
-            return Seen.cannot_tell
+            return LookUpResult.cannot_tell
         text, variables = bind(self._context, self._look_up)
         env = self._command.env | variables
         end = await self._context.command(
             self._command.model_copy(update={"text": text, "env": env, "kind": "look_up"})
         )
         if end.end != "exited" or end.exit_code not in (0, 1):
-            return Seen.cannot_tell
-        return Seen.yes if end.exit_code == 0 else Seen.no
+            return LookUpResult.cannot_tell
+        return LookUpResult.yes if end.exit_code == 0 else LookUpResult.no
 
 
 def _result(spec: ActionSpec, end: CommandEnd, cwd: Path) -> Result:

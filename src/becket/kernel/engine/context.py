@@ -14,7 +14,7 @@ from becket.kernel.contract.action import KEPT, CommandEnd, EffectReport, Execut
 from becket.kernel.contract.artifacts import Artifacts
 from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.caller import itself
-from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallWish
+from becket.kernel.contract.calls import AgentCall, CallEnd, CallGrant, CallRequest
 from becket.kernel.contract.condition import Conditions
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectAdapter, EffectCall, EffectState, Origin
@@ -34,8 +34,8 @@ from becket.kernel.engine import money
 from becket.kernel.engine.children import Children
 from becket.kernel.engine.door import Door
 from becket.kernel.engine.excerpts import beginning_and_end, size_of, tail, value_at
-from becket.kernel.engine.intake import Ask, Intake
-from becket.kernel.engine.trouble import Trouble
+from becket.kernel.engine.intake import Intake, StartRequest
+from becket.kernel.engine.trigger_alerts import TriggerAlerts
 from becket.kernel.engine.values import hand_over
 
 Port = TypeVar("Port")
@@ -45,7 +45,7 @@ log_kept = CrashPoint("command.log_kept", "the log is an artifact, the receipt i
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Runtime:
     """Everything the engine was given by `app`. One per process."""
 
     store: Store
@@ -73,7 +73,7 @@ class Surroundings:
 class StepContext:
     """Implements ActionContext for one attempt of one step."""
 
-    house: Surroundings
+    runtime: Runtime
     run: Run
     spec: LoopSpec
     phase: Phase
@@ -105,18 +105,18 @@ class StepContext:
     @property
     def autonomy(self) -> Autonomy:
         """The policy's; a person who accepted this very candidate lets it be promoted where it may be proposed."""
-        allowed = self.house.policy.autonomy(self.spec, self.run)
+        allowed = self.runtime.policy.autonomy(self.spec, self.run)
         candidate = self.conditions.get("candidate.exists")
         accepted = candidate is not None and bool(candidate.evidence.get("accepted_by"))
         return Autonomy.merge if accepted and allowed is Autonomy.propose else allowed
 
     @property
     def autonomy_told(self) -> str:
-        capped = self.house.policy.capped_by()
+        capped = self.runtime.policy.capped_by()
         return f"autonomy is {self.autonomy}" + (f" ({capped})" if capped else "")
 
     def port(self, kind: type[Port]) -> Port:
-        return self.house.port(kind)
+        return self.runtime.port(kind)
 
     def names(self) -> dict[str, Json]:
         """Every name that a template may use."""
@@ -145,7 +145,7 @@ class StepContext:
         return fill(template, look_up, known.__contains__)
 
     async def workspace(self) -> Path:
-        git, folder = self.port(Git), self.house.places.of_run(self.run.run_id)
+        git, folder = self.port(Git), self.runtime.places.of_run(self.run.run_id)
         found = await self.existing_workspace()
         if found is None:
             revision = str(self.run.subject.fields.get("sha") or f"refs/heads/{self.run.subject.fields['branch']}")
@@ -153,7 +153,7 @@ class StepContext:
         return found.tree
 
     async def existing_workspace(self) -> Workspace | None:
-        return await self.port(Git).find_workspace(self.house.places.of_run(self.run.run_id))
+        return await self.port(Git).find_workspace(self.runtime.places.of_run(self.run.run_id))
 
     async def clean_commit(self) -> str | None:
         """The commit that the checkout shows exactly; None once anything in it differs."""
@@ -164,12 +164,12 @@ class StepContext:
         return state.head if state.clean else None
 
     async def scratch(self) -> Path:
-        folder = self.house.places.of_run(self.run.run_id) / "scratch"
+        folder = self.runtime.places.of_run(self.run.run_id) / "scratch"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def folder(self, name: str) -> Path:
-        return self.house.places.of_run(self.run.run_id) / name
+        return self.runtime.places.of_run(self.run.run_id) / name
 
     async def perform(self, call: EffectCall) -> EffectReport:
         return await self.perform_by(call, None)
@@ -181,7 +181,7 @@ class StepContext:
             await self._spend_approval(call.approval, call.digest, origin.key(call))
         if self.run.epoch > 1:
             await self._allow_for_attempt_before(origin.key(call))
-        report = await self.house.door.perform(
+        report = await self.runtime.door.perform(
             call, origin, self.run.epoch, self.autonomy, self.run.dry_run, adapter=adapter
         )
         if report.state == "unknown":
@@ -190,7 +190,7 @@ class StepContext:
 
     async def _allow_for_attempt_before(self, key: str) -> None:
         """The door waits until an attempt of an earlier life has settled: that is not this action's time."""
-        row = await self.house.store.get_effect(key)
+        row = await self.runtime.store.get_effect(key)
         if row is not None and row.state is EffectState.intended and self.timer is not None:
             in_flight = max(row.settle_at - await self.now(), 0.0)
             self.timer.reschedule((self.timer.when() or 0.0) + in_flight)
@@ -199,23 +199,23 @@ class StepContext:
     async def keep(self, content: bytes | Path, name: str, most: int = KEPT) -> str:
         if isinstance(content, Path):  # what a program wrote, such as an agent's log: secrets stay out (L25)
             content = await asyncio.to_thread(self._redacted, content, most)
-        digest, size = self.house.artifacts.put(content)
+        digest, size = self.runtime.artifacts.put(content)
         ref = ArtifactRef(
             digest=digest, name=name, size=size, run_id=self.run.run_id, iteration=self.run.iteration,
             phase=self.phase, action_id=self.step_id,
         )  # fmt: skip
-        await self.house.store.refer(ref, self.run.epoch)
+        await self.runtime.store.refer(ref, self.run.epoch)
         self.artifacts.append(digest)
         return digest
 
     def redact(self, text: str) -> str:
-        return self.house.redact(text)
+        return self.runtime.redact(text)
 
     async def read(self, digest: str, limit: int | None = None) -> bytes:
-        return await asyncio.to_thread(self.house.artifacts.read, digest, limit)
+        return await asyncio.to_thread(self.runtime.artifacts.read, digest, limit)
 
     async def known(self, fact: str, subject: str) -> bool:
-        return await self.house.store.recorded_by(fact, subject) is not None
+        return await self.runtime.store.recorded_by(fact, subject) is not None
 
     async def receipt(self, receipt: Receipt, started_at: float, ended_at: float) -> str:
         self.receipts.append(
@@ -234,7 +234,7 @@ class StepContext:
 
     async def execute(self, command: RunCommand) -> Executed:
         started = await self.now()
-        folder = self.house.places.of_run(self.run.run_id) / "logs"
+        folder = self.runtime.places.of_run(self.run.run_id) / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         label = f"{self.step_id}-{command.label}" if command.label else self.step_id
         name = f"{self.run.iteration}-{self.phase}-{label}"
@@ -252,7 +252,7 @@ class StepContext:
             timeout=min(command.timeout, self.seconds_left),
             stdin=command.input,
             readable=(*command.readable, *handed.readable),
-            hidden=self.house.places.hidden(),
+            hidden=self.runtime.places.hidden(),
         )
         try:
             result = await self.port(Processes).run(spec, self.watcher())
@@ -278,10 +278,10 @@ class StepContext:
 
     async def command(self, command: RunCommand) -> CommandEnd:
         done = await self.execute(command)
-        env = {name: self.house.redact(value) for name, value in command.env.items()}
+        env = {name: self.runtime.redact(value) for name, value in command.env.items()}
         receipt = Receipt(
             kind=command.kind,
-            command=tuple(self.house.redact(word) for word in shell(command.text)),
+            command=tuple(self.runtime.redact(word) for word in shell(command.text)),
             tree=command.tree,
             exit_code=done.exit_code,
             log=done.log,
@@ -308,20 +308,20 @@ class StepContext:
         )
 
     def watcher(self) -> ChildWatcher:
-        return Children(self.house.store, self.run, self.house.redact)
+        return Children(self.runtime.store, self.run, self.runtime.redact)
 
     def _redacted(self, log: Path, most: int) -> bytes:
         """The log without secrets (L25), and without the middle of one that is too long."""
         if not log.exists():
             return b""
         parts = (part.decode(errors="surrogateescape") for part in beginning_and_end(log, most))
-        return "".join(map(self.house.redact, parts)).encode(errors="surrogateescape")
+        return "".join(map(self.runtime.redact, parts)).encode(errors="surrogateescape")
 
     async def start_run(self, loop: str, subject: str | None, inputs: Mapping[str, Json], again: bool) -> Run:
         # Within one run a step has one child per subject, however often the phase is passed; `again` asks for more.
         turn = self.run.iteration if again else 0
         key = f"child:{self.run.run_id}:{turn}:{self.phase}:{self.step_id}:{loop}:{subject or ''}"
-        ask = Ask(
+        ask = StartRequest(
             loop_id=loop,
             trigger="run.start",
             subject=subject,
@@ -335,16 +335,16 @@ class StepContext:
             by=itself(f"run {self.run.run_id}"),
         )
         try:
-            started = await self.house.intake.start(ask)
+            started = await self.runtime.intake.start(ask)
         except StartRefused as refused:
-            await Trouble(self.house.store).refused(loop, "run.start", refused, self.run.run_id)
+            await TriggerAlerts(self.runtime.store).refused(loop, "run.start", refused, self.run.run_id)
             raise ActionFailed(str(refused), kind=refused.kind) from None
         if started.run is None:
             raise ActionFailed(f"{loop} was not started: {started.dropped}", kind="child_dropped")
         return started.run
 
     async def child_runs(self) -> tuple[Run, ...]:
-        return await self.house.store.list_runs(RunFilter(parent=self.run.run_id, limit=None, oldest_first=True))
+        return await self.runtime.store.list_runs(RunFilter(parent=self.run.run_id, limit=None, oldest_first=True))
 
     async def ask_approval(
         self, question: str, bound_to: str, role: str, expires_in: float, *, stands: bool = False
@@ -353,7 +353,7 @@ class StepContext:
         asked = [_first_line(question), bound_to, role]
         earlier = [
             one
-            for one in await self.house.store.approvals(self.run.run_id)
+            for one in await self.runtime.store.approvals(self.run.run_id)
             if [_first_line(one.question), one.bound_to, one.role] == asked
         ]
         for one in earlier:
@@ -363,7 +363,7 @@ class StepContext:
         spent = sum(one.state is ApprovalState.used for one in earlier)
         open_one = next((one for one in earlier if one.state is not ApprovalState.used), None)
         identity = digest_of([self.run.run_id, *asked, spent])[:12]
-        return await self.house.store.ask_approval(
+        return await self.runtime.store.ask_approval(
             self.run.run_id,
             self.run.epoch,
             Approval(
@@ -384,42 +384,42 @@ class StepContext:
         return f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}"
 
     async def _spend_approval(self, approval_id: str, bound_to: str, used_by: str) -> Approval:
-        return await self.house.store.use_approval(approval_id, self.run.run_id, self.run.epoch, bound_to, used_by)
+        return await self.runtime.store.use_approval(approval_id, self.run.run_id, self.run.epoch, bound_to, used_by)
 
     async def spend(self, kind: str, amount: float) -> None:
         amount = float(amount)
         if not math.isfinite(amount) or amount < 0:
             raise ActionFailed(f"{amount:g} {kind} is no amount that can be spent", kind="bad_amount")
         key = f"{self.run.run_id}:{self.run.iteration}:{self.phase}:{self.step_id}:{self.attempt}:{kind}"
-        await self.house.store.reserve(key, self.run.run_id, self.run.epoch, {kind: amount}, ())
+        await self.runtime.store.reserve(key, self.run.run_id, self.run.epoch, {kind: amount}, ())
 
-    async def begin_call(self, wish: CallWish) -> CallGrant:
-        if wish.label in self.labels:
-            raise ActionFailed(f"two calls of one attempt are both labelled {wish.label!r}", kind="call_label")
-        if why := self.house.policy.unheld(self.run, wish):
+    async def begin_call(self, request: CallRequest) -> CallGrant:
+        if request.label in self.labels:
+            raise ActionFailed(f"two calls of one attempt are both labelled {request.label!r}", kind="call_label")
+        if why := self.runtime.policy.why_unenforceable(self.run, request):
             raise ActionFailed(why, kind=UNHELD)
-        self.labels.add(wish.label)
-        return await money.begin(self.house.store, self._calling(), wish)
+        self.labels.add(request.label)
+        return await money.begin(self.runtime.store, self._calling(), request)
 
     async def end_call(self, grant: CallGrant, end: CallEnd) -> None:
-        clean = end.model_copy(update={"reason": self.house.redact(end.reason)})
-        await money.end(self.house.store, grant, clean)
+        clean = end.model_copy(update={"reason": self.runtime.redact(end.reason)})
+        await money.end(self.runtime.store, grant, clean)
 
     async def open_calls(self) -> tuple[AgentCall, ...]:
-        return await money.left_open(self.house.store, self._calling())
+        return await money.left_open(self.runtime.store, self._calling())
 
     def _calling(self) -> money.CallingStep:
         left = self.seconds_left
         if self.ends_at is not None:
             left = min(left, self.ends_at - asyncio.get_running_loop().time())
-        policy = self.house.policy
+        policy = self.runtime.policy
         return money.CallingStep(
             self.run, self.phase, self.step_id, self.attempt, left, policy.budget(self.run, self.spec.budget),
             policy.budgets(),
         )  # fmt: skip
 
     async def now(self) -> float:
-        return await self.house.store.now()
+        return await self.runtime.store.now()
 
 
 def _first_line(text: str) -> str:

@@ -18,10 +18,10 @@ from becket.kernel.contract.base import Json, Record, local_time
 from becket.kernel.contract.errors import StoreDamaged
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.loop import Loops
-from becket.kernel.contract.run import Run, Status
+from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.spec import ScheduleTrigger
 from becket.kernel.contract.store import Alert, AlertState, RunFilter, Store, WorkerInfo
-from becket.kernel.engine.schedule import PREFIX, BadSchedule, Mark, fire_time, loop_of, mark_of, plans
+from becket.kernel.engine.schedule import PREFIX, BadSchedule, ScheduleMark, fire_time, loop_of, mark_of, plans
 
 TTL = 30.0
 BEATS_MISSED = 3
@@ -35,7 +35,7 @@ TELL_WITHIN = 30.0
 WELL = "well:"
 
 
-class Case(StrEnum):
+class AlarmKind(StrEnum):
     daemon_dead = "daemon_dead"
     schedule_silent = "schedule_silent"
     loop_failing = "loop_failing"
@@ -48,14 +48,14 @@ class Case(StrEnum):
     unwritable = "unwritable"  # another process, or a full disk, keeps the journal from being written
 
 
-CERTAIN = frozenset({Case.stuck, Case.engine_deaf, Case.services_hang, Case.unwritable})
+CERTAIN = frozenset({AlarmKind.stuck, AlarmKind.engine_deaf, AlarmKind.services_hang, AlarmKind.unwritable})
 """Known from the operating system alone: not raised means over."""
 
 
 class Alarm(Record):
     """One thing that is wrong. The key stays the same as long as it is the same trouble."""
 
-    case: Case
+    case: AlarmKind
     about: str = ""
     text: str
     well: str  # what to say when it is over
@@ -79,7 +79,7 @@ class ScheduleSign(Record):
 
 class RunEnd(Record):
     run_id: str
-    status: Status
+    status: RunStatus
     reason: str
     unanswered: bool = False  # its handoff expired and nobody took it
 
@@ -129,7 +129,7 @@ def judge(view: SignsOfLife, now: float) -> tuple[Alarm, ...]:
     return (*((dead,) if dead else ()), *silent, *stuck, *failing)
 
 
-class Ending(StrEnum):
+class AlarmEnding(StrEnum):
     """Why an alarm is not raised any more."""
 
     well = "well"
@@ -137,22 +137,24 @@ class Ending(StrEnum):
     unsure = "unsure"  # it cannot be judged now; the alarm stays
 
 
-def ending(view: SignsOfLife, now: float, key: str) -> Ending:
+def ending(view: SignsOfLife, now: float, key: str) -> AlarmEnding:
     """Only a sign of life makes well: neither patience after a boot nor a dead daemon's silence is one."""
     case, _, about = key.partition(":")
     without_patience = {alarm.key for alarm in judge(view.model_copy(update={"watching_since": 0.0}), now)}
-    about_daemon = case in (Case.daemon_dead, Case.schedule_silent, Case.gave_up)
+    about_daemon = case in (AlarmKind.daemon_dead, AlarmKind.schedule_silent, AlarmKind.gave_up)
     known = {
-        Case.schedule_silent: {sign.name.removeprefix(PREFIX) for sign in view.schedules},
-        Case.loop_failing: {sign.loop_id for sign in view.loops},
-        Case.run_stuck: {sign.run_id for sign in view.at_work},
+        AlarmKind.schedule_silent: {sign.name.removeprefix(PREFIX) for sign in view.schedules},
+        AlarmKind.loop_failing: {sign.loop_id for sign in view.loops},
+        AlarmKind.run_stuck: {sign.run_id for sign in view.at_work},
     }
-    if (about_daemon and not view.daemon_expected) or about not in known.get(Case(case), {""}):
-        return Ending.moot
-    hidden = (about_daemon or case == Case.run_stuck) and (view.unwritable or Case.daemon_dead in without_patience)
+    if (about_daemon and not view.daemon_expected) or about not in known.get(AlarmKind(case), {""}):
+        return AlarmEnding.moot
+    hidden = (about_daemon or case == AlarmKind.run_stuck) and (
+        view.unwritable or AlarmKind.daemon_dead in without_patience
+    )
     if key in without_patience or hidden:
-        return Ending.unsure
-    return Ending.well
+        return AlarmEnding.unsure
+    return AlarmEnding.well
 
 
 _ADVICE = (
@@ -174,7 +176,7 @@ def _daemon_dead(view: SignsOfLife, now: float) -> Alarm | None:
     last = max((worker.beat_at for worker in daemons), default=None)
     seen = f"its last sign of life was at {local_time(last)}" if last is not None else "it gave no sign of life at all"
     return Alarm(
-        case=Case.daemon_dead,
+        case=AlarmKind.daemon_dead,
         text=(
             f"Becket's daemon does not work: {seen}. No trigger and no schedule starts anything until it is back. "
             f"{view.daemon_why or _ADVICE}"
@@ -191,7 +193,7 @@ def _silent(view: SignsOfLife, now: float) -> Iterator[Alarm]:
             continue
         since = "nobody took it up" if sign.expected is None else f"it was due at {local_time(sign.expected)}"
         yield Alarm(
-            case=Case.schedule_silent,
+            case=AlarmKind.schedule_silent,
             about=sign.name.removeprefix(PREFIX),
             text=(
                 f"The schedule `{sign.cron}` of {sign.loop_id} is silent: {since} and no run began, although the "
@@ -209,7 +211,7 @@ def _stuck(view: SignsOfLife, now: float) -> Iterator[Alarm]:
         if not _without_worker(view, sign, now):
             continue
         yield Alarm(
-            case=Case.run_stuck,
+            case=AlarmKind.run_stuck,
             about=sign.run_id,
             text=(
                 f"{sign.run_id} ({sign.loop_id}, {sign.subject}) is stuck: it counts as at work, but nobody has been "
@@ -233,13 +235,13 @@ def _without_worker(view: SignsOfLife, sign: RunSign, now: float) -> bool:
 
 def _failing(sign: LoopSign) -> Alarm | None:
     last = sign.ends[:STRIKES]
-    if len(last) < STRIKES or not all(end.status is Status.failed or end.unanswered for end in last):
+    if len(last) < STRIKES or not all(end.status is RunStatus.failed or end.unanswered for end in last):
         return None
     unanswered = sum(end.unanswered for end in last)
     what = f"{STRIKES - unanswered} failed, {unanswered} handed over and never answered" if unanswered else "failed"
     newest = last[0]
     return Alarm(
-        case=Case.loop_failing,
+        case=AlarmKind.loop_failing,
         about=sign.loop_id,
         text=(
             f"{sign.loop_id} is failing: its last {STRIKES} runs {what}; the newest ended with `{newest.reason}`. "
@@ -253,7 +255,7 @@ def _failing(sign: LoopSign) -> Alarm | None:
 
 def _blind(error: Exception) -> Alarm:
     return Alarm(
-        case=Case.blind,
+        case=AlarmKind.blind,
         text=(
             f"The watchdog cannot read the journal ({type(error).__name__}: {error}), so nothing is watched. "
             "Run `becket doctor`."
@@ -294,21 +296,21 @@ async def _schedule_signs(store: Store, loops: Loops) -> tuple[ScheduleSign, ...
     return tuple(signs)
 
 
-def _expected(mark: Mark) -> float | None:
+def _expected(mark: ScheduleMark) -> float | None:
     try:
         return mark.next
     except BadSchedule:
         return None
 
 
-async def _has_run(store: Store, loop_id: str, mark: Mark) -> bool:
+async def _has_run(store: Store, loop_id: str, mark: ScheduleMark) -> bool:
     time_of_fire = fire_time(mark.next, mark.tz)
     since = RunFilter(loop_id=loop_id, since=mark.next, limit=50, oldest_first=True)
     return any(run.subject.fields.get("time") == time_of_fire for run in await store.list_runs(since))
 
 
 async def _run_signs(store: Store) -> tuple[RunSign, ...]:
-    running = await store.list_runs(RunFilter(statuses=(Status.running,), limit=None))
+    running = await store.list_runs(RunFilter(statuses=(RunStatus.running,), limit=None))
     return tuple(
         RunSign(
             run_id=run.run_id, loop_id=run.loop_id, subject=run.subject.name, lease_until=run.lease_until or 0.0
@@ -318,14 +320,14 @@ async def _run_signs(store: Store) -> tuple[RunSign, ...]:
 
 
 async def _loop_sign(store: Store, loop_id: str) -> LoopSign:
-    telling = (Status.completed, Status.ready_for_handoff, Status.failed)
+    telling = (RunStatus.completed, RunStatus.ready_for_handoff, RunStatus.failed)
     found = await store.list_runs(RunFilter(loop_id=loop_id, statuses=telling, limit=4 * STRIKES))
     newest = sorted((run for run in found if not run.dry_run), key=lambda run: run.ended_at or 0.0, reverse=True)
     return LoopSign(loop_id=loop_id, ends=tuple([await _run_end(store, run) for run in newest[:STRIKES]]))
 
 
 async def _run_end(store: Store, run: Run) -> RunEnd:
-    handed_over = run.status is Status.ready_for_handoff
+    handed_over = run.status is RunStatus.ready_for_handoff
     unanswered = handed_over and bool(await store.handoffs((HandoffState.expired,), run.run_id))
     return RunEnd(run_id=run.run_id, status=run.status, reason=run.reason, unanswered=unanswered)
 
@@ -347,7 +349,7 @@ Tell = Callable[[Alert], Awaitable[bool]]
 """Deliver an alert; whether it was delivered. May be called again with the same alert."""
 
 
-class DeadMan:
+class DeadManSwitch:
     """`tick` is called every few seconds by the watchdog: judge, raise, tell, and say when it is over.
 
     An alarm is told until a delivery succeeds, then not again until it is over. The end is told once, and only of
@@ -414,12 +416,12 @@ class DeadMan:
         for alert in await self._own.alerts((AlertState.told,)):
             if not _is_alarm(alert.key) or alert.key in alarms:
                 continue
-            how = Ending.unsure if view is None else ending(view, now, alert.key)
-            if Case(alert.key.partition(":")[0]) in CERTAIN:
-                how = Ending.well
-            if how is Ending.well:
+            how = AlarmEnding.unsure if view is None else ending(view, now, alert.key)
+            if AlarmKind(alert.key.partition(":")[0]) in CERTAIN:
+                how = AlarmEnding.well
+            if how is AlarmEnding.well:
                 await self._own.raise_alert(WELL + alert.key, str(alert.data["well"]), {"of": alert.key})
-            if how is not Ending.unsure:
+            if how is not AlarmEnding.unsure:
                 await self._own.close_alert(alert.key)
 
     async def _tell_open(self, now: float) -> None:
@@ -445,7 +447,7 @@ class DeadMan:
 
 
 def _is_alarm(key: str) -> bool:
-    return key.partition(":")[0] in set(Case)
+    return key.partition(":")[0] in set(AlarmKind)
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from becket.kernel.contract.effect import (
     EffectAdapter,
     EffectCall,
     EffectState,
+    LookUpResult,
     Origin,
-    Seen,
     door_mint,
 )
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, Fenced, StoreUnavailable, WorkerDeclaredDead
@@ -248,9 +248,9 @@ class Door:
             return await self._end(row, turn, True, row.reason or "it was cut off, and it cannot be looked up")
         if in_doubt and row.class_ is EffectClass.queryable and turn.adapter is not None:
             seen = await self._look_up(row, turn.adapter)
-            if seen is Seen.yes:
+            if seen is LookUpResult.yes:
                 return await self._settle(row, turn, EffectState.done, {"observed": True}, "")
-            if seen is Seen.cannot_tell:
+            if seen is LookUpResult.cannot_tell:
                 return await self._end(row, turn, True, f"the look-up cannot tell. {row.reason}")
             in_doubt = False
         if forbidden := self._no_more(row, turn):
@@ -273,7 +273,7 @@ class Door:
             return _too_little(row.call, turn.adapter, turn.autonomy)
         return None
 
-    async def _look_up(self, row: Effect, adapter: EffectAdapter) -> Seen:
+    async def _look_up(self, row: Effect, adapter: EffectAdapter) -> LookUpResult:
         """A look-up that fails is tried again like an effect; it changes nothing outside."""
         for delay in (*self._patience.delays, None):
             _before_look_up()
@@ -287,7 +287,7 @@ class Door:
             except Exception:  # whatever it was, the look-up did not tell
                 if delay is not None:
                     await self._sleep(delay)
-        return Seen.cannot_tell
+        return LookUpResult.cannot_tell
 
     async def _attempt(self, row: Effect, turn: _Turn, in_doubt: bool) -> Effect:
         """One attempt, from the permit to the row that says how it ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.engine.triggers import Triggers
 
@@ -36,5 +36,5 @@ class EventEffect:
         await self._triggers().post(call.target, data, event, int(str(call.payload["chain"])), cause)
         return {}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell

@@ -12,7 +12,7 @@ from becket.kernel.contract.base import Json, Record, new_id
 from becket.kernel.contract.caller import BECKET, Caller, itself
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.loop import Loop, Loops
+from becket.kernel.contract.loop import LoadedLoop, Loops
 from becket.kernel.contract.run import NewRun, Run, Started, StartLimits, Subject
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Store
@@ -32,7 +32,7 @@ def _kept_before(by: object) -> object:
     return itself(by) if isinstance(by, str) else by
 
 
-class Ask(Record):
+class StartRequest(Record):
     """A wish to start a run, from a person, a trigger or another run."""
 
     loop_id: str
@@ -72,7 +72,7 @@ class Intake:
         self._limits = limits
         self.redact = redact
 
-    async def start(self, ask: Ask) -> Started:
+    async def start(self, ask: StartRequest) -> Started:
         started = await self._store.start_run(await self.prepare(ask))
         self._kick()
         return started
@@ -80,13 +80,13 @@ class Intake:
     async def retry(self, run: Run, by: Caller) -> Started:
         """A new run on the same subject with the same inputs and the loop's current spec."""
         return await self.start(
-            Ask(
+            StartRequest(
                 loop_id=run.loop_id, trigger="manual", subject=run.subject.name, inputs=run.inputs,
                 fields=run.subject.fields, dry_run=run.dry_run, autonomy=run.autonomy, retry_of=run.run_id, by=by,
             )
         )  # fmt: skip
 
-    async def prepare(self, ask: Ask) -> NewRun:
+    async def prepare(self, ask: StartRequest) -> NewRun:
         """Everything but the write, so that a trigger can move its cursor in the same transaction."""
         loop = self._loops.get(ask.loop_id)
         run_id = new_id("run")
@@ -116,7 +116,7 @@ class Intake:
             state=await StateReader(self._store, lambda: self._git, run_id).at(loop.spec.state_refs, subject.fields),
         )
 
-    async def _subject(self, loop: Loop, ask: Ask, inputs: Mapping[str, Json], run_id: str) -> Subject:
+    async def _subject(self, loop: LoadedLoop, ask: StartRequest, inputs: Mapping[str, Json], run_id: str) -> Subject:
         told: dict[str, Json] = {"loop_id": ask.loop_id, "repo": self._git.root.name, **inputs, **ask.fields}
         template, name, said = loop.spec.subject, ask.subject or None, dict[str, str]()
         named = {field.name for field in template_fields(template)} & {"branch", "sha"}
@@ -132,7 +132,7 @@ class Intake:
             known |= {} if head is None else {"sha": head}
         return Subject(name=self.redact(name or _filled(template, known)), fields=self.redact(known))
 
-    async def _read_subject(self, name: str, loop: Loop, told: Mapping[str, Json]) -> dict[str, str]:
+    async def _read_subject(self, name: str, loop: LoadedLoop, told: Mapping[str, Json]) -> dict[str, str]:
         """What a name that was given says: the run must work on what it is called."""
         patterns = {"sha": "[0-9a-fA-F]{4,64}", **{field: re.escape(str(value)) for field, value in told.items()}}
         said = read_back(name, loop.spec.subject, patterns)
@@ -158,7 +158,7 @@ def _filled(template: str, fields: Mapping[str, Json]) -> str:
     return fill(template, look_up)
 
 
-def check_inputs(loop: Loop, given: Mapping[str, Json]) -> dict[str, Json]:
+def check_inputs(loop: LoadedLoop, given: Mapping[str, Json]) -> dict[str, Json]:
     """The run's parameters, typed; every missing, unknown or ill-typed one is named."""
     declared = loop.spec.inputs
     problems = [

@@ -25,7 +25,7 @@ from becket.kernel.contract.calls import (
     BudgetSpent,
     CallEnd,
     CallGrant,
-    CallWish,
+    CallRequest,
     SettledBy,
     amounts_used,
     booking,
@@ -118,15 +118,15 @@ def _each(
             yield SpendLimit(name=name, kind=kind, most=most, run_id=run_id, loop_id=loop_id, since=since)
 
 
-async def begin(store: Store, step: CallingStep, wish: CallWish) -> CallGrant:
+async def begin(store: Store, step: CallingStep, request: CallRequest) -> CallGrant:
     for _ in range(RACES):
         now = await store.now()
         limits = step.limits(now)
-        granted, cut_by = allow(wish, await _left(store, limits), step.seconds_left)
+        granted, cut_by = allow(request, await _left(store, limits), step.seconds_left)
         call = AgentCall(
-            call_id=step.call_id(wish.label), run_id=step.run.run_id, loop_id=step.run.loop_id,
-            iteration=step.run.iteration, phase=step.phase, step_id=step.step_id, agent=wish.agent,
-            driver=wish.driver, model=wish.model, limits=granted, began_at=now,
+            call_id=step.call_id(request.label), run_id=step.run.run_id, loop_id=step.run.loop_id,
+            iteration=step.run.iteration, phase=step.phase, step_id=step.step_id, agent=request.agent,
+            driver=request.driver, model=request.model, limits=granted, began_at=now,
         )  # fmt: skip
         taken = await store.begin_call(call, step.run.epoch, booking(granted), limits)
         if taken is None:
@@ -215,13 +215,13 @@ async def _left(store: Store, limits: Sequence[SpendLimit]) -> Left:
     return [(one, sums[one.run_id, one.loop_id, one.since].get(one.kind, 0.0)) for one in limits]
 
 
-def allow(wish: CallWish, left: Left, seconds_left: float) -> tuple[Limits, tuple[str, ...]]:
+def allow(request: CallRequest, left: Left, seconds_left: float) -> tuple[Limits, tuple[str, ...]]:
     """What the call may use, and which budgets cut it short. Raises BudgetSpent."""
-    asked = wish.limits
+    asked = request.limits
     granted: dict[str, float | None] = {"agent_time": asked.seconds, "tokens": asked.tokens, "usd": asked.usd}
     cut_by: dict[str, str] = {}
     for limit, spent in left:
-        room = _portion(limit, spent, wish.share)
+        room = _portion(limit, spent, request.share)
         known = granted[limit.kind]
         if known is None or room < known:
             granted[limit.kind] = room

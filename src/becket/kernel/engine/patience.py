@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from becket.kernel.contract.errors import StoreBusy
 from becket.kernel.contract.store import Store
-from becket.kernel.engine.pulse import give_back_here
+from becket.kernel.engine.heartbeat import give_back_here
 
 log = logging.getLogger("becket.engine")
 

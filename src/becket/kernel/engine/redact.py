@@ -17,7 +17,7 @@ from functools import cache
 from urllib.parse import unquote, urlsplit
 
 from becket.kernel.contract.base import Json
-from becket.kernel.engine.known import Known, mark, squeeze, worth_looking_for
+from becket.kernel.engine.known_secrets import KnownSecret, mark, squeeze, worth_looking_for
 
 OWN_PREFIX = "bk_"
 """What every bearer token that Becket itself hands out begins with."""
@@ -408,7 +408,7 @@ class Redactor:
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._values: dict[str, tuple[str, ...]] = {}
-        self._known: tuple[Known, ...] = ()
+        self._known: tuple[KnownSecret, ...] = ()
         self.too_plain: tuple[str, ...] = ()
         """Names of secrets that are too short or plain to be looked for in text; `doctor` may say so."""
         self.learn(secrets)
@@ -424,7 +424,7 @@ class Redactor:
         if not new:
             return
         pairs = [(name, value) for name, values in self._values.items() for value in values]
-        known = [each for pair in pairs for each in Known.of(*pair)]
+        known = [each for pair in pairs for each in KnownSecret.of(*pair)]
         self._known = tuple(sorted(known, key=lambda each: -max(map(len, each.exact))))
 
     def text(self, text: str) -> str:

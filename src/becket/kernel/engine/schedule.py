@@ -20,12 +20,12 @@ from pydantic import ValidationError
 from becket.kernel.contract.base import Record, digest_of, local_time
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
-from becket.kernel.contract.loop import Loop, Loops
+from becket.kernel.contract.loop import LoadedLoop, Loops
 from becket.kernel.contract.run import NewRun, Started
 from becket.kernel.contract.spec import Missed, ScheduleTrigger
 from becket.kernel.contract.store import Cursor, Store
-from becket.kernel.engine.intake import Ask, Intake
-from becket.kernel.engine.trouble import LAST_RETRY, Trouble, in_words, retry_after
+from becket.kernel.engine.intake import Intake, StartRequest
+from becket.kernel.engine.trigger_alerts import LAST_RETRY, TriggerAlerts, in_words, retry_after
 
 PREFIX = "schedule:"
 MOST_AT_ONCE = 100
@@ -125,7 +125,7 @@ def _maybe(at: float | None) -> tuple[float, ...]:
     return () if at is None else (at,)
 
 
-class Mark(Record):
+class ScheduleMark(Record):
     """What a schedule's cursor holds: every fire up to `handled` was dealt with. It can be read without the loop."""
 
     cron: str
@@ -140,9 +140,9 @@ class Mark(Record):
         return next_fire(self.cron, self.tz, self.handled)
 
 
-def mark_of(cursor: Cursor) -> Mark | None:
+def mark_of(cursor: Cursor) -> ScheduleMark | None:
     try:
-        return Mark.model_validate_json(cursor.value)
+        return ScheduleMark.model_validate_json(cursor.value)
     except ValidationError:
         return None
 
@@ -160,17 +160,17 @@ def loop_of(cursor: Cursor) -> str:
     return cursor.name.split(":")[1]
 
 
-class Plan(Record):
+class LoopSchedule(Record):
     """One schedule of one loop as it stands now."""
 
-    loop: Loop
+    loop: LoadedLoop
     trigger: ScheduleTrigger
 
 
-def plans(loops: Loops) -> dict[str, Plan]:
+def plans(loops: Loops) -> dict[str, LoopSchedule]:
     """Every schedule of every loop that loads, by the name of its cursor."""
     return {
-        cursor_name(loop.spec.loop_id, trigger.schedule): Plan(loop=loop, trigger=trigger.schedule)
+        cursor_name(loop.spec.loop_id, trigger.schedule): LoopSchedule(loop=loop, trigger=trigger.schedule)
         for loop in loops.all()
         for trigger in loop.spec.trigger
         if trigger.schedule is not None
@@ -202,7 +202,7 @@ class Scheduler:
         self._store = store
         self._loops = loops
         self._intake = intake
-        self._trouble = Trouble(store)
+        self._trouble = TriggerAlerts(store)
         self._failures: dict[str, int] = {}
         self._synced: frozenset[str] | None = None  # the schedules, and the files that do not load
 
@@ -241,7 +241,7 @@ class Scheduler:
                 await self._keep_waiting(cursor, now)
         return tuple(started)
 
-    async def _turn(self, plan: Plan, cursor: Cursor, now: float, paused: bool) -> Sequence[Started]:
+    async def _turn(self, plan: LoopSchedule, cursor: Cursor, now: float, paused: bool) -> Sequence[Started]:
         mark = mark_of(cursor)
         if mark is None or mark.handled > now:  # the clock went back: count from now on, past fires keep their runs
             await self._begin(cursor.name, plan, now, cursor)
@@ -255,7 +255,9 @@ class Scheduler:
             return ()
         return await self._fire(plan, cursor, mark, now, paused)
 
-    async def _fire(self, plan: Plan, cursor: Cursor, mark: Mark, now: float, paused: bool) -> Sequence[Started]:
+    async def _fire(
+        self, plan: LoopSchedule, cursor: Cursor, mark: ScheduleMark, now: float, paused: bool
+    ) -> Sequence[Started]:
         loop_id, trigger = plan.loop.spec.loop_id, plan.trigger
         pending = newest_fires(trigger.cron, trigger.tz, mark.handled, now, MOST_AT_ONCE + 1)
         wanted = () if paused else chosen(pending, now, trigger)
@@ -275,10 +277,10 @@ class Scheduler:
             await self._trouble.started(loop_id, "schedule")
         return started or ()
 
-    async def _prepared(self, plan: Plan, at: float) -> NewRun:
+    async def _prepared(self, plan: LoopSchedule, at: float) -> NewRun:
         loop_id, trigger = plan.loop.spec.loop_id, plan.trigger
         return await self._intake.prepare(
-            Ask(
+            StartRequest(
                 loop_id=loop_id,
                 trigger="schedule",
                 fields={"time": fire_time(at, trigger.tz), "cron": trigger.cron},
@@ -286,7 +288,7 @@ class Scheduler:
             )
         )
 
-    async def _say_what_is_left_out(self, loop_id: str, mark: Mark, wanted: Sequence[float]) -> None:
+    async def _say_what_is_left_out(self, loop_id: str, mark: ScheduleMark, wanted: Sequence[float]) -> None:
         key = f"missed:{loop_id}"
         if len(wanted) <= MOST_AT_ONCE:
             await self._trouble.over(key)
@@ -299,8 +301,8 @@ class Scheduler:
         )
         await self._trouble.report(key, text, {"loop": loop_id, "cron": mark.cron, "since": since})
 
-    async def _begin(self, name: str, plan: Plan, now: float, old: Cursor | None) -> bool:
-        mark = Mark(cron=plan.trigger.cron, tz=plan.trigger.tz, handled=now)
+    async def _begin(self, name: str, plan: LoopSchedule, now: float, old: Cursor | None) -> bool:
+        mark = ScheduleMark(cron=plan.trigger.cron, tz=plan.trigger.tz, handled=now)
         try:
             due = mark.next
         except BadSchedule as error:
@@ -309,7 +311,7 @@ class Scheduler:
         await self._store.fire(old, mark.cursor(name, due), ())
         return True
 
-    async def _does_not_run(self, plan: Plan, error: BadSchedule) -> None:
+    async def _does_not_run(self, plan: LoopSchedule, error: BadSchedule) -> None:
         loop_id = plan.loop.spec.loop_id
         text = f"the schedule of {loop_id} does not run: {error} (in {plan.loop.source})"
         await self._trouble.report(f"schedule:{loop_id}", text, {"loop": loop_id, "cron": plan.trigger.cron})
@@ -327,7 +329,7 @@ class Scheduler:
             return False
         return True
 
-    def _seen(self, planned: Mapping[str, Plan]) -> frozenset[str]:
+    def _seen(self, planned: Mapping[str, LoopSchedule]) -> frozenset[str]:
         return frozenset([*planned, *self._loops.broken()])
 
     async def _keep_waiting(self, cursor: Cursor, now: float) -> None:

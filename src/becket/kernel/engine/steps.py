@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from becket.kernel.contract.action import ActionDef, EffectReport, Result, Say, Verdict, VerifierDef
+from becket.kernel.contract.action import ActionDef, Conclusion, EffectReport, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.calls import BudgetSpent
 from becket.kernel.contract.condition import Condition, Life, ref
@@ -32,7 +32,7 @@ from becket.kernel.contract.spec import ActionSpec, LoopSpec, VerifierSpec
 from becket.kernel.contract.template import is_field, name_of
 from becket.kernel.engine.commands import run_command, verify_by_command
 from becket.kernel.engine.context import StepContext
-from becket.kernel.engine.pulse import Pulse
+from becket.kernel.engine.heartbeat import StepHeartbeat
 
 T = TypeVar("T")
 
@@ -95,18 +95,18 @@ async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
     except (Fenced, WorkerDeclaredDead, StoreUnavailable):
         raise
     except Exception as error:
-        verdict = Verdict(Say.undecided, {"error": _said(context, error)})
+        verdict = Verdict(Conclusion.undecided, {"error": _said(context, error)})
     verifier_done()
-    evidence = context.house.redact_value(dict(verdict.evidence))
+    evidence = context.runtime.redact_value(dict(verdict.evidence))
     says = Condition(
-        object=spec.id, name=verdict.says.value, group=tuple(say.value for say in Say), evidence=evidence,
+        object=spec.id, name=verdict.says.value, group=tuple(say.value for say in Conclusion), evidence=evidence,
         iteration=context.run.iteration, at=started,
     )  # fmt: skip
     raised = [says]
-    if verdict.says is not Say.passed:
-        name = "verifier_failed" if verdict.says is Say.failed else "verifier_undecided"
+    if verdict.says is not Conclusion.passed:
+        name = "verifier_failed" if verdict.says is Conclusion.failed else "verifier_undecided"
         raised.append(says.model_copy(update={"object": "run", "name": name, "group": (), "life": Life.iteration}))
-    failed = verdict.says is not Say.passed
+    failed = verdict.says is not Conclusion.passed
     step = _step(spec.id, context, started, await context.now(), 1).model_copy(
         update={
             "state": StepState.failed if failed else StepState.done,
@@ -140,7 +140,7 @@ async def _call(spec: ActionSpec, context: StepContext) -> Result:
 
 
 def _resolve(spec: ActionSpec, context: StepContext) -> tuple[ActionDef, Record]:
-    definition = context.house.registry.actions.get(spec.uses or "")
+    definition = context.runtime.registry.actions.get(spec.uses or "")
     if definition is None:
         raise ActionFailed(f"no action is registered as {spec.uses}; was a plug-in removed?", kind="unknown_action")
     return definition, _params(definition, spec.with_, context)
@@ -149,7 +149,7 @@ def _resolve(spec: ActionSpec, context: StepContext) -> tuple[ActionDef, Record]
 async def _ask(spec: VerifierSpec, context: StepContext) -> Verdict:
     if spec.run is not None:
         return await verify_by_command(context, spec)
-    definition = context.house.registry.verifiers.get(spec.uses or "")
+    definition = context.runtime.registry.verifiers.get(spec.uses or "")
     if definition is None:
         raise ActionFailed(f"no verifier is registered as {spec.uses}; was a plug-in removed?", kind="unknown_verifier")
     return await definition.run(context, _params(definition, spec.with_, context))
@@ -166,7 +166,7 @@ def _params(definition: ActionDef | VerifierDef, given: dict[str, Json], context
 
 def _taken(definition: ActionDef | VerifierDef, given: dict[str, Json], context: StepContext) -> dict[str, Json]:
     """What the loop leaves to what earlier steps made. Nothing for what has a default and was not made."""
-    made, outputs = context.house.registry.made(context.spec), context.outputs
+    made, outputs = context.runtime.registry.made(context.spec), context.outputs
     found: dict[str, Json] = {}
     for name, field, mark in taken(definition.params, given):
         refs = [ref.partition(".") for ref in mark.refs(made)]
@@ -197,7 +197,7 @@ def _check_raised(definition: ActionDef, params: Record, result: Result) -> None
 
 
 def _check_verdicts(spec: LoopSpec, result: Result) -> None:
-    verdicts = {ref(verifier, say.value) for verifier in spec.verifier_ids() for say in Say}
+    verdicts = {ref(verifier, say.value) for verifier in spec.verifier_ids() for say in Conclusion}
     if claimed := [item.ref for item in result.conditions if item.ref in verdicts]:
         raise ActionFailed(f"it raised {', '.join(claimed)}, which only the verifier may say", kind="undeclared")
 
@@ -207,14 +207,14 @@ async def _within(limit: float, context: StepContext, work: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(allowed + GRACE) as context.timer:
             context.ends_at = asyncio.get_running_loop().time() + allowed
-            with Pulse(context):
+            with StepHeartbeat(context):
                 return await work
     except TimeoutError:
         raise ActionFailed(f"it did not end within {allowed:g} s", kind="timeout", retryable=True) from None
 
 
 def _done(step_id: str, context: StepContext, started: float, ended: float, attempt: int, result: Result) -> Done:
-    redact, at = context.house.redact_value, {"iteration": context.run.iteration, "at": ended}
+    redact, at = context.runtime.redact_value, {"iteration": context.run.iteration, "at": ended}
     raised = [item.model_copy(update={**at, "evidence": redact(item.evidence)}) for item in result.conditions]
     raised += _unknown(context, ended)
     outputs = redact(dict(result.outputs))
@@ -259,7 +259,7 @@ async def _failed(step_id: str, context: StepContext, started: float, attempt: i
 
 async def _look_for_unsettled(context: StepContext) -> None:
     """A step that failed with an effect under way must not be followed by one that does it again."""
-    for effect in await context.house.store.effects(context.run.run_id, UNSETTLED):
+    for effect in await context.runtime.store.effects(context.run.run_id, UNSETTLED):
         asker = (effect.origin.iteration, effect.origin.phase, effect.origin.action_id)
         if asker == (context.run.iteration, context.phase, context.step_id) and not effect.call.defer:
             reason = f"{effect.call.name} was under way when the step failed"
@@ -287,4 +287,4 @@ def _step(step_id: str, context: StepContext, started: float, ended: float, atte
 def _said(context: StepContext, error: Exception) -> str:
     """An error in one redacted line; a stranger's exception keeps its type's name."""
     text = str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
-    return " ".join(context.house.redact(text).split())[:2000]
+    return " ".join(context.runtime.redact(text).split())[:2000]

@@ -12,20 +12,20 @@ from becket.kernel.contract.caller import BECKET, Caller
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import BecketError, NotFound, StartRefused, StoreUnavailable
-from becket.kernel.contract.events import Kind, NewEvent
+from becket.kernel.contract.events import EventKind, NewEvent
 from becket.kernel.contract.git import Git, RefMoved
 from becket.kernel.contract.handoff import Handoff, HandoffState
-from becket.kernel.contract.loop import Loop, Loops
+from becket.kernel.contract.loop import LoadedLoop, Loops
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.contract.run import NewRun, Run, Started, Status
+from becket.kernel.contract.run import NewRun, Run, RunStatus, Started
 from becket.kernel.contract.spec import CommitTrigger, EventTrigger, LoopSpec
 from becket.kernel.contract.store import Cursor, RunFilter, Store
 from becket.kernel.engine.causes import Cause, Start, ended, posted, triggers_of
 from becket.kernel.engine.debounce import Debounce, Key, Sleep
-from becket.kernel.engine.held import Held, HeldStart
-from becket.kernel.engine.intake import Ask, Intake
-from becket.kernel.engine.trouble import REFUSED, Trouble, in_words
-from becket.kernel.engine.unread import Unread
+from becket.kernel.engine.held_starts import HeldStart, HeldStarts
+from becket.kernel.engine.intake import Intake, StartRequest
+from becket.kernel.engine.trigger_alerts import REFUSED, TriggerAlerts, in_words
+from becket.kernel.engine.unread_causes import UnreadCauses
 
 COMMIT = "commit:"
 ABSENT = ""
@@ -38,7 +38,7 @@ QUIET = 600.0
 before_mark = CrashPoint("follow.before_mark", "what follows a run is started, the run still counts as unfollowed")
 after_mark = CrashPoint("follow.after_mark", "the run is marked as followed, nobody was told of what was started")
 
-_AT_WORK = (Status.queued, Status.running)
+_AT_WORK = (RunStatus.queued, RunStatus.running)
 _STAYED_IN = (EffectState.failed, EffectState.refused, EffectState.dry_run)
 
 
@@ -71,9 +71,9 @@ class Triggers:
         self._on_started = on_started
         self._clock = clock
         self._swept_at: float | None = None
-        self._trouble = Trouble(store)
-        self._unread = Unread(store, loops, self._trouble)
-        self._held = Held(store, self._trouble)
+        self._trouble = TriggerAlerts(store)
+        self._unread = UnreadCauses(store, loops, self._trouble)
+        self._held = HeldStarts(store, self._trouble)
         self._debounce = Debounce(self._handle_move, clock, sleep)
 
     def branches(self) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class Triggers:
                     return run
         return None
 
-    def _on_branch(self, branch: str) -> Iterator[tuple[Loop, CommitTrigger]]:
+    def _on_branch(self, branch: str) -> Iterator[tuple[LoadedLoop, CommitTrigger]]:
         """Each loop once, even if it names the branch twice."""
         found = triggers_of(self._loops.all(), CommitTrigger)
         mine = [(loop, trigger) for loop, trigger in found if (trigger.branch or self._branch) == branch]
@@ -189,7 +189,7 @@ class Triggers:
         mover = await self._mover(sha)
         if trigger.unless is not None and mover is not None and _has_yet_to_say(mover, loop_id):
             return  # the cursor stays, so that `sweep` asks once more what is known of the commit
-        ask = Ask(
+        ask = StartRequest(
             loop_id=loop_id,
             trigger="commit",
             fields={"branch": branch, "sha": sha, "old": cursor.value},
@@ -206,7 +206,7 @@ class Triggers:
             self._on_started(started)
             await self._trouble.started(loop_id, "commit")
 
-    async def _move_cursor(self, cursor: Cursor, sha: str, run: NewRun | None, ask: Ask) -> Sequence[Started]:
+    async def _move_cursor(self, cursor: Cursor, sha: str, run: NewRun | None, ask: StartRequest) -> Sequence[Started]:
         moved = Cursor(name=cursor.name, value=sha)
         try:
             return await self._store.fire(cursor, moved, () if run is None else (run,)) or ()
@@ -234,7 +234,9 @@ class Triggers:
         await self._trouble.over(chain)
         return run
 
-    async def _happened(self, cause: Cause, loops: Sequence[Loop], broken: Collection[str]) -> tuple[Started, ...]:
+    async def _happened(
+        self, cause: Cause, loops: Sequence[LoadedLoop], broken: Collection[str]
+    ) -> tuple[Started, ...]:
         await self._unread.keep(cause, broken)
         started: list[Started] = []
         for start in cause.starts(loops):
@@ -263,7 +265,7 @@ class Triggers:
             await self._refused(start, refused)
             return ()
 
-    async def _started(self, run: NewRun, ask: Ask) -> Started:
+    async def _started(self, run: NewRun, ask: StartRequest) -> Started:
         started = await self._store.start_run(run)
         self._on_started(started)
         await self._trouble.started(ask.loop_id, ask.trigger)
@@ -275,11 +277,11 @@ class Triggers:
         if not refused.too_deep:
             await self._held.hold(start, refused)
 
-    async def _tell_refused(self, ask: Ask, refused: StartRefused) -> None:
+    async def _tell_refused(self, ask: StartRequest, refused: StartRefused) -> None:
         await self._trouble.refused(ask.loop_id, ask.trigger, refused, ask.cause)
         if refused.too_deep and ask.cause is not None:
             with contextlib.suppress(NotFound):
-                note = NewEvent(kind=Kind.note, data={"text": str(refused)})
+                note = NewEvent(kind=EventKind.note, data={"text": str(refused)})
                 await self._store.append(ask.cause, None, (note,))
 
     async def _retry_held(self) -> tuple[Started, ...]:

@@ -14,14 +14,14 @@ from functools import partial
 from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.condition import Condition, Conditions
 from becket.kernel.contract.crash import CrashPoint
-from becket.kernel.contract.events import Kind, NewEvent
+from becket.kernel.contract.events import EventKind, NewEvent
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.handoff import Handoff
 from becket.kernel.contract.run import DECISION, Decision, Move, Outcome, Step, StepState
 from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, Budget, OnError, Phase, PhaseSpec, VerifierSpec
 from becket.kernel.contract.store import Claim, End, Recorded
 from becket.kernel.contract.when import parse
-from becket.kernel.engine.context import StepContext, Surroundings
+from becket.kernel.engine.context import Runtime, StepContext
 from becket.kernel.engine.decide import Situation, carry, decide, next_step_words, wait_rows
 from becket.kernel.engine.money import NOUN, OF_RUN, surely_spent
 from becket.kernel.engine.state import StateReader
@@ -43,17 +43,17 @@ step_recorded = CrashPoint("walk.step_recorded", "a step's row is written, the n
 phase_ended = CrashPoint("walk.phase_ended", "a phase is over")
 
 
-class Interrupted(Exception):
+class RunCancelled(Exception):
     """A person cancelled the run while an action was at work."""
 
 
 class Walk:
     """Moves one claimed run. Made for one claim and thrown away with it."""
 
-    def __init__(self, house: Surroundings, claim: Claim) -> None:
-        self._house = house
+    def __init__(self, runtime: Runtime, claim: Claim) -> None:
+        self._runtime = runtime
         self._run = claim.run
-        self._spec = house.loops.parse(claim.spec_text)
+        self._spec = runtime.loops.parse(claim.spec_text)
         self._carried = claim.carried
         self._conditions = Conditions(claim.conditions)
         self._memo = {(step.phase, step.id): step for step in claim.steps}
@@ -92,7 +92,7 @@ class Walk:
     async def to_the_end(self) -> None:
         """Iterate until the run ends or waits."""
         await self._read_receipts()
-        self._came = await self._house.store.now(), await self._house.store.work_time()
+        self._came = await self._runtime.store.now(), await self._runtime.store.work_time()
         while True:
             decision = await self._iteration()
             if decision.outcome is not Outcome.again:
@@ -101,13 +101,13 @@ class Walk:
             await self._next_iteration(decision)
 
     async def _iteration(self) -> Decision:
-        with contextlib.suppress(Interrupted):
+        with contextlib.suppress(RunCancelled):
             for phase in PHASES[:-1]:
                 if not self._diverted or phase in CLOSING:
                     await self._phase(phase)
         self._decision = await self._decide()
         decision_written()
-        with contextlib.suppress(Interrupted):
+        with contextlib.suppress(RunCancelled):
             await self._phase(Phase.notify)
         if self._unwritten:
             await self._write([*self._unwritten])
@@ -116,7 +116,7 @@ class Walk:
 
     async def _phase(self, phase: Phase) -> None:
         spec = self._spec.phase(phase)
-        self._budget = self._house.policy.budget(self._run, self._spec.budget)
+        self._budget = self._runtime.policy.budget(self._run, self._spec.budget)
         await self._out_of_bounds()
         if not await self._actions(phase, spec):
             return
@@ -150,10 +150,10 @@ class Walk:
         known = self._memo.get((phase, step_id))
         if known is None:
             if self._run.cancel_asked and self._decision is None:
-                raise Interrupted
-            began = await self._house.store.work_time()
+                raise RunCancelled
+            began = await self._runtime.store.work_time()
             done = await do()
-            worked = await self._house.store.work_time() - began - done.stood_still
+            worked = await self._runtime.store.work_time() - began - done.stood_still
             done = replace(done, work=max(worked, 0.0))
             if phase is Phase.notify:  # it tells what was decided; it raises nothing
                 done = replace(done, step=done.step.model_copy(update={"conditions": ()}))
@@ -173,7 +173,7 @@ class Walk:
 
     async def _act(self, phase: Phase, action: ActionSpec) -> Done:
         if (why := self._reason_to_skip(action)) is not None:
-            return skipped(self._context(phase, action.id, 1), action.id, why, await self._house.store.now())
+            return skipped(self._context(phase, action.id, 1), action.id, why, await self._runtime.store.now())
         done = await self._interruptible(do_action(action, partial(self._context, phase)))
         if self._run.dry_run and done.step.error_kind == "no_output":
             why = f"dry run: {done.step.error}"  # what it needs would have been made by something left out
@@ -183,13 +183,13 @@ class Walk:
     async def _verify(self, phase: Phase, verifier: VerifierSpec) -> Done:
         if verifier.when and not parse(verifier.when).holds(self._conditions.has):
             why = f"`{verifier.when}` does not hold"
-            return skipped(self._context(phase, verifier.id, 1), verifier.id, why, await self._house.store.now())
+            return skipped(self._context(phase, verifier.id, 1), verifier.id, why, await self._runtime.store.now())
         return await self._interruptible(do_verifier(verifier, partial(self._context, phase)))
 
     def _reason_to_skip(self, action: ActionSpec) -> str | None:
         if action.when and not parse(action.when).holds(self._conditions.has):
             return f"`{action.when}` does not hold"
-        definition = self._house.registry.actions.get(action.uses or "")
+        definition = self._runtime.registry.actions.get(action.uses or "")
         if self._run.dry_run and definition is not None and definition.calls_agent:
             return "dry run: no agent is called"
         return None
@@ -201,13 +201,13 @@ class Walk:
         except asyncio.CancelledError:
             if not self._interrupting or self._at_work is None or self._at_work.uncancel() > 0:
                 raise  # the whole process stops, whatever a person wanted beside that
-            raise Interrupted from None
+            raise RunCancelled from None
         finally:
             self._at_work, self._interrupting = None, False
 
     def _context(self, phase: Phase, step_id: str, attempt: int) -> StepContext:
         return StepContext(
-            house=self._house,
+            runtime=self._runtime,
             run=self._run,
             spec=self._spec,
             phase=phase,
@@ -221,7 +221,7 @@ class Walk:
 
     async def _out_of_bounds(self) -> bool:
         """Raise `deadline_passed` or `budget_exhausted` where it is so."""
-        now = await self._house.store.now()
+        now = await self._runtime.store.now()
         budget = self._budget
         left = {"deadline_passed": await self._deadline(now)}
         if budget.wall is not None:
@@ -233,7 +233,7 @@ class Walk:
         limits = {"agent_time": budget.agent_time, "tokens": budget.tokens, "usd": budget.usd}
         if any(limit is not None for limit in limits.values()):
             if self._spent is None:
-                self._spent = await surely_spent(self._house.store, self._run.run_id)
+                self._spent = await surely_spent(self._runtime.store, self._run.run_id)
             for kind, limit in limits.items():
                 used = self._spent.get(kind, 0.0)
                 if limit is not None and 0 < used >= limit:  # of a zero, nothing is used before a call asks for some
@@ -243,7 +243,7 @@ class Walk:
 
     async def _deadline(self, now: float) -> float:
         """Seconds to the deadline. Once at work, they go by as work does: no clock that is set can end the run."""
-        worked = await self._house.store.work_time()
+        worked = await self._runtime.store.work_time()
         if self._due_at_work is None:
             self._due_at_work = worked + self._run.deadline_at - now
         return self._due_at_work - worked
@@ -262,7 +262,7 @@ class Walk:
         self._unwritten.clear()
         events = self._events(batch)
         wall = sum(item.work for item in batch)
-        await self._house.store.record(
+        await self._runtime.store.record(
             self._run.run_id,
             self._run.epoch,
             Recorded(
@@ -281,7 +281,7 @@ class Walk:
         for item in batch:
             if item.step.phase is not self._entered:
                 self._entered = item.step.phase
-                events.append(NewEvent(kind=Kind.phase_entered, data={"phase": item.step.phase}))
+                events.append(NewEvent(kind=EventKind.phase_entered, data={"phase": item.step.phase}))
             events.append(_event(item))
         return events
 
@@ -301,18 +301,18 @@ class Walk:
         return decision
 
     async def _situation(self) -> Situation:
-        now = await self._house.store.now()
+        now = await self._runtime.store.now()
         self._run = self._run.model_copy(update={"waits_since": await self._since(now)})
         return Situation(
             spec=self._spec, run=self._run, conditions=self._conditions, steps=tuple(self._steps),
             receipts=tuple(self._receipts), carried=self._carried,
-            autonomy=self._house.policy.autonomy(self._spec, self._run), failing=self._failing, now=now,
-            kept=self._house.registry.kept(self._spec), uncounted=self._house.registry.uncounted(self._spec),
+            autonomy=self._runtime.policy.autonomy(self._spec, self._run), failing=self._failing, now=now,
+            kept=self._runtime.registry.kept(self._spec), uncounted=self._runtime.registry.uncounted(self._spec),
         )  # fmt: skip
 
     async def _since(self, now: float) -> dict[str, float]:
         """Since when it waits, by the clock as it goes now: a leap under this claim moves it along."""
-        worked = await self._house.store.work_time()
+        worked = await self._runtime.store.work_time()
         came, self._came = self._came or (now, worked), (now, worked)
         leap = (now - came[0]) - (worked - came[1])
         by = leap if abs(leap) >= LEAP else 0.0
@@ -320,7 +320,7 @@ class Walk:
 
     async def _next_iteration(self, decision: Decision) -> None:
         self._carried = carry(await self._situation())
-        await self._house.store.next_iteration(self._run.run_id, self._run.epoch, self._carried, decision.counts)
+        await self._runtime.store.next_iteration(self._run.run_id, self._run.epoch, self._carried, decision.counts)
         run = self._run
         self._run = run.model_copy(
             update={"iteration": run.iteration + 1, "counted": run.counted + int(decision.counts), "waits_since": {}}
@@ -335,14 +335,14 @@ class Walk:
         if decision.outcome is Outcome.wait:
             await self._wait(decision)
         else:
-            await self._house.store.end(self._run.run_id, self._run.epoch, await self._end(decision))
+            await self._runtime.store.end(self._run.run_id, self._run.epoch, await self._end(decision))
         moved()
 
     async def _wait(self, decision: Decision) -> None:
         situation = await self._situation()
         waiting = list(decision.detail["waits"])
         since = {name: self._run.waits_since.get(name, situation.now) for name in waiting}
-        await self._house.store.wait(
+        await self._runtime.store.wait(
             self._run.run_id, self._run.epoch, wait_rows(situation, waiting), since, carry(situation)
         )
 
@@ -354,16 +354,16 @@ class Walk:
             Outcome.cancelled: Move.cancel,
         }[decision.outcome]
         handoff = await self._handoff(decision) if move is Move.hand_off else None
-        look = StateReader(self._house.store, partial(self._house.port, Git), self._run.run_id)
+        look = StateReader(self._runtime.store, partial(self._runtime.port, Git), self._run.run_id)
         state = await look.at(self._spec.state_refs, self._run.subject.fields)
         return End(move=move, reason=decision.reason, detail=decision.detail, handoff=handoff, state=state)
 
     async def _handoff(self, decision: Decision) -> Handoff:
-        now = await self._house.store.now()
+        now = await self._runtime.store.now()
         run = self._run
         return Handoff(
             handoff_id=f"hnd_{digest_of([run.run_id, run.iteration])[:12]}", run_id=run.run_id, loop_id=run.loop_id,
-            subject=run.subject.name, owner=self._house.policy.owner(), reason=decision.reason,
+            subject=run.subject.name, owner=self._runtime.policy.owner(), reason=decision.reason,
             evidence=decision.detail, next_step=next_step_words(decision, run), created_at=now,
             expires_at=now + HANDOFF_LIFE, updated_at=now,
         )  # fmt: skip
@@ -371,7 +371,7 @@ class Walk:
     async def _read_receipts(self) -> None:
         """After a restart: what the steps that are done already proved."""
         if self._memo:
-            stored = await self._house.store.receipts(self._run.run_id)
+            stored = await self._runtime.store.receipts(self._run.run_id)
             self._receipts = [
                 (item.receipt.command, item.receipt.tree, item.receipt.exit_code)
                 for item in stored
@@ -380,9 +380,9 @@ class Walk:
 
 
 _EVENT_OF = {
-    StepState.done: Kind.step_done,
-    StepState.skipped: Kind.step_skipped,
-    StepState.failed: Kind.step_failed,
+    StepState.done: EventKind.step_done,
+    StepState.skipped: EventKind.step_skipped,
+    StepState.failed: EventKind.step_failed,
 }
 
 
@@ -390,7 +390,9 @@ def _event(done: Done) -> NewEvent:
     """What the story tells of a step; the rest is in its row."""
     step = done.step
     if step.id == DECISION:
-        return NewEvent(kind=Kind.decided, data={"outcome": step.outputs["outcome"], "reason": step.outputs["reason"]})
+        return NewEvent(
+            kind=EventKind.decided, data={"outcome": step.outputs["outcome"], "reason": step.outputs["reason"]}
+        )
     data: dict[str, Json] = {"phase": step.phase, "id": step.id, "seconds": round(done.work, 3)}
     optional = {
         "conditions": [item.ref for item in step.conditions],

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from becket.kernel.contract.errors import GitFailed
-from becket.kernel.git.program import Output, Place, run
+from becket.kernel.git.program import GitOutput, GitPlace, run
 
 
 class DoesNotFit(GitFailed):
     """The patch cannot be applied as it is; nothing was changed."""
 
 
-async def apply_patch(place: Place, patch: bytes) -> None:
+async def apply_patch(place: GitPlace, patch: bytes) -> None:
     """Apply and stage it. Tried on a copy of the index first: git itself would leave conflict markers in the files.
 
     Files that differ from the index, or lie untracked in the way, make git refuse before it writes anything.
@@ -38,7 +38,7 @@ def _command(where: str) -> tuple[str, ...]:
     return ("apply", where, "--3way", "--whitespace=nowarn", "--no-ignore-whitespace", "-")
 
 
-def _fits(output: Output) -> None:
+def _fits(output: GitOutput) -> None:
     if output.code:
         signs = ("error: ", "fatal: ", "U ")
         noise = ("error: repository lacks the necessary blob",)  # said of every new file, and means nothing

@@ -6,12 +6,12 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from becket.kernel.contract.errors import GitFailed
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 
 MEMORY = 256_000_000
 
 
-async def sizes_of(place: Place, blobs: Iterable[str]) -> dict[str, int]:
+async def sizes_of(place: GitPlace, blobs: Iterable[str]) -> dict[str, int]:
     """Raises GitFailed if one is missing."""
     asked = "".join(f"{blob}\n" for blob in blobs).encode()
     if not asked:
@@ -26,7 +26,7 @@ async def sizes_of(place: Place, blobs: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-async def contents_of(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
+async def contents_of(place: GitPlace, blobs: Sequence[str]) -> dict[str, bytes]:
     if not blobs:
         return {}
     output = await run(place, "cat-file", "--batch", "--buffer", stdin="".join(f"{blob}\n" for blob in blobs).encode())
@@ -44,7 +44,9 @@ async def contents_of(place: Place, blobs: Sequence[str]) -> dict[str, bytes]:
     return contents
 
 
-async def files_of(place: Place, listed: Mapping[str, str], paths: Collection[str], largest: int) -> dict[str, bytes]:
+async def files_of(
+    place: GitPlace, listed: Mapping[str, str], paths: Collection[str], largest: int
+) -> dict[str, bytes]:
     """Of the files of a commit those that are asked for and are not too large."""
     entries = {path: listed[path] for path in paths if path in listed}
     blobs = {path: entry[7:] for path, entry in entries.items() if entry.startswith("100")}
@@ -53,11 +55,11 @@ async def files_of(place: Place, listed: Mapping[str, str], paths: Collection[st
     return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
 
 
-async def files_at(place: Place, commit: str, paths: Collection[str], largest: int) -> dict[str, bytes]:
+async def files_at(place: GitPlace, commit: str, paths: Collection[str], largest: int) -> dict[str, bytes]:
     return await files_of(place, by_path(await listing(place, commit)), paths, largest)
 
 
-async def listing(place: Place, commit: str) -> bytes:
+async def listing(place: GitPlace, commit: str) -> bytes:
     return (await run(place, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit)).stdout
 
 

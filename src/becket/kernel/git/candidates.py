@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from becket.kernel.contract.candidate import CUT, OPEN, Bar, Barred, BrokenRef, Conflict, Made, Rescued
+from becket.kernel.contract.candidate import CUT, OPEN, Bar, Barred, BrokenRef, CommitMade, Conflict, Rescued
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.git import Workspace
@@ -21,7 +21,7 @@ from becket.kernel.contract.naming import ref_problem
 from becket.kernel.git.blobs import contents_of
 from becket.kernel.git.change import read_change
 from becket.kernel.git.lfs import bring
-from becket.kernel.git.program import Output, Place, run, shown
+from becket.kernel.git.program import GitOutput, GitPlace, run, shown
 from becket.kernel.git.quarantine import Quarantine, quarantine, tidy
 from becket.kernel.git.refs import OWN
 from becket.kernel.git.repository import GitRepository
@@ -65,9 +65,11 @@ class GitCandidates:
     def __init__(self, git: GitRepository) -> None:
         self._git = git
         self._source = git.source
-        self._place = Place(git.common_dir, private=True)
+        self._place = GitPlace(git.common_dir, private=True)
 
-    async def commit_work(self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN) -> Made | Barred | None:
+    async def commit_work(
+        self, workspace: Workspace, message: str, keep: str, bar: Bar = OPEN
+    ) -> CommitMade | Barred | None:
         parent = await self._read(workspace.sha)
         if refusals := bar.by_size(await work_by_size(workspace)):
             return Barred(refusals=tuple(refusals))
@@ -84,22 +86,22 @@ class GitCandidates:
 
         return await self._commit(left, parent, message, keep)
 
-    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def carry_over(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         moved = await self._read(commit)
         return await self._change(await self._before(moved), moved.sha, onto, folder, message, keep)
 
-    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def undo(self, commit: str, onto: str, folder: Path, message: str, keep: str) -> CommitMade | Conflict:
         undone = await self._read(commit)
         return await self._change(undone.sha, await self._before(undone), onto, folder, message, keep)
 
     async def with_side_of(
         self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
-    ) -> Made:
+    ) -> CommitMade:
         one, parent = await self._read(commit), await self._read(other)
         before = await self._listing(one.sha)
         after = _crossed(before, await self._listing(parent.sha), belongs)
         if after == before:
-            return Made(sha=one.sha, tree=one.tree, parent=parent.sha)
+            return CommitMade(sha=one.sha, tree=one.tree, parent=parent.sha)
         moved = _index_info(before, after, len(one.sha))
 
         async def crossed(new: Quarantine) -> str:
@@ -110,7 +112,7 @@ class GitCandidates:
 
         return await self._commit(crossed, parent, message, keep)
 
-    async def with_work(self, commit: str, paths: Iterable[str], message: str, keep: str) -> Made | None:
+    async def with_work(self, commit: str, paths: Iterable[str], message: str, keep: str) -> CommitMade | None:
         """`commit` with these files and folders as the person's work tree has them, without what is ignored; None if
         that makes no difference. Their own index stays as it is.
         """
@@ -208,7 +210,9 @@ class GitCandidates:
         ]
         return tuple(sorted(found, key=lambda item: (-item.at, item.name)))
 
-    async def _change(self, old: str, new: str, onto: str, folder: Path, message: str, keep: str) -> Made | Conflict:
+    async def _change(
+        self, old: str, new: str, onto: str, folder: Path, message: str, keep: str
+    ) -> CommitMade | Conflict:
         """What leads from `old` to `new`, on top of another commit.
 
         By the index alone: attributes of the work tree play no part, and nothing has to be checked out.
@@ -230,7 +234,7 @@ class GitCandidates:
         return await self._commit(changed, parent, message, keep)
 
     async def _conflict(
-        self, place: Place, onto: _Commit, patch: bytes, touched: tuple[str, ...], applied: Output
+        self, place: GitPlace, onto: _Commit, patch: bytes, touched: tuple[str, ...], applied: GitOutput
     ) -> Conflict:
         unmerged = (await run(place, "ls-files", "--unmerged", "-z")).stdout.split(b"\0")[:-1]
         blamed = {one or other for one, other in _BLAMED.findall(applied.stderr)} & set(touched)
@@ -243,7 +247,7 @@ class GitCandidates:
         return Conflict(paths=tuple(sorted(paths)), message=f"the change does not fit onto {_short(onto.sha)}: {told}")
 
     @asynccontextmanager
-    async def _index(self, folder: Path, commit: str, new: Quarantine) -> AsyncIterator[Place]:
+    async def _index(self, folder: Path, commit: str, new: Quarantine) -> AsyncIterator[GitPlace]:
         """An index of a commit, in a git directory of its own over an empty tree; what is made goes to the quarantine.
 
         Empty, but needed: git writes a file there when a new one meets another of the same name.
@@ -258,17 +262,17 @@ class GitCandidates:
 
     async def _commit(
         self, tree_in: Callable[[Quarantine], Awaitable[str | R]], parent: _Commit, message: str, keep: str
-    ) -> Made | R:
+    ) -> CommitMade | R:
         """The commit of a tree, and the ref that keeps it; or whatever there is instead of a tree."""
         ref = _kept(keep)
         async with quarantine(self._source) as new:
 
-            async def make() -> tuple[Made, Path | None] | R:
+            async def make() -> tuple[CommitMade, Path | None] | R:
                 tree = await tree_in(new)
                 if not isinstance(tree, str):
                     return tree
                 sha = await self._written(new, tree, parent, message)
-                return Made(sha=sha, tree=tree, parent=parent.sha), await new.pack(sha, parent.sha)
+                return CommitMade(sha=sha, tree=tree, parent=parent.sha), await new.pack(sha, parent.sha)
 
             result = await new.made(make)
             if not isinstance(result, tuple):
@@ -379,7 +383,7 @@ def _kept(keep: str) -> str:
     return ref
 
 
-def _paths(output: Output) -> tuple[str, ...]:
+def _paths(output: GitOutput) -> tuple[str, ...]:
     return tuple(shown(path) for path in output.stdout.split(b"\0")[:-1])
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.guard import READ_LIMIT, SUBMODULE, Change, ChangedFile, ChangeStatus
 from becket.kernel.git.blobs import affordable, contents_of, sizes_of
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 
 _RENAMES_LOOKED_FOR = 1000  # git compares each pair; beyond this only exact renames are seen
 _STATUS = {
@@ -38,7 +38,7 @@ class _Entry:
         return tuple(blob for mode, blob in sides if mode != SUBMODULE and blob.strip("0"))
 
 
-async def read_change(place: Place, base: str, candidate: str) -> Change:
+async def read_change(place: GitPlace, base: str, candidate: str) -> Change:
     """Everything that differs between two commits, with the contents at hand. Called once per candidate."""
     entries = await _entries(place, base, candidate)
     listing = await run(place, "ls-tree", "-r", "-z", "--name-only", "--full-tree", "--end-of-options", base)
@@ -48,7 +48,7 @@ async def read_change(place: Place, base: str, candidate: str) -> Change:
     return Change(tuple(_changed(entry, sizes, contents) for entry in entries), len(paths), paths)
 
 
-async def _entries(place: Place, base: str, candidate: str) -> list[_Entry]:
+async def _entries(place: GitPlace, base: str, candidate: str) -> list[_Entry]:
     output = await run(
         place,
         "diff-tree",

@@ -14,7 +14,7 @@ from pathlib import Path
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.guard import Change
 from becket.kernel.git.change import read_change
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 from becket.kernel.git.repository import GitRepository
 
 NOTHING = "nothing"
@@ -25,7 +25,7 @@ STAGED = "the index"
 class Sides:
     """`old` and `new` are commits or trees; `base` is the commit whose becket.yaml counts, empty if there is none."""
 
-    place: Place
+    place: GitPlace
     old: str
     new: str
     base: str
@@ -38,7 +38,7 @@ class Sides:
 
 async def of_range(git: GitRepository, named: str) -> Sides:
     """`COMMIT` against its first parent, or `A..B`; a side that is left out is HEAD. Raises UsageError."""
-    place = Place(git.common_dir, private=True)
+    place = GitPlace(git.common_dir, private=True)
     if "..." in named:
         raise UsageError(f"{named!r} has three dots; write A..B to compare exactly these two")
     first, dots, second = named.partition("..")
@@ -68,7 +68,7 @@ async def of_index(git: GitRepository) -> AsyncIterator[Sides]:
         yield Sides(place, old, tree, head or "", head[:12] if head else NOTHING, STAGED)
 
 
-async def _beside(git: GitRepository, folder: Path) -> Place:
+async def _beside(git: GitRepository, folder: Path) -> GitPlace:
     """The repository with an index and an object store of our own; what it has is read through."""
     objects = folder / "objects"
     objects.mkdir()
@@ -89,7 +89,7 @@ async def _commit(git: GitRepository, name: str) -> str:
     return sha
 
 
-async def _parent(git: GitRepository, place: Place, sha: str) -> str:
+async def _parent(git: GitRepository, place: GitPlace, sha: str) -> str:
     header = (await run(place, "cat-file", "commit", sha)).stdout.partition(b"\n\n")[0].decode("ascii", "replace")
     parents = [line.removeprefix("parent ") for line in header.splitlines() if line.startswith("parent ")]
     if parents and await git.resolve(parents[0]) is None:
@@ -97,6 +97,6 @@ async def _parent(git: GitRepository, place: Place, sha: str) -> str:
     return parents[0] if parents else ""
 
 
-async def _no_files(place: Place) -> str:
+async def _no_files(place: GitPlace) -> str:
     """The tree without a file."""
     return (await run(place, "hash-object", "-t", "tree", "--stdin")).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.errors import EffectFailed, GitFailed
 from becket.kernel.contract.naming import ref_problem
 from becket.kernel.contract.spec import Autonomy, EffectClass
@@ -41,17 +41,17 @@ class UpdateRefEffect:
         try:
             await self._git.update_ref(call.target, new, old, permit)
         except GitFailed as failed:
-            raise told(failed) from failed
+            raise effect_failure(failed) from failed
         return {"ref": call.target, "old": old, "new": new}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         try:
             value = await self._git.value(call.target)
         except GitFailed:
-            return Seen.cannot_tell
+            return LookUpResult.cannot_tell
         if value == call.payload["new"]:
-            return Seen.yes
-        return Seen.no if value == call.payload["old"] else Seen.cannot_tell
+            return LookUpResult.yes
+        return LookUpResult.no if value == call.payload["old"] else LookUpResult.cannot_tell
 
 
 class ProposeEffect:
@@ -81,17 +81,17 @@ class ProposeEffect:
         try:
             await self._git.propose(call.target, call.payload["new"], permit)
         except GitFailed as failed:
-            raise told(failed) from failed
+            raise effect_failure(failed) from failed
         return {"ref": call.target, "new": call.payload["new"]}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         value = await self._git.value(call.target)
         if value is None:
-            return Seen.no
-        return Seen.yes if value == call.payload["new"] else Seen.cannot_tell
+            return LookUpResult.no
+        return LookUpResult.yes if value == call.payload["new"] else LookUpResult.cannot_tell
 
 
-def told(failed: GitFailed) -> EffectFailed:
+def effect_failure(failed: GitFailed) -> EffectFailed:
     """A git that was ended may have done its work; one that met a lock may do it in a moment."""
     if isinstance(failed, GitTimedOut):
         return EffectFailed(str(failed), retryable=True, ambiguous=True)

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from becket.kernel.contract.errors import GitFailed
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 
 CONFIG = '[filter "lfs"]\nclean = git-lfs clean -- %f\n'
 """With it git knows a large file for what its commit has. It smudges nothing: that would fetch what is absent."""
@@ -26,12 +26,12 @@ def in_use(common_dir: Path) -> bool:
     return _store(common_dir).is_dir() and installed()
 
 
-async def fill(place: Place) -> None:
+async def fill(place: GitPlace) -> None:
     """Put those that are here in the place of their pointers."""
     await run(place, "lfs", "checkout")
 
 
-async def absent(place: Place, common_dir: Path, commit: str) -> list[str]:
+async def absent(place: GitPlace, common_dir: Path, commit: str) -> list[str]:
     """The files that would stay pointers."""
     listed = (await run(place, "lfs", "ls-files", "--long", commit)).text.splitlines()
     known = (line.split(" ", 2) for line in listed)

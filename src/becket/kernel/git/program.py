@@ -34,7 +34,7 @@ _HARMLESS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GitPlace:
     """The repository a command is about. Named in full, so that git neither searches for it nor asks who owns it.
 
     A `private` place is one of ours: the person's and the machine's git configuration do not count there, so that
@@ -60,7 +60,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class GitOutput:
     """What a command that ended said."""
 
     code: int
@@ -119,7 +119,7 @@ def environment(ceiling: Path, *, private: bool = False) -> dict[str, str]:
     return env
 
 
-async def start(place: Place, *command: str, stdin: int) -> asyncio.subprocess.Process:
+async def start(place: GitPlace, *command: str, stdin: int) -> asyncio.subprocess.Process:
     """Start one command to talk with, in a session of its own; whoever calls this sees to its end."""
     with _told_if_not_started(place, command):
         return await asyncio.create_subprocess_exec(
@@ -134,11 +134,11 @@ async def start(place: Place, *command: str, stdin: int) -> asyncio.subprocess.P
         )
 
 
-def _argv(place: Place, command: tuple[str, ...]) -> tuple[str, ...]:
+def _argv(place: GitPlace, command: tuple[str, ...]) -> tuple[str, ...]:
     return ("git", *_HARMLESS, *place.options, *command)
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(place: GitPlace) -> dict[str, str]:
     env = environment(place.cwd.parent, private=place.private)
     if place.objects is not None:
         env["GIT_OBJECT_DIRECTORY"] = str(place.objects)
@@ -148,7 +148,7 @@ def _environment(place: Place) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _told_if_not_started(place: Place, command: tuple[str, ...]) -> Iterator[None]:
+def _told_if_not_started(place: GitPlace, command: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -158,8 +158,8 @@ def _told_if_not_started(place: Place, command: tuple[str, ...]) -> Iterator[Non
 
 
 async def run(
-    place: Place, *command: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,), timeout: float = TIMEOUT
-) -> Output:
+    place: GitPlace, *command: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,), timeout: float = TIMEOUT
+) -> GitOutput:
     """Run one command to its end; an exit code that is not in `ok` is a GitCommandFailed.
 
     On cancellation git is ended before CancelledError leaves. What it reads and says lies in memory: there is nothing
@@ -188,7 +188,7 @@ async def run(
 
 
 def _start_with_files(
-    place: Place, command: tuple[str, ...], stdin: io.FileIO, stdout: io.FileIO, stderr: io.FileIO
+    place: GitPlace, command: tuple[str, ...], stdin: io.FileIO, stdout: io.FileIO, stderr: io.FileIO
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Git, and a descriptor that is at its end when git and all it started have ended."""
     lifeline, held = os.pipe()
@@ -222,13 +222,13 @@ def _content(file: io.FileIO) -> bytes:
 
 def _output(
     command: tuple[str, ...], cwd: Path, process: subprocess.Popen[bytes], said: io.FileIO, complained: io.FileIO
-) -> Output:
+) -> GitOutput:
     if process.returncode == _LOST:
         raise GitFailed(
             f"`git {shlex.join(command)}` ended in {cwd}, and its exit code is lost: something takes away the ends "
             "of our child processes; see whether this program was started with SIGCHLD ignored"
         )
-    return Output(process.returncode, _content(said), shown(_content(complained)))
+    return GitOutput(process.returncode, _content(said), shown(_content(complained)))
 
 
 async def _exit(process: subprocess.Popen[bytes]) -> None:
@@ -268,7 +268,7 @@ async def _readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
-def run_at_start(folder: Path, *command: str) -> Output:
+def run_at_start(folder: Path, *command: str) -> GitOutput:
     """Run one command that finds its repository by itself, blocking: only for start-up, before anything else runs."""
     with contextlib.ExitStack() as files:
         try:

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import GitFailed
-from becket.kernel.git.program import GitCommandFailed, Place, run
+from becket.kernel.git.program import GitCommandFailed, GitPlace, run
 from becket.kernel.git.refs import OWN
 from becket.kernel.git.workspace import Source
 
@@ -54,7 +54,7 @@ class Quarantine:
     source: Source
     objects: Path
 
-    def at(self, place: Place) -> Place:
+    def at(self, place: GitPlace) -> GitPlace:
         """The same place; what is made there comes here. The disk is not waited for: the pack's turn comes."""
         unhurried = (("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.fsync"))
         value = ("GIT_CONFIG_VALUE_0", "-loose-object")
@@ -101,8 +101,8 @@ class Quarantine:
             raise GitFailed(f"what {sha[:12]} stands on was removed from the repository; {ref} is not set") from failed
 
     @property
-    def _place(self) -> Place:
-        return Place(self.source.refs.common_dir, private=True)
+    def _place(self) -> GitPlace:
+        return GitPlace(self.source.refs.common_dir, private=True)
 
 
 @asynccontextmanager
@@ -173,7 +173,7 @@ async def tidy(source: Source) -> None:
         asked = "".join(f"{path.name}\n" for path in ours)
         base = str(new.objects / "pack" / "made")
         with contextlib.suppress(GitCommandFailed):  # a gc was quicker
-            place = Place(source.refs.common_dir, private=True)
+            place = GitPlace(source.refs.common_dir, private=True)
             output = await run(place, *_PACK, "--stdin-packs", base, stdin=asked.encode())
             with _kept(folder, Path(f"{base}-{output.text}.pack") if output.text else None):
                 await asyncio.to_thread(_remove_packs, ours)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 
 OWN = "refs/becket/"
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -26,7 +26,7 @@ class _AskGit(Exception):
 class Refs:
     """The refs of one repository, as seen from one of its work trees."""
 
-    def __init__(self, place: Place, common_dir: Path) -> None:
+    def __init__(self, place: GitPlace, common_dir: Path) -> None:
         self.place = place
         self.common_dir = common_dir
 

@@ -17,11 +17,11 @@ from becket.kernel.contract.remote import (
     Pushed,
     PushRequest,
     RemoteFailed,
-    Trouble,
+    RemoteTrouble,
     WhyNotPushed,
     push_call,
 )
-from becket.kernel.git.program import GitTimedOut, Output, Place, run
+from becket.kernel.git.program import GitOutput, GitPlace, GitTimedOut, run
 from becket.kernel.git.refs import Refs
 
 TIMEOUT = 120.0
@@ -34,12 +34,12 @@ _FETCH = (
 )  # fmt: skip
 _PUSH = ("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no")
 
-_SIGNS: Mapping[Trouble, re.Pattern[str]] = {
-    Trouble.login: re.compile(
+_SIGNS: Mapping[RemoteTrouble, re.Pattern[str]] = {
+    RemoteTrouble.login: re.compile(
         r"terminal prompts disabled|could not read (?:Username|Password)|Authentication failed"
         r"|HTTP Basic: Access denied|Permission denied \(|Host key verification failed|error: 401"
     ),
-    Trouble.unreachable: re.compile(
+    RemoteTrouble.unreachable: re.compile(
         r"Could not resolve host|unable to look up|Name or service not known|[Cc]onnection refused"
         r"|[Cc]onnection timed out|unable to connect|Failed to connect|[Nn]etwork is unreachable|No route to host"
         r"|(?:not|to be) a git repository|[Rr]epository .*not (?:found|exported)|error: 404|transport '.*' not allowed"
@@ -79,7 +79,7 @@ class GitRemote:
         try:
             return await self._push(request)
         except RemoteFailed as failed:
-            if failed.trouble is not Trouble.login:
+            if failed.trouble is not RemoteTrouble.login:
                 raise
             return NotPushed(reason=WhyNotPushed.login, message=str(failed))
 
@@ -107,8 +107,8 @@ class GitRemote:
         try:
             return (await self.fetch(request.remote, request.branch)).sha
         except RemoteFailed as failed:
-            if failed.trouble in (Trouble.timed_out, Trouble.broken_off):
-                raise RemoteFailed(Trouble.unreachable, str(failed)) from failed
+            if failed.trouble in (RemoteTrouble.timed_out, RemoteTrouble.broken_off):
+                raise RemoteFailed(RemoteTrouble.unreachable, str(failed)) from failed
             raise
 
     async def _may_follow(self, request: PushRequest, there: str | None) -> bool:
@@ -130,12 +130,12 @@ class GitRemote:
             return Pushed(new=request.new, old=there)
         return _moved(request, now) if now != there else _refused(request, now, refusal)
 
-    async def _outside(self, remote: str) -> Place:
+    async def _outside(self, remote: str) -> GitPlace:
         """A place from which git may go out, to a remote of that name; anything else it would take for an address."""
         settings = await self._settings(remote)
         if f"remote.{remote}.url" not in settings:
             message = f"there is no remote named {remote!r} here; see `git remote -v` and `remote:` in becket.yaml"
-            raise RemoteFailed(Trouble.unknown, message)
+            raise RemoteFailed(RemoteTrouble.unknown, message)
         program = shlex.quote(os.environ.get("GIT_SSH") or "ssh")
         ssh = os.environ.get("GIT_SSH_COMMAND") or settings.get("core.sshcommand") or program
         variables = {
@@ -153,15 +153,15 @@ class GitRemote:
         output = await run(self._refs.place, "config", "--null", "--get-regexp", pattern, ok=(0, 1))
         return dict(line.split("\n", 1) for line in output.text.split("\0") if "\n" in line)
 
-    async def _run(self, place: Place, remote: str, command: tuple[str, ...]) -> Output:
+    async def _run(self, place: GitPlace, remote: str, command: tuple[str, ...]) -> GitOutput:
         try:
             return await run(place, *command, ok=(0, 1, 128), timeout=self._timeout)
         except GitTimedOut as error:
             message = f"{remote} gave no answer within {self._timeout:g} s; see whether `git fetch {remote}` works"
-            raise RemoteFailed(Trouble.timed_out, message) from error
+            raise RemoteFailed(RemoteTrouble.timed_out, message) from error
 
 
-def _refusal(output: Output) -> str | None:
+def _refusal(output: GitOutput) -> str | None:
     """What was said against the ref, where the remote was reached: `!<tab>new:ref<tab>[rejected] (why)`."""
     lines = (line for line in output.text.splitlines() if line.startswith("!\t"))
     summary = next((line.split("\t")[-1] for line in lines), None)
@@ -171,17 +171,17 @@ def _refusal(output: Output) -> str | None:
     return "\n".join((summary, *hints))[:_SAID]
 
 
-def _failed(remote: str, output: Output) -> RemoteFailed:
-    found = next((trouble for trouble, sign in _SIGNS.items() if sign.search(output.stderr)), Trouble.broken_off)
+def _failed(remote: str, output: GitOutput) -> RemoteFailed:
+    found = next((trouble for trouble, sign in _SIGNS.items() if sign.search(output.stderr)), RemoteTrouble.broken_off)
     advice = {
-        Trouble.login: f"it wants a login; make `git fetch {remote}` work without a question, by a key or a helper",
-        Trouble.unreachable: f"it cannot be reached; see whether `git fetch {remote}` works",
-        Trouble.broken_off: "git could not finish; it will be tried again",
+        RemoteTrouble.login: f"it wants a login; make `git fetch {remote}` work without asking, by a key or a helper",
+        RemoteTrouble.unreachable: f"it cannot be reached; see whether `git fetch {remote}` works",
+        RemoteTrouble.broken_off: "git could not finish; it will be tried again",
     }[found]
     return RemoteFailed(found, f"{remote}: {advice}. Git said: {_words(output)}")
 
 
-def _words(output: Output) -> str:
+def _words(output: GitOutput) -> str:
     return output.stderr.strip()[-_SAID:] or f"nothing (exit code {output.code})"
 
 

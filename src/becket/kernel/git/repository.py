@@ -18,7 +18,7 @@ from becket.kernel.git import workspace as workspaces
 from becket.kernel.git.blobs import by_path, files_of, listing
 from becket.kernel.git.history import History
 from becket.kernel.git.move import move_ref, propose_ref
-from becket.kernel.git.program import GitCommandFailed, Output, Place, run, run_at_start
+from becket.kernel.git.program import GitCommandFailed, GitOutput, GitPlace, run, run_at_start
 from becket.kernel.git.refs import OWN, SHA, Refs
 from becket.kernel.git.resident import exclude
 from becket.kernel.git.spare import keep
@@ -58,7 +58,7 @@ def discover(path: Path) -> GitRepository:
     return GitRepository(Path(top[0]), Path(git_dir), Path(common_dir), object_format)
 
 
-def _not_found(path: Path, output: Output) -> UsageError:
+def _not_found(path: Path, output: GitOutput) -> UsageError:
     if "not a git repository" in output.stderr:
         return UsageError(f"{path} is not in a git repository; run `git init` there, or start Becket in one")
     return UsageError(f"git refuses the repository at {path}: {output.stderr.strip()}")
@@ -70,7 +70,7 @@ class GitRepository:
     def __init__(self, root: Path, git_dir: Path, common_dir: Path, object_format: str = "sha1") -> None:
         self._root = root
         self._common_dir = common_dir
-        self._place = Place(git_dir, None if root == git_dir else root)
+        self._place = GitPlace(git_dir, None if root == git_dir else root)
         self._refs = Refs(self._place, common_dir)
         history = History(self._place, common_dir, common_dir / "becket" / "history")
         self._source = workspaces.Source(self._place, self._refs, object_format, history)
@@ -87,7 +87,7 @@ class GitRepository:
         return self._common_dir
 
     @property
-    def place(self) -> Place:
+    def place(self) -> GitPlace:
         """The person's own repository and work tree."""
         return self._place
 

@@ -19,7 +19,7 @@ from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.naming import ref_problem
 from becket.kernel.git.blobs import files_at
 from becket.kernel.git.lfs import bring
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.quarantine import quarantine
 from becket.kernel.git.refs import OWN
 from becket.kernel.git.work import tree_of_work
@@ -51,7 +51,7 @@ async def rescue(git: GitRepository, workspace: Workspace, name: str, message: s
         base = (await run(place, "rev-parse", "--verify", f"{workspace.sha}^{{tree}}")).text
 
         async def make() -> _Made | None:
-            sieve = Sieve(git.rescue_rules(), workspace, place)
+            sieve = RescueFilter(git.rescue_rules(), workspace, place)
             tree = await tree_of_work(workspace, new, sieve.choose)
             if tree == base and not sieve.left_out:
                 return None
@@ -59,7 +59,7 @@ async def rescue(git: GitRepository, workspace: Workspace, name: str, message: s
             if free.holds is not None:
                 return _Made(free.holds)
             command = ("commit-tree", tree, "-p", workspace.sha, "-F", "-")
-            commit = (await run(place, *command, stdin=told(message, sieve.left_out).encode())).text
+            commit = (await run(place, *command, stdin=rescue_message(message, sieve.left_out).encode())).text
             return _Made(commit, free.ref, await new.pack(commit, workspace.sha))
 
         made = await new.made(make)
@@ -101,12 +101,12 @@ async def _place_for(git: GitRepository, ref: str, tree: str) -> _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
+class RescueFilter:
     """Chooses what is worth saving, and remembers what is not."""
 
     rules: RescueRules
     workspace: Workspace
-    place: Place  # where the commit can be read
+    place: GitPlace  # where the commit can be read
     left_out: list[LeftOut] = field(default_factory=list)
 
     async def choose(self, paths: set[bytes], tracked: Collection[bytes]) -> list[bytes]:
@@ -172,7 +172,7 @@ def _made_again(path: bytes) -> bytes:
     return b"/".join(parts[:depth])
 
 
-def told(message: str, left_out: Sequence[LeftOut]) -> str:
+def rescue_message(message: str, left_out: Sequence[LeftOut]) -> str:
     """The commit's message: what was left out is part of what is known of the work."""
     lines = [_line(item) for item in left_out[:MOST_TOLD]]
     if rest := left_out[MOST_TOLD:]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from becket.kernel.contract.git import TreeState
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 
 _FIELDS_BEFORE_PATH = {b"1": 8, b"u": 10}
 
 
-async def read_status(place: Place, *, untracked: bool = True) -> TreeState:
+async def read_status(place: GitPlace, *, untracked: bool = True) -> TreeState:
     """Submodules are compared by their commit only: looking inside would run git with their own configuration.
 
     Without `untracked` git reads nothing but the tracked files and their attributes.

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 
 _LINK = b"160000 commit "
 _RECORD = "becket-submodules"
@@ -42,10 +42,10 @@ async def fill(git_dirs: tuple[Path, ...], tree: Path, links: Mapping[bytes, str
         folder = Path(os.fsdecode(os.fsencode(tree) + b"/" + path))
         folder.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as scratch:
-            place = Place(own, folder, private=True, index=Path(scratch, "index"))
+            place = GitPlace(own, folder, private=True, index=Path(scratch, "index"))
             await run(place, "read-tree", "--reset", "-u", "--no-recurse-submodules", sha)
-        if deeper := dict(_links((await run(Place(own), "ls-tree", "-rz", sha)).stdout)):
-            text = await run(Place(own), "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))
+        if deeper := dict(_links((await run(GitPlace(own), "ls-tree", "-rz", sha)).stdout)):
+            text = await run(GitPlace(own), "cat-file", "blob", f"{sha}:.gitmodules", ok=(0, 128))
             await fill((own,), folder, deeper, text.stdout)
         done.append(path)
     return done
@@ -66,7 +66,7 @@ async def home_of(git_dirs: tuple[Path, ...], name: str, sha: str) -> Path | Non
         # A name with `..` would lead git to any folder that the commit chooses.
         if not name or ".." in Path(name).parts or not (own / "HEAD").is_file() or not own.is_relative_to(folder):
             continue
-        if not (await run(Place(own), "cat-file", "-e", f"{sha}^{{commit}}", ok=(0, 1, 128))).code:
+        if not (await run(GitPlace(own), "cat-file", "-e", f"{sha}^{{commit}}", ok=(0, 1, 128))).code:
             return own
     return None
 
@@ -74,7 +74,7 @@ async def home_of(git_dirs: tuple[Path, ...], name: str, sha: str) -> Path | Non
 async def _names(git_dir: Path, modules: bytes) -> dict[bytes, str]:
     """By path, from the text of a .gitmodules."""
     command = ("config", "--file=-", "--null", "--get-regexp", r"^submodule\..*\.path$")
-    said = await run(Place(git_dir), *command, stdin=modules, ok=(0, 1, 128))
+    said = await run(GitPlace(git_dir), *command, stdin=modules, ok=(0, 1, 128))
     pairs = (entry.partition(b"\n") for entry in said.stdout.split(b"\0")[:-1])
     return {path: os.fsdecode(key)[len("submodule.") : -len(".path")] for key, _, path in pairs}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from becket.kernel.contract.removal import Kind, entries, opened, remove_entry
+from becket.kernel.contract.removal import EntryKind, entries, opened, remove_entry
 
 _DEEPEST = 200  # folders in folders; what lies below is nobody's work
 _LONGEST = 4000  # bytes of a path; a little more, and git cannot name it
@@ -58,10 +58,10 @@ def sweep(tree: Path, inventory: Inventory) -> None:
 def _sweep(folder: int, above: bytes, inventory: Inventory) -> None:
     for name, kind in entries(folder):
         path = above + name
-        if kind is Kind.folder and path in inventory.folders:
+        if kind is EntryKind.folder and path in inventory.folders:
             with opened(name, folder) as inner:
                 _sweep(inner, path + b"/", inventory)
-        elif kind not in (Kind.file, Kind.link) or path not in inventory.files:
+        elif kind not in (EntryKind.file, EntryKind.link) or path not in inventory.files:
             remove_entry(name, folder)
 
 
@@ -79,13 +79,13 @@ def _defuse(folder: int, length: int, depth: int) -> None:
     for name, kind in entries(folder):
         longer = length + 1 + len(name)
         if (
-            kind is Kind.other
+            kind is EntryKind.other
             or longer > _LONGEST
             or depth > _DEEPEST
             or (_NO_NAME.fullmatch(name) and name != b".git")
         ):
             remove_entry(name, folder)
-        elif kind is Kind.folder and not (name == b".git" and depth == 1):
+        elif kind is EntryKind.folder and not (name == b".git" and depth == 1):
             with opened(name, folder) as inner:
                 _defuse(inner, longer, depth + 1)
 

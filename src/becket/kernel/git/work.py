@@ -19,7 +19,7 @@ from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.git import Workspace
 from becket.kernel.contract.guard import SUBMODULE, SYMLINK, Change, ChangedFile, ChangeStatus
 from becket.kernel.git.blobs import sizes_of
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.quarantine import Quarantine
 from becket.kernel.git.submodules import filled
 from becket.kernel.git.sweep import defuse
@@ -113,7 +113,7 @@ def _lstat(tree: Path, path: bytes) -> os.stat_result | None:
     return os.lstat(tree / os.fsdecode(path)) if _is_there(tree, path) else None
 
 
-async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
+async def _stage(place: GitPlace, tree: Path, choose: Choose | None) -> None:
     tracked = await _tracked(place)
     roots = await _roots(place, tree, tracked)
     if choose is not None:
@@ -129,7 +129,7 @@ async def _stage(place: Place, tree: Path, choose: Choose | None) -> None:
         await _put(place, await _by_name(place, tree, roots, tracked))
 
 
-async def _roots(place: Place, tree: Path, tracked: Tracked) -> set[bytes]:
+async def _roots(place: GitPlace, tree: Path, tracked: Tracked) -> set[bytes]:
     """The folders that git is kept out of. It goes into none that is ignored, but complains about their names."""
     ours = filled(place.git_dir)
     links = [path for path, entry in tracked.items() if entry.is_link and path not in ours]
@@ -137,13 +137,13 @@ async def _roots(place: Place, tree: Path, tracked: Tracked) -> set[bytes]:
     return await _not_ignored(place, roots)
 
 
-async def _differing(place: Place) -> set[bytes]:
+async def _differing(place: GitPlace) -> set[bytes]:
     """Paths that differ from the index, and new ones. Submodules count by what they are filled with, elsewhere."""
     await run(place, "update-index", "-q", "--refresh", "--ignore-submodules", ok=(0, 1))
     return await _dated(place)
 
 
-async def _dated(place: Place) -> set[bytes]:
+async def _dated(place: GitPlace) -> set[bytes]:
     """The same, with those that only have another date: none is read."""
     changed = await run(place, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
     new = await run(place, "ls-files", "-z", "--others", "--exclude-standard")
@@ -159,7 +159,7 @@ class _Inside:
     gone: list[bytes]
 
 
-async def _inside(place: Place, tree: Path, roots: set[bytes], tracked: Tracked) -> _Inside:
+async def _inside(place: GitPlace, tree: Path, roots: set[bytes], tracked: Tracked) -> _Inside:
     if not roots:
         return _Inside(set(), [])
     found = await asyncio.to_thread(lambda: {path for root in roots for path in _files(tree, root)})
@@ -171,19 +171,19 @@ async def _inside(place: Place, tree: Path, roots: set[bytes], tracked: Tracked)
     return _Inside(known | await _not_ignored(place, found - known, "--no-index"), gone)
 
 
-async def _by_name(place: Place, tree: Path, roots: set[bytes], tracked: Tracked) -> set[bytes]:
+async def _by_name(place: GitPlace, tree: Path, roots: set[bytes], tracked: Tracked) -> set[bytes]:
     """The files of folders that git is kept out of; those that are gone there leave the index."""
     inside = await _inside(place, tree, roots, tracked)
     await _remove(place, inside.gone)
     return inside.taken
 
 
-async def _remove(place: Place, paths: Collection[bytes]) -> None:
+async def _remove(place: GitPlace, paths: Collection[bytes]) -> None:
     if paths:
         await run(place, "update-index", "--force-remove", "-z", "--stdin", stdin=_lines(paths))
 
 
-async def _put(place: Place, paths: Collection[bytes]) -> None:
+async def _put(place: GitPlace, paths: Collection[bytes]) -> None:
     if paths:
         await run(place, "update-index", "--add", "--replace", "-z", "--stdin", stdin=_lines(paths))
 
@@ -195,14 +195,14 @@ def _is_there(tree: Path, path: bytes) -> bool:
     return not behind and os.path.lexists(name) and (name.is_symlink() or not name.is_dir())
 
 
-async def _not_ignored(place: Place, paths: set[bytes], *options: str) -> set[bytes]:
+async def _not_ignored(place: GitPlace, paths: set[bytes], *options: str) -> set[bytes]:
     if not paths:
         return paths
     ignored = await run(place, "check-ignore", *options, "-z", "--stdin", stdin=_lines(paths), ok=(0, 1))
     return paths.difference(ignored.stdout.split(b"\0"))
 
 
-async def _tracked(place: Place) -> Tracked:
+async def _tracked(place: GitPlace) -> Tracked:
     """Every path of the index."""
     listing = (await run(place, "ls-files", "--stage", "-z")).stdout
     entries = (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1])

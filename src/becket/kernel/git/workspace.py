@@ -27,7 +27,7 @@ from becket.kernel.contract.removal import NotRemoved, opened, remove
 from becket.kernel.git import lfs, spare
 from becket.kernel.git.blobs import listing
 from becket.kernel.git.history import History
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.resident import Resident, check_free, check_place, no_folder
 from becket.kernel.git.status import read_status
@@ -99,7 +99,7 @@ def _resident(folder: Path, found: Mapping[str, str] | None) -> Resident | None:
 class Source:
     """The repository that workspaces are made from."""
 
-    place: Place
+    place: GitPlace
     refs: Refs
     object_format: str
     history: History
@@ -138,12 +138,12 @@ class Source:
         return self.known[sha]
 
 
-def private_place(workspace: Workspace) -> Place:
+def private_place(workspace: Workspace) -> GitPlace:
     """The runtime's own view of a workspace."""
-    return Place(workspace.git_dir, workspace.tree, private=True)
+    return GitPlace(workspace.git_dir, workspace.tree, private=True)
 
 
-def standing_place(workspace: Workspace) -> Place:
+def standing_place(workspace: Workspace) -> GitPlace:
     """The same, for a look at what is there. It needs the commit, which a person may have amended and pruned since:
     the packs that the tree was given have it still.
     """

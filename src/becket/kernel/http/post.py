@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 
@@ -101,8 +101,8 @@ class HttpPost:
             raise EffectFailed(said, retryable=True, ambiguous=True) from error
         return self._judge(call.target, answer, excerpt)
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell
 
     def _trusted(self) -> ssl.SSLContext:
         """Made once: reading the certificates takes longer than most requests."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import TextIO
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.contract.text import harmless
@@ -38,8 +38,8 @@ class ConsoleNotice:
         await asyncio.to_thread(self._write, shown.replace("\n", _MORE) + "\n")
         return {}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell
 
     def _write(self, line: str) -> None:
         try:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 
@@ -52,7 +52,7 @@ class FileNotice:
         await asyncio.to_thread(self._append, call.target, _line(permit.key, at, call.payload))
         return {"file": call.target, "at": at}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         return await asyncio.to_thread(self._find, call.target, key)
 
     def _place(self, target: str) -> tuple[Path, tuple[str, ...]] | None:
@@ -103,16 +103,16 @@ class FileNotice:
             said = f"cannot append to {target}: {error.strerror or error}"
             raise EffectFailed(said, retryable=error.errno in _PASSING, ambiguous=written > 0) from error
 
-    def _find(self, target: str, key: str) -> Seen:
+    def _find(self, target: str, key: str) -> LookUpResult:
         try:
             with ExitStack() as stack:
                 file, _ = self._open(target, os.O_RDONLY, stack)
                 with os.fdopen(os.dup(file), "rb") as lines:
-                    return Seen.yes if any(_is_of(line, key) for line in lines) else Seen.no
+                    return LookUpResult.yes if any(_is_of(line, key) for line in lines) else LookUpResult.no
         except FileNotFoundError:
-            return Seen.no
+            return LookUpResult.no
         except OSError:
-            return Seen.cannot_tell
+            return LookUpResult.cannot_tell
 
 
 def _line(key: str, at: str, payload: dict[str, Json]) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.process import identity
 from becket.kernel.process.keeper.doors import DOORS
-from becket.kernel.process.keeper.job import STARTED, Job, Report
+from becket.kernel.process.keeper.job import STARTED, ChildReport, Job
 from becket.kernel.process.keeper.main import KILL
 from becket.kernel.process.readiness import readable
 
@@ -80,7 +80,7 @@ class Child:
             raise
         return cls(process, control, said)
 
-    async def release(self, job: Job, take_doors: TakeDoors | None = None) -> Report | None:
+    async def release(self, job: Job, take_doors: TakeDoors | None = None) -> ChildReport | None:
         """Let the child run, and wait for its report. None if the keeper ended without one.
 
         `take_doors` is given the sockets that listen at the job's doors, before the child's program runs.
@@ -98,7 +98,7 @@ class Child:
                     self.ran_from = time.monotonic()
         except ConnectionError:
             pass  # the keeper is gone; what it said before counts
-        return Report.decode(heard.removeprefix(STARTED))
+        return ChildReport.decode(heard.removeprefix(STARTED))
 
     async def end(self) -> None:
         """Have the keeper kill everything and report, as soon as it knows its job."""

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.process import (
+    ChildControl,
     ChildEnd,
     ChildRef,
     ChildResult,
     ChildSpec,
     ChildWatcher,
     Holds,
-    Rein,
     SandboxKind,
 )
 from becket.kernel.process import environment, identity, words
 from becket.kernel.process.child import PATIENCE, Child, KeeperProgram
 from becket.kernel.process.choice import Wanted, pick
-from becket.kernel.process.keeper.job import Job, Report
+from becket.kernel.process.keeper.job import ChildReport, Job
 from becket.kernel.process.places import Disk
-from becket.kernel.process.sandboxes import Surroundings
+from becket.kernel.process.sandboxes import Confinement
 from becket.kernel.process.scratch import Scratch, remove_abandoned
-from becket.kernel.process.stdin import Speech, as_file
+from becket.kernel.process.stdin import StdinWriter, as_file
 
 if TYPE_CHECKING:
+    from becket.kernel.process.egress import WaysOut
     from becket.kernel.process.resolve import Resolve
-    from becket.kernel.process.ways import WaysOut
 
 T = TypeVar("T")
 
@@ -79,10 +79,12 @@ class ContainedProcesses:
         readable = self._readable()
         return self._holds.model_copy(update={"readable": readable}) if readable else self._holds
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
+    async def run(
+        self, spec: ChildSpec, watcher: ChildWatcher | None = None, control: ChildControl | None = None
+    ) -> ChildResult:
         if not os.access(spec.tree, os.X_OK):
             return self._not_started(words.NO_TREE.format(tree=spec.tree))
-        call = _Call(spec, watcher, rein)
+        call = _Call(spec, watcher, control)
         return await (self._run_with_ways(call) if spec.reach else self._run_with_scratch(call))
 
     def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
@@ -91,9 +93,9 @@ class ContainedProcesses:
         return found
 
     async def _run_with_ways(self, call: _Call) -> ChildResult:
+        from becket.kernel.process.egress import WaysOut
         from becket.kernel.process.reach import places_of  # only where it is used, with all that it needs
         from becket.kernel.process.resolve import PublicOnly
-        from becket.kernel.process.ways import WaysOut
 
         places = places_of(call.spec)
         listed = [address for place in places if place.is_address for address in place.addresses]
@@ -114,13 +116,13 @@ class ContainedProcesses:
         except OSError as error:
             return self._not_started(words.NO_SCRATCH.format(reason=error.strerror))
         try:
-            around, job = self._plan(call, scratch)
-            return await self._run_in(around, job, call)
+            confinement, job = self._plan(call, scratch)
+            return await self._run_in(confinement, job, call)
         finally:
             if not scratch.remove_if_empty():
                 await to_its_end(asyncio.to_thread(scratch.remove))
 
-    def _plan(self, call: _Call, scratch: Scratch) -> tuple[Surroundings, Job]:
+    def _plan(self, call: _Call, scratch: Scratch) -> tuple[Confinement, Job]:
         spec, ways = call.spec, call.ways
         home, temporary = self._sandbox.private_folders(scratch, spec.home)
         proxy = None if ways is None else ways.env
@@ -129,8 +131,8 @@ class ContainedProcesses:
         ports = () if ways is None else ways.ports
         rules = self._disk.rules_of(spec, env, self._readable())
         moved = None if tree == spec.tree.absolute() else (spec.tree.resolve(), tree)
-        around = Surroundings(rules, spec.network, scratch, spec.home, ports, moved)
-        return around, Job(
+        confinement = Confinement(rules, spec.network, scratch, spec.home, ports, moved)
+        return confinement, Job(
             argv=list(spec.argv),
             env=env,
             tree=str(tree),
@@ -138,15 +140,15 @@ class ContainedProcesses:
             grace=self._grace,
             cap=spec.output_cap,
             tail=spec.output_cap - spec.output_head,
-            landlock=self._sandbox.landlock(around),
+            landlock=self._sandbox.landlock(confinement),
             doors=None if ways is None else ways.doors,
         )
 
-    async def _run_in(self, around: Surroundings, job: Job, call: _Call) -> ChildResult:
-        speech: Speech | None = None
+    async def _run_in(self, confinement: Confinement, job: Job, call: _Call) -> ChildResult:
+        speech: StdinWriter | None = None
         try:
-            speech = None if call.rein is None else Speech(call.spec.stdin, call.rein)
-            child = self._start(around, call.spec, speech)
+            speech = None if call.control is None else StdinWriter(call.spec.stdin, call.control)
+            child = self._start(confinement, call.spec, speech)
             return await self._attend(child, job, call, speech)
         except _NoFile as error:
             return self._not_started(words.NO_OUTPUT.format(output=error.path, reason=error.reason))
@@ -156,7 +158,7 @@ class ContainedProcesses:
             if speech is not None:
                 speech.close()
 
-    def _start(self, around: Surroundings, spec: ChildSpec, speech: Speech | None) -> Child:
+    def _start(self, confinement: Confinement, spec: ChildSpec, speech: StdinWriter | None) -> Child:
         """Start the keeper with the child's files. They are its own then; ours are closed, whatever happens."""
         given: list[int] = [] if speech is None else [speech.reader]
         try:
@@ -165,18 +167,18 @@ class ContainedProcesses:
             given.append(_fresh_file(spec.output))
             if spec.stdout is not None:
                 given.append(_fresh_file(spec.stdout))
-            return self._spawn(around, *given)
+            return self._spawn(confinement, *given)
         except OSError as error:
             raise _NoProcess(error.strerror) from error
         finally:
             for descriptor in given:
                 os.close(descriptor)
 
-    def _spawn(self, around: Surroundings, stdin: int, *outputs: int) -> Child:
+    def _spawn(self, confinement: Confinement, stdin: int, *outputs: int) -> Child:
         control, far_end = socket.socketpair()
         control.setblocking(False)
         try:
-            command = self._sandbox.command(self._keeper.command(far_end.fileno(), *outputs), around)
+            command = self._sandbox.command(self._keeper.command(far_end.fileno(), *outputs), confinement)
             return Child.spawn(command, control, far_end.fileno(), outputs, stdin)
         except BaseException:
             control.close()
@@ -184,7 +186,7 @@ class ContainedProcesses:
         finally:
             far_end.close()
 
-    async def _attend(self, child: Child, job: Job, call: _Call, speech: Speech | None) -> ChildResult:
+    async def _attend(self, child: Child, job: Job, call: _Call, speech: StdinWriter | None) -> ChildResult:
         told = call.watcher
         try:
             if told is not None:
@@ -200,13 +202,13 @@ class ContainedProcesses:
             escaped = await to_its_end(self._put_away(child, told))
         return self._result(child, report, call.spec, seconds, escaped)
 
-    async def _release(self, child: Child, job: Job, call: _Call, speech: Speech | None) -> Report | None:
+    async def _release(self, child: Child, job: Job, call: _Call, speech: StdinWriter | None) -> ChildReport | None:
         take_doors = None if call.ways is None else call.ways.answer_at
         try:
             async with asyncio.timeout(job.timeout + job.grace + _SLACK) as limit:
-                if call.rein is None or speech is None:
+                if call.control is None or speech is None:
                     return await child.release(job, take_doors)
-                async with _beside(speech.deliver(), _end_when_asked(child, call.rein, limit)):
+                async with _beside(speech.deliver(), _end_when_asked(child, call.control, limit)):
                     return await child.release(job, take_doors)
         except TimeoutError:
             return None  # the keeper is stuck: whoever puts it away kills it
@@ -221,13 +223,13 @@ class ContainedProcesses:
         return escaped
 
     def _result(
-        self, child: Child, report: Report | None, spec: ChildSpec, seconds: float, escaped: int
+        self, child: Child, report: ChildReport | None, spec: ChildSpec, seconds: float, escaped: int
     ) -> ChildResult:
         if report is None and child.ran_from is None:
             return self._not_started(words.NO_SANDBOX.format(said=child.last_words or "no reason was given"))
         if report is None or report.end not in ChildEnd.__members__:
             size = spec.output.stat().st_size if os.access(spec.output, os.F_OK) else 0
-            report = Report(ChildEnd.killed.value, _SIGKILL_CODE, 0, size, False, words.KEEPER_LOST)
+            report = ChildReport(ChildEnd.killed.value, _SIGKILL_CODE, 0, size, False, words.KEEPER_LOST)
         return ChildResult(
             end=ChildEnd(report.end),
             exit_code=report.code,
@@ -265,7 +267,7 @@ class _Call:
 
     spec: ChildSpec
     watcher: ChildWatcher | None
-    rein: Rein | None
+    control: ChildControl | None
     ways: WaysOut | None = None
 
 
@@ -291,8 +293,8 @@ def _fresh_file(path: Path) -> int:
         raise _NoFile(path, error.strerror or str(error)) from error
 
 
-async def _end_when_asked(child: Child, rein: Rein, limit: asyncio.Timeout) -> None:
-    await rein.ended.wait()
+async def _end_when_asked(child: Child, control: ChildControl, limit: asyncio.Timeout) -> None:
+    await control.ended.wait()
     await child.end()
     soon = asyncio.get_running_loop().time() + PATIENCE
     limit.reschedule(min(soon, limit.when() or soon))

@@ -53,7 +53,7 @@ def end(children: Sequence[ChildRef]) -> tuple[list[ChildRef], int]:
     return [child for child in children if child in found], len(killed)
 
 
-def _alive(children: Collection[ChildRef]) -> Iterable[tuple[ChildRef, processes.Seen]]:
+def _alive(children: Collection[ChildRef]) -> Iterable[tuple[ChildRef, processes.SeenProcess]]:
     """Every live process that belongs to one of these children: itself, its session, and whoever carries its mark."""
     by_process = {(child.pid, child.started): child for child in children}
     by_mark = {f"{MARK}={mark(child)}".encode(): child for child in children}

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from becket.kernel.process import words
-from becket.kernel.process.reach import Place, read_place
+from becket.kernel.process.reach import HostPort, read_place
 from becket.kernel.process.relay import parting, relay
 from becket.kernel.process.resolve import Dialler, NotPublic, Streams
 
@@ -26,7 +26,7 @@ _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 USER = "becket"
 
 
-class Refusal(Exception):
+class ProxyRefusal(Exception):
     """An answer of the proxy itself."""
 
     def __init__(self, status: str, text: str) -> None:
@@ -35,7 +35,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProxyRequest:
     """The head of one request: `wanted` as it was written, `passed` what goes on to an http server, if any."""
 
     wanted: str
@@ -61,7 +61,7 @@ class Denials:
 class Proxy:
     """Answers one connection at a time, any number side by side. With a `token`, only to those who know it."""
 
-    def __init__(self, allowed: Collection[Place], dialler: Dialler, denials: Denials, token: str | None) -> None:
+    def __init__(self, allowed: Collection[HostPort], dialler: Dialler, denials: Denials, token: str | None) -> None:
         self._allowed = frozenset(allowed)
         self._dialler = dialler
         self._denials = denials
@@ -75,29 +75,29 @@ class Proxy:
             if request is None:
                 return
             server = await self._dial(request)
-        except Refusal as refusal:
+        except ProxyRefusal as refusal:
             await _answer(reader, writer, refusal)
             return
         async with parting(server[1]):
             (server[1] if request.passed else writer).write(request.passed or _ESTABLISHED)
             await relay(client, server)
 
-    async def _dial(self, request: Request) -> Streams:
+    async def _dial(self, request: ProxyRequest) -> Streams:
         if not self._knows(request.proof):
-            raise Refusal("407 Proxy Authentication Required", words.PROXY_OF_ANOTHER)
+            raise ProxyRefusal("407 Proxy Authentication Required", words.PROXY_OF_ANOTHER)
         place = read_place(request.wanted)
         if place is None or place not in self._allowed:
             self._denials.note(request.wanted)
-            raise Refusal("403 Forbidden", words.PROXY_DENIED.format(wanted=request.wanted))
+            raise ProxyRefusal("403 Forbidden", words.PROXY_DENIED.format(wanted=request.wanted))
         try:
             return await self._dialler.dial(place)
         except NotPublic:
             self._denials.note(request.wanted)
-            raise Refusal("403 Forbidden", words.PROXY_NOT_PUBLIC.format(wanted=request.wanted)) from None
+            raise ProxyRefusal("403 Forbidden", words.PROXY_NOT_PUBLIC.format(wanted=request.wanted)) from None
         except OSError as error:
             reason = error.strerror or str(error) or "no answer in time"
             text = words.PROXY_NO_ANSWER.format(wanted=request.wanted, reason=reason)
-            raise Refusal("502 Bad Gateway", text) from None
+            raise ProxyRefusal("502 Bad Gateway", text) from None
 
     def _knows(self, proof: str) -> bool:
         if self._proof is None:
@@ -106,7 +106,7 @@ class Proxy:
         return hmac.compare_digest(f"{scheme.lower()} {secret.strip()}".encode(), self._proof.encode())
 
 
-async def _read(reader: StreamReader) -> Request | None:
+async def _read(reader: StreamReader) -> ProxyRequest | None:
     """The head of the request; None if the connection ends before it. A Refusal for what is no proper request."""
     try:
         async with asyncio.timeout(_HEAD_PATIENCE):
@@ -114,35 +114,35 @@ async def _read(reader: StreamReader) -> Request | None:
     except (asyncio.IncompleteReadError, OSError):
         return None
     except asyncio.LimitOverrunError:
-        raise Refusal("431 Request Header Fields Too Large", words.PROXY_UNCLEAR) from None
+        raise ProxyRefusal("431 Request Header Fields Too Large", words.PROXY_UNCLEAR) from None
     first, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     line = _LINE.fullmatch(first)
     headers = [_HEADER.fullmatch(text) for text in rest]
     if line is None:
-        raise Refusal("400 Bad Request", words.PROXY_UNCLEAR)
+        raise ProxyRefusal("400 Bad Request", words.PROXY_UNCLEAR)
     pairs = [(header[1], header[2]) for header in headers if header is not None]
     if len(pairs) < len(rest):
-        raise Refusal("400 Bad Request", words.PROXY_UNCLEAR)
+        raise ProxyRefusal("400 Bad Request", words.PROXY_UNCLEAR)
     proof = next((value for name, value in pairs if name.lower() == "proxy-authorization"), "")
     if line[1] == "CONNECT":
-        return Request(line[2], proof, b"")
+        return ProxyRequest(line[2], proof, b"")
     return _plain(line[1], line[2], pairs, proof)
 
 
-def _plain(method: str, target: str, headers: list[tuple[str, str]], proof: str) -> Request:
+def _plain(method: str, target: str, headers: list[tuple[str, str]], proof: str) -> ProxyRequest:
     """A plain request, as it goes on: one for each connection, and the host named by its target alone."""
     url = _URL.fullmatch(target)
     if url is None:
-        raise Refusal("400 Bad Request", words.PROXY_UNCLEAR)
+        raise ProxyRefusal("400 Bad Request", words.PROXY_UNCLEAR)
     authority, path = url[1], url[2] or "/"
     path = path if path.startswith("/") else f"/{path}"
     wanted = authority if authority.rpartition(":")[2].isdecimal() else f"{authority}:80"
     kept = [f"{name}: {value}" for name, value in headers if name.lower() not in _NOT_PASSED]
     lines = [f"{method} {path} HTTP/1.1", f"Host: {authority}", *kept, "Connection: close"]
-    return Request(wanted, proof, ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+    return ProxyRequest(wanted, proof, ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
 
 
-async def _answer(reader: StreamReader, writer: StreamWriter, refusal: Refusal) -> None:
+async def _answer(reader: StreamReader, writer: StreamWriter, refusal: ProxyRefusal) -> None:
     """Say no, and read on for a moment: a close with unread bytes would take the answer from the client."""
     body = f"{refusal}\n".encode("utf-8", "replace")
     asked = 'Proxy-Authenticate: Basic realm="becket"\r\n' if refusal.status.startswith("407") else ""

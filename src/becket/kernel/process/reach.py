@@ -20,7 +20,7 @@ _MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostPort:
     """A host and a port. `host` is a name in lower case, or an address as `ipaddress` writes it."""
 
     host: str
@@ -50,16 +50,16 @@ class Place:
         return ((self.host, self.port),) if self.is_address else ()
 
 
-def read_place(text: str) -> Place | None:
+def read_place(text: str) -> HostPort | None:
     """The place that `text` names, or None for anything unusual: a dot at the end, other digits, odd addresses."""
     host, _, port = text.rpartition(":")
     if not _PORT.fullmatch(port) or int(port) > 65535:
         return None
     known = _read_v6(host[1:-1]) if host.startswith("[") and host.endswith("]") else _read_name_or_v4(host)
-    return None if known is None else Place(known, int(port))
+    return None if known is None else HostPort(known, int(port))
 
 
-def places_of(spec: ChildSpec) -> tuple[Place, ...]:
+def places_of(spec: ChildSpec) -> tuple[HostPort, ...]:
     """What `spec.reach` allows, each place once. A UsageError for what it cannot mean."""
     if spec.network is not Network.none:
         raise UsageError(words.REACH_NEEDS_NONE.format(network=spec.network.value))
@@ -68,12 +68,12 @@ def places_of(spec: ChildSpec) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(_allowed(entry) for entry in spec.reach))
 
 
-def doors_of(places: Iterable[Place]) -> list[Place]:
+def doors_of(places: Iterable[HostPort]) -> list[HostPort]:
     """The loopback places, one for each address inside."""
     return list({place.inside: place for place in places if place.loopback}.values())
 
 
-def _allowed(entry: str) -> Place:
+def _allowed(entry: str) -> HostPort:
     place = read_place(entry)
     if place is None or place.host in ("0.0.0.0", "::"):  # noqa: S104 - refused, as it would mean any of our own
         raise UsageError(words.REACH_UNCLEAR.format(entry=entry))

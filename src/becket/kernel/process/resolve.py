@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
-from becket.kernel.process.reach import Place
+from becket.kernel.process.reach import HostPort
 
 Address = tuple[str, int]
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
@@ -71,10 +71,10 @@ class Dialler:
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._asking: dict[Place, asyncio.Lock] = {}
-        self._known: dict[Place, tuple[float, Sequence[Address]]] = {}
+        self._asking: dict[HostPort, asyncio.Lock] = {}
+        self._known: dict[HostPort, tuple[float, Sequence[Address]]] = {}
 
-    async def dial(self, place: Place) -> Streams:
+    async def dial(self, place: HostPort) -> Streams:
         """An OSError if nobody answers there in time, `NotPublic` if the name must not be followed."""
         async with asyncio.timeout(_PATIENCE):
             problem: OSError = OSError(f"{place.host} has no address")
@@ -85,7 +85,7 @@ class Dialler:
                     problem = error
             raise problem
 
-    async def _addresses(self, place: Place) -> Sequence[Address]:
+    async def _addresses(self, place: HostPort) -> Sequence[Address]:
         async with self._asking.setdefault(place, asyncio.Lock()):
             asked, addresses = self._known.get(place, (0.0, ()))
             now = asyncio.get_running_loop().time()

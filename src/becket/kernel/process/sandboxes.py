@@ -18,7 +18,7 @@ from becket.kernel.process.scratch import Scratch
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Confinement:
     """What one child is to see: the rules of its disk, its network, its private folders.
 
     `home` is a lasting one, in place of the private; `ports` are what it connects to, where it has no network of its
@@ -57,11 +57,11 @@ class Sandbox(Protocol):
         """Home and temporary folder, by the names they have inside. `home` is a lasting one, if any."""
         ...
 
-    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
+    def command(self, keeper: Sequence[str], confinement: Confinement) -> list[str]:
         """What to start, so that the keeper runs inside."""
         ...
 
-    def landlock(self, around: Surroundings) -> LandlockJob | None:
+    def landlock(self, confinement: Confinement) -> LandlockJob | None:
         """What the keeper has to apply to the child itself."""
         ...
 
@@ -80,10 +80,10 @@ class Bare:
     def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
         return str((home or scratch.home).absolute()), str(scratch.temporary)
 
-    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
+    def command(self, keeper: Sequence[str], confinement: Confinement) -> list[str]:
         return list(keeper)
 
-    def landlock(self, around: Surroundings) -> LandlockJob | None:
+    def landlock(self, confinement: Confinement) -> LandlockJob | None:
         return None
 
 
@@ -109,14 +109,14 @@ class Landlocked(Bare):
             notes.append(words.LANDLOCK_TRUNCATE_OPEN.format(abi=abi))
         return Holds(kind=SandboxKind.landlock, files=files, processes=False, network=False, notes=tuple(notes))
 
-    def landlock(self, around: Surroundings) -> LandlockJob:
+    def landlock(self, confinement: Confinement) -> LandlockJob:
         rules = [(str(path), landlock.READ) for path in (*ETC, Path("/proc"))]
         rules += [(str(path), landlock.DEVICE) for path in self._DEVICES]
-        rules.append((str(around.scratch.folder), landlock.WRITE))
-        if around.home is not None:
-            rules.append((str(around.home), landlock.WRITE))
-        rules += _allowed(around.rules)
-        return LandlockJob(rules, around.network is Network.none, self._abi, list(around.ports))
+        rules.append((str(confinement.scratch.folder), landlock.WRITE))
+        if confinement.home is not None:
+            rules.append((str(confinement.home), landlock.WRITE))
+        rules += _allowed(confinement.rules)
+        return LandlockJob(rules, confinement.network is Network.none, self._abi, list(confinement.ports))
 
 
 def _allowed(rules: Sequence[Rule]) -> list[tuple[str, str]]:
@@ -168,16 +168,16 @@ class Bubblewrap:
     def private_folders(self, scratch: Scratch, home: Path | None) -> tuple[str, str]:
         return self._HOME, self._TEMPORARY
 
-    def landlock(self, around: Surroundings) -> LandlockJob | None:
+    def landlock(self, confinement: Confinement) -> LandlockJob | None:
         return None
 
-    def command(self, keeper: Sequence[str], around: Surroundings) -> list[str]:
-        arguments = [str(self._program), *self.namespaces(around.network), *self._kernel_views()]
-        arguments += ["--bind", str(around.scratch.temporary), self._TEMPORARY]
-        if not any(rule.path.is_relative_to(self._ALSO_TEMPORARY) for rule in around.rules):
+    def command(self, keeper: Sequence[str], confinement: Confinement) -> list[str]:
+        arguments = [str(self._program), *self.namespaces(confinement.network), *self._kernel_views()]
+        arguments += ["--bind", str(confinement.scratch.temporary), self._TEMPORARY]
+        if not any(rule.path.is_relative_to(self._ALSO_TEMPORARY) for rule in confinement.rules):
             arguments += ["--symlink", self._TEMPORARY, self._ALSO_TEMPORARY]
-        arguments += ["--bind", str(around.home or around.scratch.home), self._HOME]
-        arguments += _mounts(around)
+        arguments += ["--bind", str(confinement.home or confinement.scratch.home), self._HOME]
+        arguments += _mounts(confinement)
         for path in ETC:
             if os.path.exists(path):  # noqa: PTH110 - a third of pathlib's time, for each of thirty names
                 arguments += _settings(str(path))
@@ -218,13 +218,13 @@ def _settings(path: str) -> list[str]:
     return ["--ro-bind", real, path]
 
 
-def _mounts(around: Surroundings) -> list[str]:
+def _mounts(confinement: Confinement) -> list[str]:
     """Shallow before deep, so that a deeper mount lies on top of a shallower one."""
     arguments: list[str] = []
     sealed: list[str] = []
-    in_place = [rule for rule in around.rules if around.inside(rule.path) == rule.path]
-    for rule in around.rules:
-        path, inside = str(rule.path), str(around.inside(rule.path))
+    in_place = [rule for rule in confinement.rules if confinement.inside(rule.path) == rule.path]
+    for rule in confinement.rules:
+        path, inside = str(rule.path), str(confinement.inside(rule.path))
         if rule.access is not Access.hide:
             arguments += ["--bind" if rule.access is Access.write else "--ro-bind-try", path, inside]
             continue

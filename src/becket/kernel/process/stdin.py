@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from becket.kernel.contract.process import Rein
+from becket.kernel.contract.process import ChildControl
 from becket.kernel.process.readiness import writable
 
 
@@ -19,20 +19,20 @@ def as_file(data: bytes) -> int:
     return file
 
 
-class Speech:
+class StdinWriter:
     """What is said to a child while it runs. A child that does not listen holds up nobody but its own speech."""
 
-    def __init__(self, first: bytes, rein: Rein) -> None:
+    def __init__(self, first: bytes, control: ChildControl) -> None:
         self._first = first
-        self._rein = rein
+        self._control = control
         self.reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
 
     async def deliver(self) -> None:
-        """Say all of it, until the rein's `close` or until the child listens no more."""
+        """Say all of it, until the control's `close` or until the child listens no more."""
         try:
             await self._say(self._first)
-            while (data := await self._rein.spoken.get()) is not None:
+            while (data := await self._control.spoken.get()) is not None:
                 await self._say(data)
         except BrokenPipeError:
             pass

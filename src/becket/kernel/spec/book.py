@@ -11,7 +11,7 @@ from pathlib import Path
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding, InvalidDocument, NotFound, UsageError
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import LoopSpec
 from becket.kernel.spec.document import read
 from becket.kernel.spec.lint import lint_text
@@ -23,7 +23,7 @@ BUILT_IN_LOOP = "built-in-loop"
 SUFFIXES = (".yaml", ".yml")
 _NAMED = ("gates", "agents", "services")
 
-Found = Loop | tuple[Finding, ...]
+Found = LoadedLoop | tuple[Finding, ...]
 
 
 class LoopBook:
@@ -44,10 +44,12 @@ class LoopBook:
         self._read: dict[Path, tuple[tuple[int, int], Found]] = {}
         self._proofs: dict[tuple[str, ...], tuple[Finding, ...]] = {}
 
-    def get(self, loop_id: str) -> Loop:
+    def get(self, loop_id: str) -> LoadedLoop:
         """The loop, proven by lint just now or since nothing changed."""
         files = self._files()
-        found = next((item for item in files.values() if isinstance(item, Loop) and item.spec.loop_id == loop_id), None)
+        found = next(
+            (item for item in files.values() if isinstance(item, LoadedLoop) and item.spec.loop_id == loop_id), None
+        )
         found = found or self._built_in.get(loop_id)
         if found is None:
             raise self._missing(loop_id, files)
@@ -61,8 +63,8 @@ class LoopBook:
             raise InvalidDocument(list(findings))
         return found
 
-    def all(self) -> tuple[Loop, ...]:
-        own = {loop.spec.loop_id: loop for loop in self._files().values() if isinstance(loop, Loop)}
+    def all(self) -> tuple[LoadedLoop, ...]:
+        own = {loop.spec.loop_id: loop for loop in self._files().values() if isinstance(loop, LoadedLoop)}
         return tuple(loop for loop in (self._built_in | own).values() if not self._lacking(loop.spec))
 
     def _lacking(self, spec: LoopSpec) -> tuple[str, ...]:
@@ -74,14 +76,14 @@ class LoopBook:
             str(path): found
             for path, found in self._files().items()
             # The loop of a duplicate is known: the first file speaks for it, or the one that comes with Becket.
-            if not isinstance(found, Loop) and found[0].rule not in (DUPLICATE, BUILT_IN_LOOP)
+            if not isinstance(found, LoadedLoop) and found[0].rule not in (DUPLICATE, BUILT_IN_LOOP)
         }
 
     def findings(self) -> dict[str, tuple[Finding, ...]]:
         """Every file and every built-in loop, with what lint says about it; nothing is a clean bill."""
         told: dict[str, tuple[Finding, ...]] = {}
         for path, found in self._files().items():
-            told[str(path)] = self._proof(found) if isinstance(found, Loop) else found
+            told[str(path)] = self._proof(found) if isinstance(found, LoadedLoop) else found
         return told | {f"{name} ({BUILT_IN})": self._proof(loop) for name, loop in self._built_in.items()}
 
     def parse(self, text: str) -> LoopSpec:
@@ -89,12 +91,12 @@ class LoopBook:
 
     def _missing(self, loop_id: str, files: Mapping[Path, Found]) -> UsageError:
         for path, found in files.items():
-            if not isinstance(found, Loop) and path.stem == loop_id:
+            if not isinstance(found, LoadedLoop) and path.stem == loop_id:
                 return InvalidDocument(list(found))
         known = ", ".join(sorted(loop.spec.loop_id for loop in self.all())) or "none yet"
         return NotFound(f"there is no loop {loop_id!r}; known: {known} (see `becket loops list`)")
 
-    def _proof(self, loop: Loop) -> tuple[Finding, ...]:
+    def _proof(self, loop: LoadedLoop) -> tuple[Finding, ...]:
         others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
         # A loop that sleeps names what is not there yet.
         config = self._config() if self._config and not self._lacking(loop.spec) else None
@@ -117,9 +119,11 @@ class LoopBook:
         for path in paths:
             # Dot files are an editor's own: `.#heal.yaml` is a lock of Emacs, a link to nowhere.
             found = None if path.name.startswith(".") or path.suffix not in SUFFIXES else self._load(path)
-            if isinstance(found, Loop) and found.spec.replaces_built_in is not (found.spec.loop_id in self._built_in):
+            if isinstance(found, LoadedLoop) and found.spec.replaces_built_in is not (
+                found.spec.loop_id in self._built_in
+            ):
                 found = (_misplaced(found),)
-            if isinstance(found, Loop) and first.setdefault(found.spec.loop_id, path) != path:
+            if isinstance(found, LoadedLoop) and first.setdefault(found.spec.loop_id, path) != path:
                 found = (_duplicate(found, first[found.spec.loop_id]),)
             if found is not None:
                 files[path] = found
@@ -154,14 +158,14 @@ def _unreadable(path: Path, why: object) -> Finding:
     return Finding(str(path), 1, 1, "unreadable", f"{path.name} cannot be read: {why}", fix)
 
 
-def _duplicate(loop: Loop, first: Path) -> Finding:
+def _duplicate(loop: LoadedLoop, first: Path) -> Finding:
     name = loop.spec.loop_id
     line, column = read(loop.text, loop.source).place(("loop_id",)).value
     message = f"the loop `{name}` is already in {first.name}, and this file is not used"
     return Finding(loop.source, line, column, DUPLICATE, message, "change `loop_id`, or remove one of the two files")
 
 
-def _misplaced(loop: Loop) -> Finding:
+def _misplaced(loop: LoadedLoop) -> Finding:
     """Nobody replaces a loop of Becket's by the choice of a name alone."""
     name, document = loop.spec.loop_id, read(loop.text, loop.source)
     if loop.spec.replaces_built_in:
@@ -173,13 +177,13 @@ def _misplaced(loop: Loop) -> Finding:
     return document.finding(spot, BUILT_IN_LOOP, message, fix)
 
 
-def _loop(content: bytes, source: str) -> Loop:
+def _loop(content: bytes, source: str) -> LoadedLoop:
     spec = load_spec(content, source)
-    return Loop(spec=spec, text=content.decode(), digest=hashlib.sha256(content).hexdigest(), source=source)
+    return LoadedLoop(spec=spec, text=content.decode(), digest=hashlib.sha256(content).hexdigest(), source=source)
 
 
 @lru_cache(maxsize=64)
-def _built_in_loop(text: str) -> Loop:
+def _built_in_loop(text: str) -> LoadedLoop:
     return _loop(text.encode(), BUILT_IN)
 
 

@@ -32,7 +32,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?)(?:[eE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where one value stands: its key (or itself, in a list), its start, and its source text."""
 
     key: Spot
@@ -48,9 +48,9 @@ class Document:
 
     file: str
     data: Json
-    places: dict[Path, Place] = field(repr=False)
+    places: dict[Path, SourcePlace] = field(repr=False)
 
-    def place(self, path: Path) -> Place:
+    def place(self, path: Path) -> SourcePlace:
         """The place of `path`, or of the nearest thing around it that is in the file."""
         while path and path not in self.places:
             path = path[:-1]
@@ -81,7 +81,7 @@ class Document:
         return Finding(self.file, *spot, rule, message, fix)
 
 
-def _inside_line(place: Place, text: str, offset: int) -> Spot | None:
+def _inside_line(place: SourcePlace, text: str, offset: int) -> Spot | None:
     line, column = place.value
     if place.source == text:
         return (line, column + offset) if "\n" not in text else None
@@ -90,7 +90,7 @@ def _inside_line(place: Place, text: str, offset: int) -> Spot | None:
     return None
 
 
-def _inside_block(place: Place, text: str, offset: int) -> Spot | None:
+def _inside_block(place: SourcePlace, text: str, offset: int) -> Spot | None:
     """Of a literal block: its lines are those of the source, indented."""
     if place.style != "|":
         return None
@@ -161,7 +161,7 @@ class _Reader:
         self._text = text
         self._file = file
         self._open: list[_Open] = []
-        self._places: dict[Path, Place] = {}
+        self._places: dict[Path, SourcePlace] = {}
         self._findings: list[Finding] = []
         self._data: Json = None
 
@@ -226,10 +226,10 @@ class _Reader:
         path, key_spot = self._path(holder, spot)
         if isinstance(event, yaml.ScalarEvent):
             self._clean(event)
-            self._places[path] = Place(key_spot, spot, self._source(event), event.style or "", scalar=True)
+            self._places[path] = SourcePlace(key_spot, spot, self._source(event), event.style or "", scalar=True)
             self._put(holder, _scalar(event))
         elif isinstance(event, yaml.CollectionStartEvent):
-            self._begin(holder, path, Place(key_spot, spot), event)
+            self._begin(holder, path, SourcePlace(key_spot, spot), event)
         else:
             self._put(holder, None)
 
@@ -243,7 +243,7 @@ class _Reader:
         start, end = event.start_mark, event.end_mark
         return self._text[start.index : end.index] if start and end else ""
 
-    def _begin(self, holder: _Open | None, path: Path, place: Place, event: yaml.CollectionStartEvent) -> None:
+    def _begin(self, holder: _Open | None, path: Path, place: SourcePlace, event: yaml.CollectionStartEvent) -> None:
         if len(self._open) >= MAX_DEPTH:
             self._refuse(event, "too-deep", f"more than {MAX_DEPTH} levels", "flatten it")
             raise InvalidDocument(self._findings)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding, InvalidDocument
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import LoopSpec
-from becket.kernel.spec.case import Case
 from becket.kernel.spec.document import Document, read
+from becket.kernel.spec.lint_context import LintContext
 from becket.kernel.spec.load import fit
 from becket.kernel.spec.problems import in_order
 from becket.kernel.spec.resolve import resolve
 from becket.kernel.spec.rules import chains, conditions, references, steps, templates, triggers
 
-Rule = Callable[[Case], Iterator[Finding]]
+Rule = Callable[[LintContext], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
     triggers.clocks,
@@ -52,7 +52,7 @@ def lint(
     document: Document,
     spec: LoopSpec,
     registry: Registry,
-    others: Sequence[Loop] | None = None,
+    others: Sequence[LoadedLoop] | None = None,
     config: Config | None = None,
 ) -> list[Finding]:
     """What is wrong with a spec that loads, in the order of the file. `others` None: the other loops are not known.
@@ -67,7 +67,7 @@ def lint_text(
     text: str | bytes,
     file: str,
     registry: Registry,
-    others: Sequence[Loop] | None = None,
+    others: Sequence[LoadedLoop] | None = None,
     config: Config | None = None,
 ) -> tuple[LoopSpec | None, list[Finding]]:
     """The spec, or None if it does not even load, and everything that is wrong with it."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 from becket.kernel.contract import config, naming, spec
-from becket.kernel.contract.base import BadDuration, BadSize, KeyProblem, Misfit
+from becket.kernel.contract.base import BadDuration, BadSize, InvalidValue, KeyProblem
 from becket.kernel.contract.errors import Finding
 from becket.kernel.spec.document import Document, Path, Spot
 
@@ -110,7 +110,7 @@ def _bad_key(details: ErrorDetails, path: Path, document: Document) -> Finding:
     if known := _expected(details):
         return _unknown_key(path, known, document)
     cause = (details.get("ctx") or {}).get("error")
-    if isinstance(cause, Misfit):
+    if isinstance(cause, InvalidValue):
         return document.finding(
             document.place(path).key, "bad-value", f"the key {name_of(path)} {cause.problem}", cause.fix
         )
@@ -152,7 +152,7 @@ def _by_a_check(cause: ValueError, path: Path, document: Document) -> Finding:
     match cause:
         case KeyProblem(problem=problem, keys=keys, fix=fix):
             return document.finding(_blamed((*path, *keys), path, document), "bad-value", problem, fix)
-        case Misfit(problem=problem, fix=fix):
+        case InvalidValue(problem=problem, fix=fix):
             return document.finding(spot, "bad-value", f"{name} {problem}", fix)
         case BadDuration():
             return document.finding(spot, "bad-duration", f"{name}: {cause}", "write it like 30s, 10m or 2h")

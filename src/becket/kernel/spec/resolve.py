@@ -13,13 +13,13 @@ from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import ConditionGroup, split_ref
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.made import taken
 from becket.kernel.contract.spec import ActionSpec, LoopSpec
 from becket.kernel.contract.template import TemplateError, fields, is_field
-from becket.kernel.spec.case import ActionStep, Case, Order, VerifierStep, action_specs, verifier_specs
 from becket.kernel.spec.document import Document, Path
 from becket.kernel.spec.kinds import kind_findings
+from becket.kernel.spec.lint_context import ActionStep, LintContext, Order, VerifierStep, action_specs, verifier_specs
 from becket.kernel.spec.problems import finding_of, suggestion
 
 _RULES = {"unknown-key": "unknown-parameter", "missing-key": "missing-parameter", "missing-bound": "missing-parameter"}
@@ -29,9 +29,9 @@ def resolve(
     document: Document,
     spec: LoopSpec,
     registry: Registry,
-    others: Sequence[Loop] | None,
+    others: Sequence[LoadedLoop] | None,
     config: Config | None = None,
-) -> Case:
+) -> LintContext:
     """The case, with the findings about unknown actions, verifiers and parameters already in it."""
     resolver = _Resolver(document, registry)
     actions = tuple(resolver.action(path, order, action) for path, order, action in action_specs(spec))
@@ -43,7 +43,7 @@ def resolve(
         elif definition is not None:
             resolver.parameters(path, definition.params, verifier.with_)
         verifiers.append(VerifierStep(path, order, verifier, definition))
-    return Case(document, spec, registry, others, actions, tuple(verifiers), tuple(resolver.findings), config)
+    return LintContext(document, spec, registry, others, actions, tuple(verifiers), tuple(resolver.findings), config)
 
 
 class _Resolver:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.errors import NotFound
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.store import SpendLimit
 from becket.kernel.store import money
 from becket.kernel.store.locked import fenced, find_and_lock
@@ -37,7 +37,7 @@ def begin_call(
         tx.run(_ADD, {**row, "loop_id": run["loop_id"], "began_at": tx.now})
         said = {name: row[name] for name in ("iteration", "phase", "step_id", "agent", "driver", "model")}
         allowed = {"limits": call.limits.model_dump(mode="json"), "booked": amounts}
-        run.add(Kind.call_booked, {"call": call.call_id, **said, **allowed, **_seals(tx, call.call_id)})
+        run.add(EventKind.call_booked, {"call": call.call_id, **said, **allowed, **_seals(tx, call.call_id)})
         run.save()
     return refused
 
@@ -53,7 +53,7 @@ def end_call(tx: Tx, call_id: str, end: CallEnd, amounts: dict[str, float]) -> N
         money.replace(tx, call_id, amounts)
         tx.run(_END, {"this": call_id, "ended_at": tx.now, "result": dumps(told)})
         said = {"call": call_id, "agent": row.agent, **{name: told[name] for name in ("outcome", "by", "usage")}}
-        run.add(Kind.call_settled, {**said, "used": amounts, **_seals(tx, call_id)})
+        run.add(EventKind.call_settled, {**said, "used": amounts, **_seals(tx, call_id)})
         run.save()
 
 

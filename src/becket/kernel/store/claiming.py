@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller
-from becket.kernel.contract.events import COVERS, Kind
-from becket.kernel.contract.run import Move, Run, Status
+from becket.kernel.contract.events import COVERS, EventKind
+from becket.kernel.contract.run import Move, Run, RunStatus
 from becket.kernel.contract.store import AtWork, Claim
 from becket.kernel.store import raised
 from becket.kernel.store.ending import finish, free_group
@@ -82,7 +82,7 @@ _AT_WORK = (
 
 def claim(tx: Tx, run_id: str, segment: int, worker: str, ttl: float) -> Claim | None:
     run = _lock_in_group(tx, run_id)
-    if run is None or run["segment"] != segment or run.status is not Status.queued or run["held"]:
+    if run is None or run["segment"] != segment or run.status is not RunStatus.queued or run["held"]:
         return None
     brakes = tx.one(_BRAKES, loop_scope=f"loop:{run['loop_id']}", worker=worker)
     if brakes is None or brakes.paused or brakes.dead:
@@ -93,7 +93,7 @@ def claim(tx: Tx, run_id: str, segment: int, worker: str, ttl: float) -> Claim |
     run.set(epoch=run["epoch"] + 1, worker=worker, lease_until=tx.now + ttl)
     covers = {COVERS: list(SEALED_LATER)}
     told = {"worker": worker, "epoch": run["epoch"], "segment": segment, "iteration": run["iteration"], **covers}
-    run.add(Kind.run_claimed, told)
+    run.add(EventKind.run_claimed, told)
     run.save()
     return _whole_claim(tx, run)
 
@@ -126,7 +126,7 @@ def _oust(tx: Tx, seen: Row) -> bool:
     lease = tx.one(_LEASE, name=seen.name)
     if lease is not None and (lease.run_id != seen.run_id or lease.until > tx.now):
         return False
-    if holder is not None and holder.status is Status.running:
+    if holder is not None and holder.status is RunStatus.running:
         requeue(holder, "its lease expired and another run of the group took it")
     return True
 
@@ -148,7 +148,7 @@ def requeue(run: LockedRun, why: str) -> None:
     free_group(run)
     run.move(Move.requeue)
     run.set(epoch=run["epoch"] + 1, segment=run["segment"] + 1)
-    run.add(Kind.run_requeued, {"worker": worker, "why": why, "segment": run["segment"]})
+    run.add(EventKind.run_requeued, {"worker": worker, "why": why, "segment": run["segment"]})
     run.save()
 
 
@@ -159,7 +159,7 @@ def requeue_lost(tx: Tx) -> tuple[str, ...]:
 
 def _requeue_if_lost(tx: Tx, run_id: str, dead: set[str]) -> bool:
     run = find_and_lock(tx, run_id)
-    if run is None or run.status is not Status.running:
+    if run is None or run.status is not RunStatus.running:
         return False
     if (why := _lost(run, dead)) is not None:
         requeue(run, why)
@@ -183,7 +183,7 @@ def give_back_all(tx: Tx, worker: str) -> None:
     """A worker leaves in good order and gives back what it has."""
     for claimed in at_work(tx, worker):
         run = find_and_lock(tx, claimed.run_id)
-        if run is not None and run.status is Status.running and run["worker"] == worker:
+        if run is not None and run.status is RunStatus.running and run["worker"] == worker:
             requeue(run, "its worker stopped")
 
 
@@ -194,14 +194,14 @@ def at_work(tx: Tx, worker: str) -> tuple[AtWork, ...]:
 def ask_cancel(tx: Tx, run_id: str, by: Caller, reason: str, state: Mapping[str, Json] | None = None) -> Run:
     run = lock(tx, run_id)
     detail: dict[str, Json] = {"by": by.name, "note": reason}
-    if run.status is Status.running and (why := _lost(run, tx.ids(_DEAD_WORKERS))) is not None:
+    if run.status is RunStatus.running and (why := _lost(run, tx.ids(_DEAD_WORKERS))) is not None:
         requeue(run, why)
-    if run.status in (Status.queued, Status.waiting):
-        run.add(Kind.cancel_asked, {**detail, **by.told()})
+    if run.status in (RunStatus.queued, RunStatus.waiting):
+        run.add(EventKind.cancel_asked, {**detail, **by.told()})
         finish(run, Move.cancel, "cancelled", detail, state=state)
-    elif run.status is Status.running and not run["cancel_asked"]:
+    elif run.status is RunStatus.running and not run["cancel_asked"]:
         run.set(cancel_asked=True, detail=dumps(detail))
-        run.add(Kind.cancel_asked, {**detail, **by.told()})
+        run.add(EventKind.cancel_asked, {**detail, **by.told()})
         run.save()
     return run.record()
 

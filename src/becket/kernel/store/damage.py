@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from becket.kernel.contract.errors import StoreDamaged
-from becket.kernel.store.mark import Mark, objection, read_mark
+from becket.kernel.store.mark import JournalMark, objection, read_mark
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _CUT_OFF = sqlite3.SQLITE_IOERR_SHORT_READ
@@ -75,10 +75,10 @@ def look_at_tables(raw: sqlite3.Connection, path: Path | None) -> bool:
     return bool(names)
 
 
-def own_mark(raw: sqlite3.Connection) -> Mark:
+def own_mark(raw: sqlite3.Connection) -> JournalMark:
     """What a journal says of itself."""
     name, count = (int(raw.execute(f"PRAGMA {what}").fetchone()[0]) for what in ("application_id", "user_version"))
-    return Mark(name, count)
+    return JournalMark(name, count)
 
 
 def read_only(path: Path, patience: float = 5.0) -> sqlite3.Connection:

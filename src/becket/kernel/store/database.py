@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.kernel.store.tx import Tx
 
 P = ParamSpec("P")
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Database(Protocol):
     """SQLite runs the function on the spot; Postgres awaits it. Either way all of it happens or nothing."""
 
-    steady: Steady
+    steady: SteadyClock
 
     async def read(self, work: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import SETTLED, Effect, EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import EffectRefused, NotFound
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.store.locked import lock_for
 from becket.kernel.store.rows import dumps, effect_of, maybe_plain, plain
@@ -81,7 +81,7 @@ def intend(
     tx.run(_ADD, row)
     if run is not None:
         said = {"key": key, "name": call.name, "target": call.target, "state": state.value, "reason": reason}
-        run.add(Kind.effect_intended, {**said, **row_seal(tx, "effect", key)})
+        run.add(EventKind.effect_intended, {**said, **row_seal(tx, "effect", key)})
         run.save()
     return _read(tx, key), True
 
@@ -113,7 +113,7 @@ def settle(
     tx.run(_CHANGE, {"this_key": key, **changed, "updated_at": tx.now})
     if run is not None and state in SETTLED:
         said = {"key": key, "name": row.name, "target": row.target, "state": state.value, "reason": reason}
-        run.add(Kind.effect_settled, {**said, **row_seal(tx, "effect", key)})
+        run.add(EventKind.effect_settled, {**said, **row_seal(tx, "effect", key)})
         run.save()
     return _read(tx, key)
 

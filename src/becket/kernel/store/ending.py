@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import Handoff
-from becket.kernel.contract.run import ENDED, IllegalMove, Move, Run, Status
+from becket.kernel.contract.run import ENDED, IllegalMove, Move, Run, RunStatus
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.state import STATE
 from becket.kernel.contract.store import End, SignalEnd
@@ -67,16 +67,16 @@ def finish(
     if run.status not in ENDED:
         raise IllegalMove(f"{move} does not end a run")
     free_group(run)
-    if before is Status.waiting:
+    if before is RunStatus.waiting:
         drop_wakeups(tx, run.run_id)
     for approval_id in tx.ids(_OPEN_QUESTIONS, run_id=run.run_id):
         _close_question(run, approval_id)
     if handoff is not None:
         tx.run(_ADD_HANDOFF, handoff_row(handoff))
         opened = {"handoff_id": handoff.handoff_id, "owner": handoff.owner, "reason": handoff.reason}
-        run.add(Kind.handoff_opened, {**opened, **row_seal(tx, "handoff", handoff.handoff_id)})
+        run.add(EventKind.handoff_opened, {**opened, **row_seal(tx, "handoff", handoff.handoff_id)})
     seen = {STATE: dict(state)} if state else {}
-    run.add(Kind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail, **seen})
+    run.add(EventKind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail, **seen})
     run.set(
         reason=plain(reason), detail=dumps(detail), ended_at=tx.now, follow_since=tx.now, open_subject=None,
         waiting_on="[]",
@@ -90,7 +90,7 @@ def _close_question(run: LockedRun, approval_id: str) -> None:
     expired = {"state": "expired", "note": "the run ended"}
     run.tx.run(_CLOSE_QUESTION, {"this": approval_id, **expired})
     said = {"approval_id": approval_id, **expired, **row_seal(run.tx, "approval", approval_id)}
-    run.add(Kind.approval_decided, said)
+    run.add(EventKind.approval_decided, said)
 
 
 def _tell(run: LockedRun, parent_id: str, reason: str) -> bool:

@@ -14,7 +14,7 @@ from becket.kernel.contract.events import Event, NewEvent
 from becket.kernel.contract.handoff import Approval, Handoff, HandoffState
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import StoredReceipt
-from becket.kernel.contract.run import NewRun, Run, Started, Status, Step
+from becket.kernel.contract.run import NewRun, Run, RunStatus, Started, Step
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.store import (
     Alert,
@@ -41,10 +41,10 @@ from becket.kernel.store import (
     claiming,
     effects,
     ending,
-    house,
     leaping,
     money,
     moving,
+    operations,
     people,
     records,
     retention,
@@ -127,7 +127,7 @@ class Journal:
     async def list_runs(self, where: RunFilter) -> tuple[Run, ...]:
         return await self._db.read(runs.list_runs, where)
 
-    async def count_runs(self, besides: Sequence[str] = ()) -> dict[Status, int]:
+    async def count_runs(self, besides: Sequence[str] = ()) -> dict[RunStatus, int]:
         return await self._db.read(runs.count_runs, tuple(besides))
 
     async def unfollowed(self, limit: int = 100) -> tuple[Run, ...]:
@@ -255,7 +255,7 @@ class Journal:
         return await self._db.read(people.list_controls)
 
     async def now(self) -> float:
-        return await self._db.read(house.now)
+        return await self._db.read(operations.now)
 
     async def work_time(self) -> float:
         return self._db.steady.at_work()
@@ -270,28 +270,28 @@ class Journal:
         return leap
 
     async def join(self, worker: WorkerInfo, alone: bool) -> None:
-        await self._db.write(house.join, worker, alone)
+        await self._db.write(operations.join, worker, alone)
 
     async def attend(self, alive: Collection[str], gone: Collection[str], ttl: float) -> None:
-        await self._db.write(house.attend, alive, gone, ttl)
+        await self._db.write(operations.attend, alive, gone, ttl)
 
     async def beat(self, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbeat:
-        return await self._db.write(house.beat, worker, ttl, at_work)
+        return await self._db.write(operations.beat, worker, ttl, at_work)
 
     async def leave(self, worker: str) -> None:
-        await self._db.write(house.leave, worker)
+        await self._db.write(operations.leave, worker)
 
     async def workers(self) -> tuple[WorkerInfo, ...]:
-        return await self._db.read(house.list_workers)
+        return await self._db.read(operations.list_workers)
 
     async def cursors(self, prefix: str = "") -> tuple[Cursor, ...]:
-        return await self._db.read(house.list_cursors, prefix)
+        return await self._db.read(operations.list_cursors, prefix)
 
     async def fire(self, old: Cursor | None, new: Cursor, starts: Sequence[NewRun]) -> tuple[Started, ...] | None:
-        return await self._db.write(house.fire, old, new, starts)
+        return await self._db.write(operations.fire, old, new, starts)
 
     async def drop_cursors(self, names: Sequence[str]) -> None:
-        await self._db.write(house.drop_cursors, names)
+        await self._db.write(operations.drop_cursors, names)
 
     async def reserve(
         self, key: str, run_id: str, epoch: int, amounts: dict[str, float], limits: Sequence[SpendLimit]
@@ -318,16 +318,16 @@ class Journal:
         return await self._db.read(money.spent, run_id, loop_id, since)
 
     async def raise_alert(self, key: str, text: str, data: dict[str, Json]) -> Alert:
-        return await self._db.write(house.raise_alert, key, text, data)
+        return await self._db.write(operations.raise_alert, key, text, data)
 
     async def alert_told(self, key: str, delivered: bool) -> Alert:
-        return await self._db.write(house.alert_told, key, delivered)
+        return await self._db.write(operations.alert_told, key, delivered)
 
     async def close_alert(self, key: str) -> Alert | None:
-        return await self._db.write(house.close_alert, key)
+        return await self._db.write(operations.close_alert, key)
 
     async def alerts(self, states: Sequence[AlertState] = ()) -> tuple[Alert, ...]:
-        return await self._db.read(house.list_alerts, states)
+        return await self._db.read(operations.list_alerts, states)
 
     async def version_changed(self) -> bool:
         return await self._db.version_changed()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json, Record
-from becket.kernel.contract.events import SEALS, Kind
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.events import SEALS, EventKind
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.store import Leap
 from becket.kernel.store.locked import LockedRun, find_and_lock
 from becket.kernel.store.rows import dumps, loads
@@ -37,7 +37,7 @@ _HANDOFFS = sa.select(handoffs.c.handoff_id, handoffs.c.created_at).where(
 )
 
 
-class Adopted(Record):
+class AdoptedLeap(Record):
     """The last leap that was adopted, by any worker."""
 
     at: float
@@ -48,21 +48,21 @@ def adopt_leap(tx: Tx, leap: Leap) -> bool:
     """False if another worker has just moved everything by this leap."""
     tx.mutex([CURSOR])
     row = tx.one(_KNOWN)
-    known = Adopted.model_validate_json(row.value) if row is not None else None
+    known = AdoptedLeap.model_validate_json(row.value) if row is not None else None
     if known is not None and abs(known.by - leap.by) < SAME and abs(leap.at - known.at) < LATELY:
         return False
     for run_id in sorted(tx.ids(_CONCERNED)):
         if (run := find_and_lock(tx, run_id)) is not None:
             _move_run(run, leap)
     _move_dues(tx, leap)
-    _remember(tx, Adopted(at=leap.at, by=leap.by), new=row is None)
+    _remember(tx, AdoptedLeap(at=leap.at, by=leap.by), new=row is None)
     return True
 
 
 def _move_run(run: LockedRun, leap: Leap) -> None:
     told: dict[str, Json] = {"jump": leap.jump, "slept": leap.slept}
     if run["ended_at"] is None:
-        by = leap.by if run.status is not Status.waiting else _for_people(leap, run["updated_at"])
+        by = leap.by if run.status is not RunStatus.waiting else _for_people(leap, run["updated_at"])
         since = {name: at + by for name, at in loads(run["waits_since"]).items()}
         run.set(deadline_at=run["deadline_at"] + by, waits_since=dumps(since))
         told |= {"deadline_at": run["deadline_at"], "since": since}
@@ -71,7 +71,7 @@ def _move_run(run: LockedRun, leap: Leap) -> None:
         _move_wakeups(run.tx, run.run_id, by)
     told[SEALS] = _move_questions(run.tx, run.run_id, leap)
     if told[SEALS] or run["ended_at"] is None:
-        run.add(Kind.clock_leapt, told)
+        run.add(EventKind.clock_leapt, told)
         run.save()
 
 
@@ -106,7 +106,7 @@ def _move_dues(tx: Tx, leap: Leap) -> None:
         tx.conn.execute(sa.update(effects).where(unsettled, which).values(moved))
 
 
-def _remember(tx: Tx, adopted: Adopted, new: bool) -> None:
+def _remember(tx: Tx, adopted: AdoptedLeap, new: bool) -> None:
     row = {"value": adopted.model_dump_json(), "due_at": None, "updated_at": tx.now}
     if new:
         tx.add_new(cursors, {"name": CURSOR, **row})

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import Fenced, NotFound
-from becket.kernel.contract.events import Kind, NewEvent, event_digest
-from becket.kernel.contract.run import Move, Run, Status, after
+from becket.kernel.contract.events import EventKind, NewEvent, event_digest
+from becket.kernel.contract.run import Move, Run, RunStatus, after
 from becket.kernel.store.rows import dumps, loads, run_of
 from becket.kernel.store.tables import events, runs
 from becket.kernel.store.tx import Tx
@@ -40,8 +40,8 @@ class LockedRun:
         return str(self._row["run_id"])
 
     @property
-    def status(self) -> Status:
-        return Status(self._row["status"])
+    def status(self) -> RunStatus:
+        return RunStatus(self._row["status"])
 
     def set(self, **columns: Any) -> None:
         self._row.update(columns)
@@ -50,7 +50,7 @@ class LockedRun:
     def move(self, move: Move) -> None:
         self.set(status=after(self.status, move).value)
 
-    def add(self, kind: Kind, data: dict[str, Json]) -> None:
+    def add(self, kind: EventKind, data: dict[str, Json]) -> None:
         self._events.append((kind.value, data))
 
     def add_all(self, new: Iterable[NewEvent]) -> None:

@@ -21,27 +21,27 @@ before_mark = CrashPoint("mark.before", "the journal has counted; the mark besid
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class JournalMark:
     journal: int  # its name, drawn when it was made
     count: int
 
 
-UNREADABLE = Mark(-1, -1)
+UNREADABLE = JournalMark(-1, -1)
 """There is a mark, and it says nothing."""
 
 
-def read_mark(path: Path) -> Mark | None:
+def read_mark(path: Path) -> JournalMark | None:
     """None: there never was a journal here."""
     try:
         told = json.loads(path.read_bytes())
-        return Mark(int(told["journal"]), int(told["count"]))
+        return JournalMark(int(told["journal"]), int(told["count"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         return UNREADABLE
 
 
-def write_mark(path: Path, mark: Mark) -> None:
+def write_mark(path: Path, mark: JournalMark) -> None:
     """What it tells of is committed: where it cannot be written (a full disk) it stays behind, which harms nobody."""
     before_mark()
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -55,7 +55,7 @@ def write_mark(path: Path, mark: Mark) -> None:
         log.warning("%s cannot be written: %s", path, error)
 
 
-def objection(mark: Mark | None, journal: Mark | None) -> str:
+def objection(mark: JournalMark | None, journal: JournalMark | None) -> str:
     """Why this is not the journal that the mark tells of; empty where it is. A `journal` of None has nothing in it."""
     if mark is None:
         return ""

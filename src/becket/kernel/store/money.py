@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from becket.kernel.contract.errors import NotFound
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.store import SpendLimit
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
 from becket.kernel.store.sealing import row_seals
@@ -61,7 +61,7 @@ def settle_spend(tx: Tx, key: str, amounts: dict[str, float]) -> None:
 
 
 def _tell(run: LockedRun, key: str, amounts: dict[str, float]) -> None:
-    run.add(Kind.spent, {"key": key, "used": amounts, **row_seals(run.tx, key, "spending")})
+    run.add(EventKind.spent, {"key": key, "used": amounts, **row_seals(run.tx, key, "spending")})
     run.save()
 
 

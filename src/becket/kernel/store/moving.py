@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.errors import BecketError
-from becket.kernel.contract.events import OF_STEPS, SEALS, Kind, NewEvent
+from becket.kernel.contract.events import OF_STEPS, SEALS, EventKind, NewEvent
 from becket.kernel.contract.run import Move
 from becket.kernel.contract.store import Carried, Recorded, WaitRow
 from becket.kernel.store import raised, sealing
@@ -120,7 +120,7 @@ def next_iteration(tx: Tx, run_id: str, epoch: int, carried: Carried, counts: bo
     run = fenced(tx, run_id, epoch)
     _begin_iteration(run, carried)
     run.set(counted=run["counted"] + int(counts), waits_since=dumps({}))  # an iteration without a wait ends all waits
-    _tell_of_iteration(run, Kind.iteration_started, {"counts": counts})
+    _tell_of_iteration(run, EventKind.iteration_started, {"counts": counts})
     run.save()
 
 
@@ -130,7 +130,7 @@ def _begin_iteration(run: LockedRun, carried: Carried) -> None:
     save_carried(run.tx, run.run_id, carried)
 
 
-def _tell_of_iteration(run: LockedRun, kind: Kind, data: dict[str, Json]) -> None:
+def _tell_of_iteration(run: LockedRun, kind: EventKind, data: dict[str, Json]) -> None:
     run.add(kind, {"iteration": run["iteration"], **data, **sealing.row_seal(run.tx, "carried", run.run_id)})
 
 
@@ -145,7 +145,7 @@ def wait(tx: Tx, run_id: str, epoch: int, waits: Sequence[WaitRow], since: dict[
     else:
         run.move(Move.next_segment)
         said = {"counts": False, "since": since, "segment": run["segment"]}
-        _tell_of_iteration(run, Kind.iteration_started, said)
+        _tell_of_iteration(run, EventKind.iteration_started, said)
         if evidence:
             raise_woken(run, evidence)
     run.save()
@@ -167,4 +167,4 @@ def _sleep(run: LockedRun, waits: Sequence[WaitRow], since: dict[str, float]) ->
     run.set(waiting_on=dumps(list(dict.fromkeys(row.condition for row in waits))))
     run.tx.run(_ADD_WAKEUPS, [{"run_id": run.run_id, **row.model_dump()} for row in waits])
     said = {"waits": [row.model_dump() for row in waits], "since": since, "segment": run["segment"]}
-    _tell_of_iteration(run, Kind.run_waiting, said)
+    _tell_of_iteration(run, EventKind.run_waiting, said)

@@ -18,7 +18,7 @@ from becket.kernel.store.damage import damaged, is_damage
 from becket.kernel.store.journal import Journal
 from becket.kernel.store.schema import bring_up_to_date, version_of
 from becket.kernel.store.sqlite import SqliteDatabase, unavailable
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.kernel.store.tables import VERSION
 from becket.kernel.store.tx import Clock
 
@@ -29,7 +29,7 @@ def open_sqlite(
     path: str | Path,
     clock: Clock | None = None,
     mark: Path | None = None,
-    steady: Steady | None = None,
+    steady: SteadyClock | None = None,
     brought: Mapping[str, Tables] = _NONE,
 ) -> Store:
     """The journal in one file; made if it is not there, and by `mark` never was. `clock` replaces the computer's, for
@@ -41,14 +41,14 @@ def open_sqlite(
 
 
 def open_memory(
-    clock: Clock | None = None, steady: Steady | None = None, brought: Mapping[str, Tables] = _NONE
+    clock: Clock | None = None, steady: SteadyClock | None = None, brought: Mapping[str, Tables] = _NONE
 ) -> Store:
     """A journal that is gone with the process: for tests and for trying out."""
     return _opened(None, clock or time.time, steady or _steady(clock), None, brought)
 
 
 def open_postgres(
-    url: str, clock: Clock | None = None, steady: Steady | None = None, brought: Mapping[str, Tables] = _NONE
+    url: str, clock: Clock | None = None, steady: SteadyClock | None = None, brought: Mapping[str, Tables] = _NONE
 ) -> Store:
     """The journal on Postgres, which may have many workers. Without a `clock`, time is the database's."""
     from becket.kernel.store.postgres import PostgresDatabase, prepare
@@ -57,11 +57,13 @@ def open_postgres(
     return Journal(PostgresDatabase(url, clock, steady or _steady(clock)))
 
 
-def _steady(clock: Clock | None) -> Steady:
-    return Steady() if clock is None else Steady(clock, clock)
+def _steady(clock: Clock | None) -> SteadyClock:
+    return SteadyClock() if clock is None else SteadyClock(clock, clock)
 
 
-def _opened(path: Path | None, clock: Clock, steady: Steady, mark: Path | None, brought: Mapping[str, Tables]) -> Store:
+def _opened(
+    path: Path | None, clock: Clock, steady: SteadyClock, mark: Path | None, brought: Mapping[str, Tables]
+) -> Store:
     database = SqliteDatabase(path, clock, steady, mark)
     try:
         database.recognise()

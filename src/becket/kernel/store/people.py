@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from becket.kernel.contract.base import Json, digest_of
 from becket.kernel.contract.caller import ROLES, Caller
 from becket.kernel.contract.errors import ActionFailed, UsageError
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import EXPIRED, UNSETTLED, Approval, ApprovalState, Handoff, HandoffState
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control
@@ -65,7 +65,7 @@ def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approva
     text = {"question": plain(approval.question), "note": plain(approval.note)}
     tx.run(_ADD_APPROVAL, {**approval.model_dump(mode="json"), **text, "run_id": run_id, "ask_key": ask_key})
     run.add(
-        Kind.approval_asked,
+        EventKind.approval_asked,
         {"approval_id": approval.approval_id, "question": approval.question, "bound_to": approval.bound_to,
          "role": approval.role, "expires_at": approval.expires_at, **row_seal(tx, "approval", approval.approval_id)},
     )  # fmt: skip
@@ -103,7 +103,7 @@ def _answer(
     if run is not None:
         said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, **by.told()}
         more = {"bound_to": row.bound_to, "note": columns["note"], **row_seal(tx, "approval", row.approval_id)}
-        run.add(Kind.approval_decided, {**said, **more})
+        run.add(EventKind.approval_decided, {**said, **more})
         deliver(run, Signal.approval, said, f"approval:{row.approval_id}:{state.value}")
         run.save()
     return _approval(tx, row.approval_id)
@@ -126,7 +126,7 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
         raise ActionFailed(f"approval {approval_id} has expired", kind=EXPIRED)
     tx.run(_CHANGE_APPROVAL, {"this": approval_id, "state": "used", "used_by": used_by})
     said = {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by}
-    run.add(Kind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
+    run.add(EventKind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
     run.save()
     return _approval(tx, approval_id)
 
@@ -202,7 +202,7 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: Caller, not
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
         said = {"handoff_id": row.handoff_id, "state": state.value, **by.told(), "note": note}
-        run.add(Kind.handoff_changed, {**said, **row_seal(tx, "handoff", row.handoff_id)})
+        run.add(EventKind.handoff_changed, {**said, **row_seal(tx, "handoff", row.handoff_id)})
         run.save()
     return get_handoff(tx, row.handoff_id)
 

@@ -13,7 +13,7 @@ from becket.kernel.contract.tables import Tables
 from becket.kernel.store import brought as of_parts
 from becket.kernel.store import points
 from becket.kernel.store.schema import bring_up_to_date
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.kernel.store.tables import VERSION
 from becket.kernel.store.tx import Clock, Tx
 
@@ -32,7 +32,7 @@ _SCHEMA_LOCK = 7_233_281_550_926_348_101  # any number, the same in every proces
 class PostgresDatabase:
     """A pool of connections. It belongs to the event loop that used it first."""
 
-    def __init__(self, url: str, clock: Clock | None, steady: Steady) -> None:
+    def __init__(self, url: str, clock: Clock | None, steady: SteadyClock) -> None:
         self.steady = steady
         self._clock = clock
         self._address = _address(url)

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from becket.kernel.store.damage import look_at_tables, own_mark, read_only
-from becket.kernel.store.mark import Mark
+from becket.kernel.store.mark import JournalMark
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "runs": (
@@ -51,7 +51,7 @@ class QuickJournal:
         """False for a new file; raises StoreDamaged for a foreign one."""
         return look_at_tables(self._conn, path)
 
-    def mark(self) -> Mark:
+    def mark(self) -> JournalMark:
         return own_mark(self._conn)
 
     def _all(self, query: str, *values: object) -> Rows:

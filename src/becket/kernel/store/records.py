@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.errors import NotFound
-from becket.kernel.contract.events import Event, Kind, NewEvent
+from becket.kernel.contract.events import Event, EventKind, NewEvent
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Step
@@ -145,7 +145,7 @@ def _child_key(child: ChildRef) -> dict[str, str | int]:
 def child_started(tx: Tx, run_id: str, epoch: int, child: ChildRef, argv: Sequence[str]) -> None:
     run = fenced(tx, run_id, epoch)
     tx.add_new(children, {**child.model_dump(), "run_id": run_id, "argv": dumps(list(argv)), "at": tx.now})
-    run.add(Kind.child_started, {"pid": child.pid, "argv": list(argv)})
+    run.add(EventKind.child_started, {"pid": child.pid, "argv": list(argv)})
     run.save()
 
 
@@ -156,7 +156,7 @@ def child_ended(tx: Tx, child: ChildRef) -> None:
         return
     run = find_and_lock(tx, row.run_id)
     if tx.run(_DROP_CHILD, _child_key(child)) and run is not None:
-        run.add(Kind.child_ended, {"pid": child.pid})
+        run.add(EventKind.child_ended, {"pid": child.pid})
         run.save()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import UNSETTLED
 from becket.kernel.store.locked import lock
 from becket.kernel.store.tables import (
@@ -107,7 +107,7 @@ def _tell_of_dropping(tx: Tx, ids: Sequence[str]) -> None:
     counted = sa.select(artifact_refs.c.run_id, sa.func.count()).group_by(artifact_refs.c.run_id)
     for run_id, count in tx.all(counted.where(artifact_refs.c.run_id.in_(ids)).order_by(artifact_refs.c.run_id)):
         run = lock(tx, run_id)
-        run.add(Kind.artifacts_dropped, {"count": count})
+        run.add(EventKind.artifacts_dropped, {"count": count})
         run.save()
 
 

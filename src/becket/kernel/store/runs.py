@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.events import COVERS, Kind
-from becket.kernel.contract.run import ENDED, OPEN, Move, NewRun, Run, Started, Status, started_as
+from becket.kernel.contract.events import COVERS, EventKind
+from becket.kernel.contract.run import ENDED, OPEN, Move, NewRun, Run, RunStatus, Started, started_as
 from becket.kernel.contract.state import STATE
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.store import pace
@@ -115,7 +115,7 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         "subject": plain(new.subject.name),
         "subject_key": short_key(new.subject.name),
         "fields": dumps(new.subject.fields),
-        "status": Status.queued.value,
+        "status": RunStatus.queued.value,
         "segment": 1,
         "epoch": 0,
         "iteration": 1,
@@ -153,14 +153,18 @@ def _insert(tx: Tx, new: NewRun) -> Run:
         link(tx, new.parent, new.run_id)
     run = LockedRun(tx, row)
     more = {COVERS: list(SEALED_LATER), **({STATE: new.state} if new.state else {})}
-    run.add(Kind.run_created, {"spec_digest": new.spec_digest, **new.by.told(), **started_as(run.record()), **more})
+    run.add(
+        EventKind.run_created, {"spec_digest": new.spec_digest, **new.by.told(), **started_as(run.record()), **more}
+    )
     run.save()
     return run.record()
 
 
 def _supersede(tx: Tx, run_id: str, by: str) -> bool:
     run = lock(tx, run_id)
-    if run.status is not Status.queued or run["epoch"] > 0:  # one that was at work already is in the middle of its life
+    if (
+        run.status is not RunStatus.queued or run["epoch"] > 0
+    ):  # one that was at work already is in the middle of its life
         return False
     finish(run, Move.cancel, "superseded", {"by_run": by})
     return True
@@ -176,17 +180,17 @@ def hold(tx: Tx, run_id: str, by: Caller, on: bool) -> Run:
         raise UsageError(f"run {run_id} has ended ({run.status}); only an open run can be held")
     if run["held"] is not on:
         run.set(held=on)
-        run.add(Kind.run_held if on else Kind.run_unheld, by.told())
+        run.add(EventKind.run_held if on else EventKind.run_unheld, by.told())
         run.save()
     return run.record()
 
 
 def migrate(tx: Tx, run_id: str, spec_digest: str, spec_text: str, by: Caller) -> Run:
     run = lock(tx, run_id)
-    if run.status is not Status.waiting:
+    if run.status is not RunStatus.waiting:
         raise UsageError(f"run {run_id} is {run.status}; only a waiting run can be moved to a new spec")
     add_spec(tx, spec_digest, spec_text)
-    run.add(Kind.run_migrated, {"from": run["spec_digest"], "to": spec_digest, **by.told()})
+    run.add(EventKind.run_migrated, {"from": run["spec_digest"], "to": spec_digest, **by.told()})
     run.set(spec_digest=spec_digest)
     run.save()
     return run.record()
@@ -217,6 +221,6 @@ def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
     return tuple(run_of(dict(row._mapping)) for row in tx.all(query.order_by(order).limit(where.limit)))
 
 
-def count_runs(tx: Tx, besides: Sequence[str] = ()) -> dict[Status, int]:
+def count_runs(tx: Tx, besides: Sequence[str] = ()) -> dict[RunStatus, int]:
     counted = {row[0]: int(row[1]) for row in tx.all(_COUNT.where(runs.c.loop_id.not_in(besides)))}
-    return {status: counted.get(status.value, 0) for status in Status}
+    return {status: counted.get(status.value, 0) for status in RunStatus}

@@ -30,9 +30,9 @@ from becket.kernel.store.damage import (
     look_before_opening,
     own_mark,
 )
-from becket.kernel.store.mark import UNREADABLE, Mark, objection, read_mark, write_mark
+from becket.kernel.store.mark import UNREADABLE, JournalMark, objection, read_mark, write_mark
 from becket.kernel.store.prepared import prepare
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.kernel.store.tx import Clock, Params, Steadied, Tx
 
 P = ParamSpec("P")
@@ -80,7 +80,7 @@ class SqliteDatabase:
     is read or written any more.
     """
 
-    def __init__(self, path: Path | None, clock: Clock, steady: Steady, mark: Path | None = None) -> None:
+    def __init__(self, path: Path | None, clock: Clock, steady: SteadyClock, mark: Path | None = None) -> None:
         self.steady = steady
         self._path = path
         self._mark = mark
@@ -119,7 +119,7 @@ class SqliteDatabase:
             write_mark(self._mark, found)
         self._count = found.count
 
-    def _named(self) -> Mark:
+    def _named(self) -> JournalMark:
         self._raw.execute("BEGIN IMMEDIATE")
         if not own_mark(self._raw).journal:  # else another process was first
             self._raw.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")
@@ -176,10 +176,10 @@ class SqliteDatabase:
     def _tx(self) -> SqliteTx:
         return SqliteTx(self._conn, self._clock, self._raw, self.steady.read)
 
-    def _counted(self) -> Mark:
+    def _counted(self) -> JournalMark:
         last = own_mark(self._raw)
         self._raw.execute(f"PRAGMA user_version = {last.count + 1}")
-        return Mark(last.journal, last.count + 1)
+        return JournalMark(last.journal, last.count + 1)
 
     def _stand(self) -> None:
         """The ground under a transaction: the files that were opened, at the paths where everybody looks for them."""

@@ -20,7 +20,7 @@ def since_boot() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Steady:
+class SteadyClock:
     """`read` is given every time the clock is read, and says which time it is."""
 
     def __init__(self, at_work: Clock = time.monotonic, real: Clock = since_boot) -> None:

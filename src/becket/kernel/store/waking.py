@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.condition import Condition
-from becket.kernel.contract.events import Kind
-from becket.kernel.contract.run import ENDED, Move, Status
+from becket.kernel.contract.events import EventKind
+from becket.kernel.contract.run import ENDED, Move, RunStatus
 from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import SignalEnd
 from becket.kernel.store.locked import LockedRun, find_and_lock, lock
@@ -82,7 +82,7 @@ def drop_wakeups(tx: Tx, run_id: str) -> None:
 
 def raise_woken(run: LockedRun, evidence: dict[str, Json]) -> None:
     """The iteration that follows begins with a wake-up, and knows which."""
-    run.add(Kind.run_woken, evidence)
+    run.add(EventKind.run_woken, evidence)
     woken = Condition(name="woken", evidence=evidence, iteration=run["iteration"], at=run.tx.now)
     raise_all(run.tx, run.run_id, [woken])
 
@@ -103,10 +103,10 @@ def deliver(run: LockedRun, name: str, payload: dict[str, Json], signal_id: str)
         return SignalEnd.duplicate
     if run.status in ENDED:
         return SignalEnd.ended
-    wakes = run.status is Status.waiting and any(row.wake == name for row in tx.all(_WAKEUPS, run_id=run.run_id))
+    wakes = run.status is RunStatus.waiting and any(row.wake == name for row in tx.all(_WAKEUPS, run_id=run.run_id))
     row = {"signal_id": signal_id, "run_id": run.run_id, "name": name, "payload": dumps(payload), "at": tx.now}
     tx.run(_ADD_SIGNAL, {**row, "kept": not wakes})
-    run.add(Kind.signal_received, {"name": name, "signal_id": signal_id, "payload": payload})
+    run.add(EventKind.signal_received, {"name": name, "signal_id": signal_id, "payload": payload})
     if not wakes:
         return SignalEnd.kept
     wake(run, {"by": "signal", "signals": [{"name": name, "signal_id": signal_id, "payload": payload}]})
@@ -151,7 +151,7 @@ def _wake_among(tx: Tx, among: Collection[str]) -> tuple[str, ...]:
 def _wake_waits(tx: Tx, run_id: str) -> bool:
     run = find_and_lock(tx, run_id)
     rows = tx.all(_WAKEUPS, run_id=run_id)
-    if run is None or run.status is not Status.waiting:
+    if run is None or run.status is not RunStatus.waiting:
         return False
     due = [row for row in rows if row.due <= tx.now]
     if not due:
@@ -164,7 +164,7 @@ def _wake_waits(tx: Tx, run_id: str) -> bool:
 
 def _wake_late(tx: Tx, run_id: str) -> bool:
     run = find_and_lock(tx, run_id)
-    if run is None or run.status is not Status.waiting or run["deadline_at"] > tx.now:
+    if run is None or run.status is not RunStatus.waiting or run["deadline_at"] > tx.now:
         return False
     wake(run, {"by": "deadline", "deadline_at": run["deadline_at"]})
     run.save()
@@ -177,7 +177,7 @@ def _expire_approval(tx: Tx, row: Row) -> bool:
     if not tx.run(_EXPIRE_APPROVAL, {"this": row.approval_id}) or run is None:
         return False
     payload: dict[str, Json] = {"approval_id": row.approval_id, "state": "expired"}
-    run.add(Kind.approval_decided, {**payload, **row_seal(tx, "approval", row.approval_id)})
+    run.add(EventKind.approval_decided, {**payload, **row_seal(tx, "approval", row.approval_id)})
     said = deliver(run, Signal.approval, payload, f"approval:{row.approval_id}:expired")
     run.save()
     return said is SignalEnd.woke
@@ -188,7 +188,7 @@ def _expire_handoff(tx: Tx, row: Row) -> None:
     expired = {"this": row.handoff_id, "state": "expired", "updated_at": tx.now}
     if tx.run(_EXPIRE_HANDOFF, expired) and run is not None:
         said = {"handoff_id": row.handoff_id, "state": "expired", **row_seal(tx, "handoff", row.handoff_id)}
-        run.add(Kind.handoff_changed, said)
+        run.add(EventKind.handoff_changed, said)
         run.save()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from becket.kernel.contract.action import ActionContext, NamesOutput, Say, Verdict, VerifierDef
+from becket.kernel.contract.action import ActionContext, Conclusion, NamesOutput, Verdict, VerifierDef
 from becket.kernel.contract.base import Record, digest_of
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.process import Processes
@@ -23,7 +23,7 @@ async def head_is_base(context: ActionContext, params: OfBase) -> Verdict:
     expected = context.outputs.get(params.base, {}).get("sha")
     workspace = await context.existing_workspace()
     if expected is None or workspace is None:
-        return Verdict(Say.undecided, {"error": "there is no base or no checkout to compare"})
+        return Verdict(Conclusion.undecided, {"error": "there is no base or no checkout to compare"})
     state = await context.port(Git).status(workspace)
     return _verdict(state.head == expected, {"expected": expected, "found": state.head})
 
@@ -32,7 +32,7 @@ async def tree_clean(context: ActionContext, params: Record) -> Verdict:
     """The checkout has no changed and no untracked file (L5)."""
     workspace = await context.existing_workspace()
     if workspace is None:
-        return Verdict(Say.undecided, {"error": "the run has no checkout"})
+        return Verdict(Conclusion.undecided, {"error": "the run has no checkout"})
     state = await context.port(Git).status(workspace)
     return _verdict(state.clean, {"changed": list(state.changed[:20]), "untracked": list(state.untracked[:20])})
 
@@ -41,13 +41,13 @@ async def refs_untouched(context: ActionContext, params: OfBase) -> Verdict:
     """Every ref of the repository is where it was when the base was read (L1)."""
     before = context.outputs.get(params.base, {}).get("refs")
     if before is None:
-        return Verdict(Say.undecided, {"error": f"no action {params.base} read the refs"})
+        return Verdict(Conclusion.undecided, {"error": f"no action {params.base} read the refs"})
     after = refs_shown(dict(await context.port(Git).refs()))
     names = sorted(set(before) | set(after))
     return _verdict(before == after, {"moved": [name for name in names if before.get(name) != after.get(name)]})
 
 
-async def refs_moved_by_nobody(context: ActionContext, params: OfBase) -> Verdict:
+async def refs_moved_only_by_people(context: ActionContext, params: OfBase) -> Verdict:
     """No contained program moved a ref (L1). People may: where files are held apart, a move is theirs.
 
     Where nothing holds files apart, a branch that only went forward is taken for a person's commit, and anything else
@@ -55,7 +55,7 @@ async def refs_moved_by_nobody(context: ActionContext, params: OfBase) -> Verdic
     """
     before = context.outputs.get(params.base, {}).get("refs")
     if before is None:
-        return Verdict(Say.undecided, {"error": f"no action {params.base} read the refs"})
+        return Verdict(Conclusion.undecided, {"error": f"no action {params.base} read the refs"})
     git = context.port(Git)
     after = refs_shown(dict(await git.refs()))
     moved = sorted(name for name in set(before) | set(after) if before.get(name) != after.get(name))
@@ -77,12 +77,15 @@ def refs_shown(refs: dict[str, str]) -> dict[str, str]:
 
 
 def _verdict(good: bool, evidence: dict[str, object]) -> Verdict:
-    return Verdict(Say.passed if good else Say.failed, evidence)
+    return Verdict(Conclusion.passed if good else Conclusion.failed, evidence)
 
 
 VERIFIERS = (
     VerifierDef("head_is_base", "The checkout stands at the commit that was read.", head_is_base, OfBase),
     VerifierDef("tree_clean", "The checkout has no changed or untracked file.", tree_clean),
     VerifierDef("refs_untouched", "No ref of the repository moved.", refs_untouched, OfBase),
-    VerifierDef("refs_moved_by_nobody", "No contained program moved a ref.", refs_moved_by_nobody, OfBase),
+    VerifierDef("refs_moved_only_by_people", "No contained program moved a ref.", refs_moved_only_by_people, OfBase),
+    VerifierDef(
+        "refs_moved_by_nobody", "The older name of `refs_moved_only_by_people`.", refs_moved_only_by_people, OfBase
+    ),
 )

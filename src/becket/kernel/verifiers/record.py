@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from becket.kernel.contract.action import ActionContext, NamesCondition, NamesOutput, Say, Verdict, VerifierDef
+from becket.kernel.contract.action import ActionContext, Conclusion, NamesCondition, NamesOutput, Verdict, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.run import ENDED
 
@@ -26,23 +26,27 @@ async def outputs_present(context: ActionContext, params: OutputsParams) -> Verd
         action, _, name = ref.partition(".")
         if context.outputs.get(action, {}).get(name) in (None, "", [], {}):
             missing.append(ref)
-    return Verdict(Say.failed if missing else Say.passed, {"missing": missing, "checked": list(params.outputs)})
+    return Verdict(
+        Conclusion.failed if missing else Conclusion.passed, {"missing": missing, "checked": list(params.outputs)}
+    )
 
 
 async def conditions_hold(context: ActionContext, params: ConditionParams) -> Verdict:
     """Each condition is raised; the evidence names where it came from."""
     missing = [ref for ref in params.all_of if ref not in context.conditions]
     found = {ref: condition.evidence for ref in params.all_of if (condition := context.conditions.get(ref))}
-    return Verdict(Say.failed if missing else Say.passed, {"missing": missing, "evidence": found})
+    return Verdict(Conclusion.failed if missing else Conclusion.passed, {"missing": missing, "evidence": found})
 
 
 async def children_ended(context: ActionContext, params: Record) -> Verdict:
     """Every child run has ended; with none started, nobody can tell."""
     children = await context.child_runs()
     if not children:
-        return Verdict(Say.undecided, {"error": "no child run was started"})
+        return Verdict(Conclusion.undecided, {"error": "no child run was started"})
     still_open = [run.run_id for run in children if run.status not in ENDED]
-    return Verdict(Say.failed if still_open else Say.passed, {"open": still_open, "children": len(children)})
+    return Verdict(
+        Conclusion.failed if still_open else Conclusion.passed, {"open": still_open, "children": len(children)}
+    )
 
 
 VERIFIERS = (

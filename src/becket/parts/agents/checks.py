@@ -109,8 +109,8 @@ def _beside(exam: Exam, name: str, agent: AgentConfig, fact: AgentFact) -> Itera
     if fact.unpriced:
         what, _, mend = fact.unpriced.partition(". ")
         yield _say(level=Level.error, what=what, mend=mend or None, where=FILE)
-    if fact.unheld:
-        what, _, mend = fact.unheld.partition(". ")
+    if fact.why_unenforceable:
+        what, _, mend = fact.why_unenforceable.partition(". ")
         yield _say(level=Level.warn, what=what, mend=mend or None, where=FILE)
     if fact.unseen:
         what, _, mend = fact.unseen.partition("; ")

@@ -11,7 +11,7 @@ from becket.kernel.contract.agent import Agent
 from becket.kernel.contract.config import AgentConfig, Config
 from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.process import Processes
-from becket.parts.agents.adapters.outfit import Outfit, Wants
+from becket.parts.agents.adapters.call_environment import DriverContext, ProgramNeeds
 from becket.parts.agents.adapters.prices import prices_with, refuse_blind_limit
 from becket.parts.agents.section import PRICES
 from becket.parts.agents.skill_files import load_skills
@@ -39,7 +39,7 @@ class ConfiguredAgents:
         agents = config.agents
         if name not in agents:
             raise NotFound(f"no agent is called {name!r}; becket.yaml has {', '.join(agents) or 'none'}")
-        outfit = Outfit(
+        driver_context = DriverContext(
             processes=self._processes(agents[name]),
             hidden=self._hidden(),
             skills=load_skills(self._root),
@@ -49,10 +49,10 @@ class ConfiguredAgents:
             redact=self._redact,
             shown=config.sandbox.readable,
         )
-        return made(name, agents[name], outfit)
+        return made(name, agents[name], driver_context)
 
-    def unheld(self, agent: str, loop_id: str | None) -> str:
-        return unheld(self._config(), agent, loop_id)
+    def why_unenforceable(self, agent: str, loop_id: str | None) -> str:
+        return why_unenforceable(self._config(), agent, loop_id)
 
 
 class Driven(Agent, Protocol):
@@ -63,28 +63,28 @@ class Driven(Agent, Protocol):
         """Whether its program says what a call cost."""
         ...
 
-    def wants(self) -> Wants:
+    def wants(self) -> ProgramNeeds:
         """What its program needs."""
         ...
 
 
-def made(name: str, config: AgentConfig, outfit: Outfit) -> Driven:
+def made(name: str, config: AgentConfig, driver_context: DriverContext) -> Driven:
     """By its driver; only the one that is wanted is imported."""
     if config.driver == "codex":
         from becket.parts.agents.adapters.codex import CodexAgent
 
-        return CodexAgent(name, config, outfit)
+        return CodexAgent(name, config, driver_context)
     if config.driver == "claude":
         from becket.parts.agents.adapters.claude import ClaudeAgent
 
-        return ClaudeAgent(name, config, outfit)
+        return ClaudeAgent(name, config, driver_context)
     if config.driver == "acp":
         from becket.parts.agents.adapters.acp.agent import AcpAgent
 
-        return AcpAgent(name, config, outfit)
+        return AcpAgent(name, config, driver_context)
     from becket.parts.agents.adapters.command import CommandAgent
 
-    return CommandAgent(name, config, outfit)
+    return CommandAgent(name, config, driver_context)
 
 
 def unpriced(config: Config, name: str, driven: Driven) -> str:
@@ -98,7 +98,7 @@ def unpriced(config: Config, name: str, driven: Driven) -> str:
     return ""
 
 
-def unheld(config: Config, name: str, loop_id: str | None) -> str:
+def why_unenforceable(config: Config, name: str, loop_id: str | None) -> str:
     """Why a limit in money that binds the agent's calls cannot be held, or nothing; without a loop: in any loop.
 
     Only of a model that is named: of another its program may yet say which one it is (what nobody told in the end

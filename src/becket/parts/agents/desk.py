@@ -6,35 +6,32 @@ import contextlib
 from pathlib import Path
 
 from becket.app.compose import App
-from becket.app.desk import Wish, start
+from becket.app.desk import RunRequest, start
 from becket.app.foreground import see_or_stop
-from becket.app.record.agent_watch import Listener, Tell
+from becket.app.record.agent_watch import CallListener, Tell
+from becket.app.rescue import CannotApply
 from becket.kernel.contract.agent import AgentOutcome, CallFiles
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.caller import Caller, Via
 from becket.kernel.contract.calls import CALLS, AgentCall, folder_of
-from becket.kernel.contract.errors import BecketError, NotFound, UsageError
+from becket.kernel.contract.errors import NotFound, UsageError
 from becket.kernel.contract.git import TreeState
 from becket.kernel.contract.reasons import reason_words
-from becket.kernel.contract.run import ENDED, Run, Started, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus, Started
 from becket.kernel.git.apply import DoesNotFit, apply_patch
 from becket.parts.agents.adapters.inbox import put
-from becket.parts.agents.configured import ConfiguredAgents, unheld, unpriced, wrongs
-from becket.parts.agents.mail import MAIL
+from becket.parts.agents.configured import ConfiguredAgents, unpriced, why_unenforceable, wrongs
+from becket.parts.agents.messages import MAIL
 from becket.parts.agents.once.actions import BRIEF_LIMIT
 
 ONCE = "once"
-
-
-class CannotApply(BecketError):
-    """The patch does not fit the work tree; nothing was changed."""
 
 
 class Unfit(UsageError):
     """The agent can never be called as it is configured."""
 
 
-class Called(Record):
+class CallResult(Record):
     """What came of it, by the records. `outcome` is None where no call was made or judged; `reason` then says why."""
 
     run: Run
@@ -55,7 +52,7 @@ class Called(Record):
         return self.run.status in ENDED
 
 
-class Delivery(Record):
+class MessageDelivery(Record):
     """Where a message went. Without an `agent`, nobody was at work: whoever is called next gets it."""
 
     run_id: str
@@ -77,11 +74,11 @@ async def begin(app: App, caller: Caller, agent: str, brief: str, base: str, *, 
         )
     driven = app.port(ConfiguredAgents).get(agent)
     wrong = wrongs(agent, app.config.agents[agent], app.state.root, Path.home())
-    blind = unpriced(app.config, agent, driven) or unheld(app.config, agent, ONCE)
+    blind = unpriced(app.config, agent, driven) or why_unenforceable(app.config, agent, ONCE)
     if problem := blind or next(wrong, ""):
         raise Unfit(problem)
     inputs = app.redactor.value({"agent": agent, "brief": brief, "base": base, "alone": alone})
-    started: Started = await start(app, caller, Wish(loop_id=ONCE, inputs=inputs))
+    started: Started = await start(app, caller, RunRequest(loop_id=ONCE, inputs=inputs))
     if started.run is None:
         raise UsageError(f"nothing was started: {started.dropped}")
     return started.run
@@ -91,7 +88,7 @@ async def see_call(app: App, caller: Caller, run_id: str, tell: Tell) -> bool:
     """See the run through and tell what its agents do. Who interrupts this process cancels the run: an agent that
     nobody looks at any more must not go on to cost money. True: that is how it ended.
     """
-    listener = Listener(app, run_id, tell)
+    listener = CallListener(app, run_id, tell)
     try:
         return await see_or_stop(app, caller, run_id, listener.listen())
     finally:
@@ -100,7 +97,7 @@ async def see_call(app: App, caller: Caller, run_id: str, tell: Tell) -> bool:
         listener.close()
 
 
-async def result(app: App, run_id: str, base: str) -> Called:
+async def result(app: App, run_id: str, base: str) -> CallResult:
     run = await app.store.get_run(run_id)
     calls = tuple(reversed(await app.store.calls(run.run_id)))
     steps = await app.store.steps(run.run_id)
@@ -109,7 +106,7 @@ async def result(app: App, run_id: str, base: str) -> Called:
     ends = [call.end for call in reversed(calls) if call.end is not None]
     told = str(made.get("outcome") or (ends[0].outcome if ends else ""))
     because = next((end.reason for end in ends if end.outcome == told), "")
-    return Called(
+    return CallResult(
         run=run,
         base=base,
         outcome=AgentOutcome(told) if told else None,
@@ -143,7 +140,7 @@ def _patch(app: App, digest: str) -> Path | None:
         return None
 
 
-def patch_start(app: App, called: Called, limit: int) -> str:
+def patch_start(app: App, called: CallResult, limit: int) -> str:
     """The beginning of the patch, for people to read: without secrets, unlike the patch itself (L25)."""
     if called.patch is None:
         return ""
@@ -151,7 +148,7 @@ def patch_start(app: App, called: Called, limit: int) -> str:
         return app.redactor.text(file.read(limit).decode(errors="replace"))
 
 
-async def apply(app: App, called: Called) -> None:
+async def apply(app: App, called: CallResult) -> None:
     """Into the person's work tree, staged and not committed; whole or not at all."""
     if not (await standing(app)).clean:
         raise CannotApply(f"nothing was applied: the work tree was changed in the meantime; {_kept(called)}")
@@ -161,11 +158,11 @@ async def apply(app: App, called: Called) -> None:
         raise CannotApply(f"nothing was applied: {error}; {_kept(called)}") from error
 
 
-def _kept(called: Called) -> str:
+def _kept(called: CallResult) -> str:
     return f"its change is kept: `git cherry-pick --no-commit {called.sha[:12]}`"
 
 
-async def say(app: App, caller: Caller, run_id: str, text: str) -> Delivery:
+async def say(app: App, caller: Caller, run_id: str, text: str) -> MessageDelivery:
     """Put a message where the agent at work finds it, or else the next one. Raises UsageError for a run that has ended,
     also if it ended in this very moment: no next one will ever look.
     """
@@ -174,7 +171,7 @@ async def say(app: App, caller: Caller, run_id: str, text: str) -> Delivery:
     folder = app.places.of_run(run.run_id)
     call = next((call for call in await app.store.calls(run.run_id) if call.end is None), None)
     place = CallFiles(folder / CALLS / folder_of(call.run_id, call.call_id)) if call is not None else None
-    if call is None or place is None or run.status is not Status.running or not place.folder.is_dir():
+    if call is None or place is None or run.status is not RunStatus.running or not place.folder.is_dir():
         call, letter = None, put(folder / MAIL, text, by)
     else:
         letter = put(place.inbox, text, by)
@@ -186,8 +183,8 @@ async def say(app: App, caller: Caller, run_id: str, text: str) -> Delivery:
         _withdraw(letter, app.state.runs)
         raise
     if call is None:
-        return Delivery(run_id=run.run_id, agent=None)
-    return Delivery(run_id=run.run_id, agent=call.agent, driver=call.driver)
+        return MessageDelivery(run_id=run.run_id, agent=None)
+    return MessageDelivery(run_id=run.run_id, agent=call.agent, driver=call.driver)
 
 
 def _not_ended(run: Run) -> Run:

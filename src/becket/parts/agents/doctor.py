@@ -26,15 +26,15 @@ from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.config import AgentConfig, Config
 from becket.kernel.contract.errors import NotFound, UsageError
 from becket.parts.agents.adapters import versions
-from becket.parts.agents.adapters.outfit import Outfit, ways_out
+from becket.parts.agents.adapters.call_environment import DriverContext, ways_out
 from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.checks import program_for
-from becket.parts.agents.configured import made, unheld, unpriced, wrongs
-from becket.parts.agents.desk import Called, begin, result, see_call, standing
+from becket.parts.agents.configured import made, unpriced, why_unenforceable, wrongs
+from becket.parts.agents.desk import CallResult, begin, result, see_call, standing
 from becket.parts.agents.section import PRICES
 from becket.parts.agents.unseen import LAUNCHERS, unseen_program
 
-__all__ = ["AgentFact", "Around", "fact", "look", "probe", "sandbox_of", "version_of", "works"]
+__all__ = ["AgentFact", "AgentSearch", "fact", "look", "probe", "sandbox_of", "version_of", "works"]
 
 VERSION_SECONDS = 10.0
 VERSION_BYTES = 4_000
@@ -43,7 +43,7 @@ WORKS = frozenset({AgentOutcome.nothing_done, AgentOutcome.changed})
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class AgentSearch:
     """Where agents are looked for: the repository, the environment and the home of whoever asks."""
 
     config: Config
@@ -54,9 +54,9 @@ class Around:
 
 def look(config: Config, root: Path) -> tuple[AgentFact, ...]:
     """Every agent, all at once: a program may take seconds to tell its version."""
-    around = Around(config, root, os.environ, Path.home())
+    search = AgentSearch(config, root, os.environ, Path.home())
     with ThreadPoolExecutor(max_workers=4) as pool:
-        return tuple(pool.map(lambda name: fact(around, name), config.agents))
+        return tuple(pool.map(lambda name: fact(search, name), config.agents))
 
 
 def sandbox_of(app: App, agent: AgentConfig) -> str:
@@ -67,17 +67,17 @@ def sandbox_of(app: App, agent: AgentConfig) -> str:
         return f"{agent.sandbox} (not to be had here)"
 
 
-def fact(around: Around, name: str) -> AgentFact:
-    agent = around.config.agents[name]
+def fact(search: AgentSearch, name: str) -> AgentFact:
+    agent = search.config.agents[name]
     program = _program(agent)
-    path = _path(program, around) if program is not None else None
+    path = _path(program, search) if program is not None else None
     word = Path(program.word).name if program is not None else ""
     asked = path is not None and agent.driver != "command" and word not in LAUNCHERS
-    version = version_of(path, around.environ) if asked and path is not None else ""
-    outfit = _outfit(around, agent)
-    driven = made(name, agent, outfit)
+    version = version_of(path, search.environ) if asked and path is not None else ""
+    driver_context = _driver_context(search, agent)
+    driven = made(name, agent, driver_context)
     network, ways = ways_out(agent, driven.wants())
-    blind = unpriced(around.config, name, driven)
+    blind = unpriced(search.config, name, driven)
     return AgentFact(
         name=name,
         program=word,
@@ -85,13 +85,15 @@ def fact(around: Around, name: str) -> AgentFact:
         version=version,
         untested=versions.warning(word, version),
         install=versions.INSTALL.get(word, ""),
-        logins=(*_files(agent, around.home), *_variables(agent, around.environ)),
+        logins=(*_files(agent, search.home), *_variables(agent, search.environ)),
         network=network.value,
         ways=ways,
         unpriced=blind,
-        unheld="" if blind else unheld(around.config, name, None),
-        wrong=tuple(wrongs(name, agent, around.root, around.home)),
-        unseen=unseen_program(agent, outfit.processes, around.environ, around.home, around.config.sandbox.readable),
+        why_unenforceable="" if blind else why_unenforceable(search.config, name, None),
+        wrong=tuple(wrongs(name, agent, search.root, search.home)),
+        unseen=unseen_program(
+            agent, driver_context.processes, search.environ, search.home, search.config.sandbox.readable
+        ),
     )
 
 
@@ -102,24 +104,24 @@ def _program(agent: AgentConfig) -> Program | None:
         return None
 
 
-def _outfit(around: Around, agent: AgentConfig) -> Outfit:
+def _driver_context(search: AgentSearch, agent: AgentConfig) -> DriverContext:
     """Enough of one to ask the driver what it wants."""
     sandboxes = Sandboxes()
     try:
-        processes = sandboxes.of(around.config, agent)
+        processes = sandboxes.of(search.config, agent)
     except UsageError:
         processes = sandboxes.get("none")
-    return Outfit(processes, (), {}, prices_with(around.config.section(PRICES)), around.environ, around.home)
+    return DriverContext(processes, (), {}, prices_with(search.config.section(PRICES)), search.environ, search.home)
 
 
-def _path(program: Program, around: Around) -> Path | None:
+def _path(program: Program, search: AgentSearch) -> Path | None:
     word = program.word
     if word.startswith("~/"):
-        word = str(around.home / word[2:])
+        word = str(search.home / word[2:])
     if "/" in word:
-        path = around.root / program.folder / word
+        path = search.root / program.folder / word
         return path if path.is_file() and os.access(path, os.X_OK) else None
-    found = shutil.which(word, path=around.environ.get("PATH"))
+    found = shutil.which(word, path=search.environ.get("PATH"))
     return Path(found) if found else None
 
 
@@ -170,7 +172,7 @@ def _unset(environ: Mapping[str, str], name: str) -> str:
     return "" if environ.get(name) else "it is empty" if name in environ else "it is not set here"
 
 
-async def probe(app: App, caller: Caller, name: str) -> Called:
+async def probe(app: App, caller: Caller, name: str) -> CallResult:
     """One trivial call, made, booked and recorded like every other. Raises NotFound."""
     if name not in app.config.agents:
         raise NotFound(f"no agent is called {name!r}; becket.yaml has {', '.join(app.config.agents) or 'none'}")
@@ -187,7 +189,7 @@ async def probe(app: App, caller: Caller, name: str) -> Called:
     return called
 
 
-def works(called: Called, name: str) -> bool:
+def works(called: CallResult, name: str) -> bool:
     """Did this very agent answer? Its fallback's answer does not count."""
     mine = [call.end.outcome for call in called.calls if call.agent == name and call.end is not None]
     return bool(mine) and mine[-1] in WORKS

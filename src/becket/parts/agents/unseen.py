@@ -8,8 +8,8 @@ from pathlib import Path
 
 from becket.kernel.checks.shell import program_of
 from becket.kernel.contract.config import AgentConfig
-from becket.kernel.contract.given import expanded, place_to_show
 from becket.kernel.contract.process import Processes
+from becket.kernel.contract.variables import expanded, place_to_show
 from becket.kernel.process.places import unseen
 
 LAUNCHERS = frozenset(

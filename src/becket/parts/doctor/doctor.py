@@ -17,7 +17,7 @@ from becket.app.compose import App
 from becket.app.parts import installed, load
 from becket.app.sections import load_config
 from becket.app.settings import read_config
-from becket.app.state import State, find_state, holder
+from becket.app.state import StateFolder, find_state, holder
 from becket.app.writing import unwritable
 from becket.kernel.checks import doctor
 from becket.kernel.checks.facts import (
@@ -123,19 +123,19 @@ def facts(folder: Path) -> DoctorFacts:
     )
 
 
-def _unseen(state: State | None, config: Config, word: str) -> Path | None:
+def _unseen(state: StateFolder | None, config: Config, word: str) -> Path | None:
     found = shutil.which(word)
     if found is None or state is None:
         return None
     return unseen(Path(found), os.environ.get("PATH", ""), config.sandbox.places(state.common))
 
 
-def _not_held_out(state: State | None) -> str:
+def _not_held_out(state: StateFolder | None) -> str:
     listed = _git(state.root, "ls-files") if state is not None else None
     return spoken((), listed.splitlines())[1] if listed else ""
 
 
-def _contents(state: State | None) -> ContentFacts:
+def _contents(state: StateFolder | None) -> ContentFacts:
     if state is None:
         return ContentFacts()
 
@@ -154,7 +154,7 @@ def _contents(state: State | None) -> ContentFacts:
     return ContentFacts(submodules, tuple(large), lfs=lfs.installed())
 
 
-def _tree(state: State | None) -> TreeFact | None:
+def _tree(state: StateFolder | None) -> TreeFact | None:
     if state is None:
         return None
     folder, tree = state.resident
@@ -169,7 +169,7 @@ async def _is_pruned(git: GitRepository, folder: Path) -> bool:
     return workspace is not None and await git.resolve(workspace.sha) is None
 
 
-def _state(folder: Path) -> State | None:
+def _state(folder: Path) -> StateFolder | None:
     try:
         return find_state(folder)
     except UsageError:
@@ -187,7 +187,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return told.stdout.decode("utf-8", "surrogateescape") if told.returncode == 0 else None
 
 
-def _working_text(state: State | None) -> str | None:
+def _working_text(state: StateFolder | None) -> str | None:
     if state is None or not state.config.is_file():
         return None
     return state.config.read_text(encoding="utf-8", errors="surrogateescape")
@@ -202,7 +202,7 @@ def _sandbox(offer: Offer) -> SandboxFact:
     return SandboxFact(holds=offer.holds or nothing, available=offer.holds is not None, reason=offer.reason)
 
 
-def _locks(state: State | None) -> tuple[LockFact, ...]:
+def _locks(state: StateFolder | None) -> tuple[LockFact, ...]:
     """Who holds ours, which of ours a killed process left its name in, and git's own that nobody seems to use."""
     if state is None:
         return ()
@@ -216,7 +216,7 @@ def _locks(state: State | None) -> tuple[LockFact, ...]:
     return (*found, *_old_git_locks(state))
 
 
-def _old_git_locks(state: State) -> Iterator[LockFact]:
+def _old_git_locks(state: StateFolder) -> Iterator[LockFact]:
     """git removes its locks within moments; one that has lain for a minute stops every commit and every promotion."""
     for path in (*state.common.glob("*.lock"), *state.common.glob("refs/heads/**/*.lock")):
         with contextlib.suppress(FileNotFoundError):
@@ -224,11 +224,11 @@ def _old_git_locks(state: State) -> Iterator[LockFact]:
                 yield LockFact(path, None)
 
 
-def _open_store(state: State | None) -> StoreFacts | None:
+def _open_store(state: StateFolder | None) -> StoreFacts | None:
     if state is None or not (state.database.exists() or state.journal_mark.exists() or read_config(state).database):
         return None
 
-    async def ask(found: State) -> StoreFacts:
+    async def ask(found: StateFolder) -> StoreFacts:
         app = App.open(found)
         try:
             if wrong := await app.store.faults():
@@ -240,12 +240,12 @@ def _open_store(state: State | None) -> StoreFacts | None:
     return asyncio.run(ask(state))
 
 
-def _last_backup(state: State | None) -> str | None:
+def _last_backup(state: StateFolder | None) -> str | None:
     kept = backups(state.backups) if state is not None else ()
     return next((one.name for one in kept if not problem(one)), None)
 
 
-def _refs(state: State | None) -> RefsFacts:
+def _refs(state: StateFolder | None) -> RefsFacts:
     if state is None:
         return RefsFacts()
 
@@ -264,11 +264,11 @@ def mend(folder: Path) -> tuple[BrokenRef, ...]:
     return () if state is None else asyncio.run(discover(state.root).candidates().mend())
 
 
-def _inotify(state: State | None) -> InotifyFacts:
+def _inotify(state: StateFolder | None) -> InotifyFacts:
     return inotify(state.common if state else Path.cwd())
 
 
-def _lint(state: State | None) -> Iterable[Finding]:
+def _lint(state: StateFolder | None) -> Iterable[Finding]:
     """Needs no journal: a broken one must not hide what is wrong with the loops."""
     if state is None:
         return ()
@@ -277,7 +277,7 @@ def _lint(state: State | None) -> Iterable[Finding]:
     return [*found, *_budgets_for_nobody(app), *_caps_of_nothing(app), *_branch_of_another_name(app)]
 
 
-def _absent_branches(state: State | None) -> Iterator[Finding]:
+def _absent_branches(state: StateFolder | None) -> Iterator[Finding]:
     """A branch may come to exist later, so its absence is no fault; a misspelt one never does."""
     if state is None:
         return

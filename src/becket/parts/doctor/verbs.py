@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit, note, say, say_wrapped
+from becket.cli.output import emit, note, say, say_wrapped
 from becket.cli.plain import Paint, line, safe
 from becket.cli.shape import AsJson, end, in_app, me
 from becket.kernel.contract.errors import UsageError
@@ -17,7 +17,7 @@ from becket.parts.agents.verbs.call import call_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.parts.agents.desk import Called
+    from becket.parts.agents.desk import CallResult
     from becket.parts.doctor.doctor import Diagnosis
 
 
@@ -61,11 +61,11 @@ def show(item: Diagnosis) -> None:
         say_wrapped(f"{' ' * 17}{paint.bold(safe(item.mend))}")
 
 
-def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, str]]:
+def _probe(only: str | None, quiet: bool) -> tuple[dict[str, CallResult], dict[str, str]]:
     """One after another: each may be refused by the budget that the one before used up. Those that cannot be called
     as they are configured come with the reason.
     """
-    found: dict[str, Called] = {}
+    found: dict[str, CallResult] = {}
     unfit: dict[str, str] = {}
 
     async def each(app: App) -> None:
@@ -87,13 +87,13 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, Called], dict[str, 
     return found, unfit
 
 
-def _works(called: Called, name: str) -> bool:
+def _works(called: CallResult, name: str) -> bool:
     from becket.parts.doctor.doctor import works
 
     return works(called, name)
 
 
-def _say_probe(called: Called | None, name: str, unfit: str) -> None:
+def _say_probe(called: CallResult | None, name: str, unfit: str) -> None:
     paint, good = Paint(), called is not None and _works(called, name)
     mark = paint.green("ok   ") if good else paint.red("ERROR")
     mine = [call for call in called.calls if call.agent == name] if called is not None else []
@@ -103,12 +103,12 @@ def _say_probe(called: Called | None, name: str, unfit: str) -> None:
         say(f"{' ' * 17}{paint.bold(line(_why(called, name) if called is not None else unfit, 400))}")
 
 
-def _why(called: Called, name: str) -> str:
+def _why(called: CallResult, name: str) -> str:
     ends = [call.end.reason for call in called.calls if call.agent == name and call.end is not None]
     return f"{ends[-1] if ends else called.reason} (becket runs show {called.run.run_id})"
 
 
-def _documents(probed: dict[str, Called], unfit: dict[str, str]) -> list[dict[str, object]]:
+def _documents(probed: dict[str, CallResult], unfit: dict[str, str]) -> list[dict[str, object]]:
     never: list[dict[str, object]] = [
         {"agent": name, "works": False, "run_id": None, "reason": why, "calls": []} for name, why in unfit.items()
     ]

@@ -54,7 +54,7 @@ class Culprit(Record):
     observations: tuple[Observation, ...]
 
 
-class Undecided(Record):
+class CulpritUndecided(Record):
     """No commit is probable enough. `suspects` are the most probable ones; `nobody` is the chance that it is none."""
 
     reason: str
@@ -77,7 +77,7 @@ async def search(
     prior: Sequence[float] | None = None,
     nobody: float = NOBODY,
     seen: Sequence[Observation] = (),
-) -> Culprit | Undecided:
+) -> Culprit | CulpritUndecided:
     """Find the first bad one of `commits`, given oldest first, with at most `budget` runs.
 
     The commit before the first is taken as good. `prior` weighs the commits, by the files they touch for example.
@@ -98,7 +98,7 @@ async def search(
         question = belief.question((1 - confidence) / 100) if probability < confidence and runs < budget else None
         if question is None:
             reason = _reason(belief, confidence, exhausted=runs >= budget)
-            return Undecided(
+            return CulpritUndecided(
                 reason=reason,
                 suspects=belief.suspects(),
                 nobody=belief.nobody,

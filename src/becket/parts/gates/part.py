@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.part import BEGIN, HOUSE, Chore, Part, Verb
+from becket.kernel.contract.part import BEGIN, OPERATIONS, Chore, Part, Verb
 
 PART = Part(
     name="gates",
     actions=(
         "becket.parts.gates.actions.culprit:ACTIONS",
-        "becket.parts.gates.actions.ever:ACTIONS",
+        "becket.parts.gates.actions.ever_green:ACTIONS",
         "becket.parts.gates.actions.gate:ACTIONS",
         "becket.parts.gates.actions.trial:ACTIONS",
     ),
@@ -30,7 +30,7 @@ PART = Part(
             "worktree",
             "becket.parts.gates.verbs.worktree:worktree",
             "Make or reset the test tree `.worktrees/base`.",
-            HOUSE,
+            OPERATIONS,
             310,
         ),
     ),

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from becket.app.compose import App
 from becket.kernel.contract.gate import Verdicts
 from becket.kernel.contract.receipt import Repetition
-from becket.kernel.contract.run import ENDED, Status
+from becket.kernel.contract.run import ENDED, RunStatus
 from becket.kernel.contract.store import RunFilter
-from becket.parts.gates.again import Repeater
 from becket.parts.gates.ports.setup import Setups
+from becket.parts.gates.repetition import Repeater
 from becket.parts.gates.setups import CachedSetups
 from becket.parts.gates.verdicts import FileVerdicts
 
@@ -27,7 +27,7 @@ async def sweep_setups(app: App) -> None:
     """Set-ups that nobody uses."""
 
     async def open_runs() -> set[str]:
-        still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(Status) - ENDED), limit=None))
+        still_open = await app.store.list_runs(RunFilter(statuses=tuple(set(RunStatus) - ENDED), limit=None))
         return {run.run_id for run in still_open}
 
     if (app.state.folder / "setups").is_dir():

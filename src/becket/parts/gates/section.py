@@ -8,10 +8,10 @@ from pydantic import AfterValidator, Field, model_validator
 
 from becket.kernel.contract.base import KeyProblem, PositiveDuration
 from becket.kernel.contract.config import Names, Section, second
-from becket.kernel.contract.given import Variables, WithEnvFile
 from becket.kernel.contract.naming import Glob, ReportFormat
 from becket.kernel.contract.process import Network
 from becket.kernel.contract.spec import Name, Text
+from becket.kernel.contract.variables import Variables, WithEnvFile
 
 GateName = Annotated[Name, Names("gates", optional=("slow",))]  # without a slow gate the fast one decides alone
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from becket.app.compose import App
 from becket.kernel.contract.errors import ActionFailed, UsageError
-from becket.kernel.contract.process import NEUTRAL, ChildResult, ChildSpec, Rein
+from becket.kernel.contract.process import NEUTRAL, ChildControl, ChildResult, ChildSpec
 from becket.kernel.contract.removal import removed
 from becket.parts.gates.actions.trial import wanted
-from becket.parts.gates.again import fresh_tree, provide_env_file
 from becket.parts.gates.judging.keys import step_env
 from becket.parts.gates.judging.tree import ProofTree
+from becket.parts.gates.repetition import fresh_tree, provide_env_file
 from becket.parts.gates.section import GateStep
 
 PREFIX = "shell-"
@@ -64,7 +64,7 @@ async def execute(
     argv: tuple[str, ...],
     output: Path,
     *,
-    rein: Rein | None,
+    control: ChildControl | None,
     terminal: bool,
 ) -> ChildResult:
     """On a terminal of its own, inside, where one is wanted: whoever types has job control, colours and Ctrl-C."""
@@ -82,4 +82,4 @@ async def execute(
         readable=proof.readable,
         hidden=app.places.hidden(),
     )
-    return await app.processes.run(spec, rein=rein)
+    return await app.processes.run(spec, control=control)

@@ -13,7 +13,7 @@ from pathlib import Path
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.text import cap_text
 from becket.parts.gates.log_windows import LogWindow, find_windows, last_lines, log_size
-from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestCase, TestReport
 
 CAP = 12_000
 MOST_TESTS = 40
@@ -112,7 +112,7 @@ def _telling(report: TestReport) -> Iterator[TestCase]:
     """Tests before containers; a container speaks only where it failed by itself."""
     failing = report.failing
     yield from (case for case in failing if not case.group)
-    yield from (case for case in failing if case.group and (case.outcome is Outcome.error or len(failing) == 1))
+    yield from (case for case in failing if case.group and (case.outcome is CaseOutcome.error or len(failing) == 1))
 
 
 def _tests(cases: list[TestCase], room: int) -> list[FailingTest]:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.process import ChildSpec, SandboxKind
@@ -20,7 +20,7 @@ _CHOICES = (".tool-versions", "mise.toml", ".mise.toml", ".python-version", ".ru
 """The files of a repository that choose a version."""
 
 
-def trouble(state: State | None, config: Config, word: str) -> str:
+def trouble(state: StateFolder | None, config: Config, word: str) -> str:
     """The line with which it says that the machine lacks something; empty if it works, or fails for another reason."""
     found = shutil.which(word)
     if state is None or found is None or not Path(found).is_relative_to(Path.home()):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from becket.app.compose import App
-from becket.app.desk import Wish, start
+from becket.app.desk import RunRequest, start
 from becket.app.foreground import see_or_stop, shown
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.caller import Caller
@@ -22,7 +22,7 @@ from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import ENDED, Run
 from becket.kernel.spec.document import read
 from becket.parts.gates.actions.trial import PROGRESS, SETUP, wanted
-from becket.parts.gates.likely import likely
+from becket.parts.gates.likely_key import likely
 from becket.parts.gates.section import SET_UP
 
 TRIAL = "trial"
@@ -94,7 +94,7 @@ async def begin(app: App, caller: Caller, sha: str, steps: Iterable[str]) -> Run
         list(wanted(app.config, names))
     except ActionFailed as error:
         raise UsageError(str(error)) from None
-    started = await start(app, caller, Wish(loop_id=TRIAL, inputs={"at": sha, "steps": " ".join(names)}))
+    started = await start(app, caller, RunRequest(loop_id=TRIAL, inputs={"at": sha, "steps": " ".join(names)}))
     if started.run is None:
         raise UsageError(f"nothing was started: {started.dropped}")
     return started.run

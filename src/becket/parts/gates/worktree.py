@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from becket.app.compose import App
+from becket.app.liveness import drivers
 from becket.app.project import CommittedProjects
-from becket.app.signs import drivers
 from becket.app.state import Lock, holder
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import ActionFailed, BecketError, GitFailed, UsageError
 from becket.kernel.contract.git import TreeHealth, Workspace
-from becket.kernel.contract.run import Status
+from becket.kernel.contract.run import RunStatus
 from becket.kernel.git.workspace import health, in_the_way
 from becket.parts.gates.section import GATES
 
@@ -117,7 +117,7 @@ async def _nobody_works(app: App, tree: Path) -> None:
     """A gate may run in there: its verdict would be about two commits at once."""
     others = {holder(app.state.engine_lock), *(one.pid for one in drivers(app.state))} - {None, os.getpid()}
     pid = next(iter(others), None)
-    if pid is not None and (await app.store.count_runs()).get(Status.running):
+    if pid is not None and (await app.store.count_runs()).get(RunStatus.running):
         raise TreeInUse(f"runs are at work (pid {pid}) and may be using {tree}; wait for them: `becket status`")
 
 

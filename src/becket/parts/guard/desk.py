@@ -13,7 +13,7 @@ from becket.app.state import find_state
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import BecketError, UsageError
-from becket.kernel.contract.guard import Change, ChangeClass, Reading, Refusal
+from becket.kernel.contract.guard import Change, ChangeClass, Classification, Refusal
 from becket.kernel.contract.trust import trust_words
 from becket.kernel.git.compared import Sides, of_index, of_range
 from becket.kernel.git.repository import GitRepository, discover
@@ -35,7 +35,7 @@ class Explained(Record):
     old: str
     new: str
     files: int
-    reading: Reading
+    reading: Classification
     refusals: tuple[Refusal, ...]
     test_side: tuple[str, ...]  # the changed files that count as tests
     needs: tuple[str, ...]  # before it would be promoted by itself, in plain words

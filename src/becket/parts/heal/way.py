@@ -8,7 +8,7 @@ from becket.kernel.actions.candidate import REVERT, Candidate, current
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
-from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
+from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, ClassFinding
 from becket.kernel.contract.made import BaseVerdicts, takes
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
@@ -91,7 +91,7 @@ async def _against_its_class(context: ActionContext, params: WayParams, candidat
 def _no_source(context: ActionContext) -> str:
     """Tests are enough for source; what decides how they are run is no source."""
     found = context.conditions.get(f"candidate.{ChangeClass.powerful}")
-    told = [Finding.model_validate(one) for one in found.evidence.get("findings", ())] if found is not None else []
+    told = [ClassFinding.model_validate(one) for one in found.evidence.get("findings", ())] if found is not None else []
     lines = [str(one) for one in told if one.power == NOT_SOURCE]
     return f"a person decides about files that are no product source: {'; '.join(lines[:LINES_TOLD])}" if lines else ""
 
@@ -121,7 +121,7 @@ def _class_of(context: ActionContext) -> tuple[ChangeClass, str]:
     for kind in ChangeClass:
         found = context.conditions.get(f"candidate.{kind}")
         if found is not None:
-            lines = [str(Finding.model_validate(told)) for told in found.evidence.get("findings", ())]
+            lines = [str(ClassFinding.model_validate(told)) for told in found.evidence.get("findings", ())]
             return kind, "; ".join(lines[:LINES_TOLD]) or "no line is named"
     return ChangeClass.powerful, "nobody has read what it can do"
 

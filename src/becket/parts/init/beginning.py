@@ -8,10 +8,10 @@ import pwd
 import shutil
 from fnmatch import fnmatch
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.checks.programs import needed
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.gate import TriedStep, Trouble
+from becket.kernel.contract.gate import StepTrouble, TriedStep
 from becket.kernel.git.repository import discover
 from becket.parts.doctor.doctor import Diagnosis, to_look_at
 from becket.parts.gates.trial import Tried
@@ -35,7 +35,7 @@ class Begun(Record):
     to_commit: tuple[str, ...] = ("becket.yaml",)
 
 
-def begin(state: State, *, force: bool, with_example: bool) -> Begun:
+def begin(state: StateFolder, *, force: bool, with_example: bool) -> Begun:
     branch = asyncio.run(_branch(state))
     found = detect(state.root, files=asyncio.run(_files(state)))
     written = write_config(
@@ -45,11 +45,11 @@ def begin(state: State, *, force: bool, with_example: bool) -> Begun:
     return Begun(branch=branch, detected=found, written=written, to_commit=asyncio.run(_to_commit(state)))
 
 
-def has_commit(state: State) -> bool:
+def has_commit(state: StateFolder) -> bool:
     return asyncio.run(discover(state.root).resolve("HEAD")) is not None
 
 
-def remarks(state: State, begun: Begun) -> tuple[Diagnosis, ...]:
+def remarks(state: StateFolder, begun: Begun) -> tuple[Diagnosis, ...]:
     """What the doctor would say of this repository, and programs that the proposal needs and that are not here."""
     found = to_look_at(state.root)
     told = " ".join(one.what for one in found)
@@ -64,7 +64,7 @@ def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
     Slow ones that are red are checks besides the tests, such as a linter, and a step that ran no test found none: both
     were only our proposal, and a person takes them back in.
     """
-    must = [one.step for one in tried.steps if one.step.gate != SLOW and one.step.trouble is not Trouble.no_tests]
+    must = [one.step for one in tried.steps if one.step.gate != SLOW and one.step.trouble is not StepTrouble.no_tests]
     if tried.trouble or not any(one.step.gate == FAST for one in tried.steps) or not all(step.green for step in must):
         return {}
     dropped = {one.step.step: _why(one.step) for one in tried.red}
@@ -77,7 +77,7 @@ def _why(step: TriedStep) -> str:
     return step.problem or "; ".join(step.reasons) or "it is red"
 
 
-async def _files(state: State) -> frozenset[str]:
+async def _files(state: StateFolder) -> frozenset[str]:
     """What a checkout has once everything is committed that is not ignored. A lock file that is not tracked is what a
     tool left behind: nobody has decided yet that the project has one."""
     git = discover(state.root)
@@ -86,14 +86,14 @@ async def _files(state: State) -> frozenset[str]:
     return tracked | (others - left)
 
 
-async def _to_commit(state: State) -> tuple[str, ...]:
+async def _to_commit(state: StateFolder) -> tuple[str, ...]:
     """What is ours; the loops only where a commit lacks some of them."""
     now = await discover(state.root).status()
     loops = any(path.startswith(f"{LOOPS}/") for path in (*now.changed, *now.untracked))
     return (state.config.name, LOOPS) if loops else (state.config.name,)
 
 
-async def _branch(state: State) -> str:
+async def _branch(state: StateFolder) -> str:
     """The branch that everybody builds on, not the one that happens to be checked out."""
     git = discover(state.root)
     for name in LIKELY:

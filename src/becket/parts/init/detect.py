@@ -13,7 +13,7 @@ from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
-from becket.parts.init.ecosystem import Ecosystem, Folder, Tools, Unreadable, skipped
+from becket.parts.init.ecosystem import Ecosystem, Folder, Tools, UnreadableProject, skipped
 from becket.parts.init.ecosystems import cargo, go, jvm, make, native, node, python, ruby
 
 MOST_FOLDERS = 200
@@ -124,7 +124,7 @@ class _Look:
     def _attempt(self, name: str, propose: _Propose, folder: Folder) -> Ecosystem | None:
         try:
             return propose(folder, self.tools)
-        except Unreadable as error:
+        except UnreadableProject as error:
             self.notes.append(str(error))
             self.broken |= set() if folder.name else {name}
             return None
@@ -135,7 +135,7 @@ class _Look:
             return False
         try:
             return (kind in at_root or kind in self.broken) and _KINDS[kind].covers(top, sub)
-        except Unreadable:
+        except UnreadableProject:
             return False
 
     def _with_builds(self, top: Folder, at_root: list[Ecosystem], below: list[Ecosystem]) -> list[Ecosystem]:

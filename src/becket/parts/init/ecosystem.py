@@ -62,7 +62,7 @@ class Ecosystem(Record):
     comments: dict[str, str] = Field(default_factory=dict)  # by a step's command: what becket.yaml says above it
 
 
-class Unreadable(Exception):
+class UnreadableProject(Exception):
     """What decides about the proposal cannot be understood or is not there; the message is the note for the person."""
 
 
@@ -141,21 +141,21 @@ class Folder:
             with (self.path / name).open("rb") as file:
                 return file.read(BIGGEST_FILE).decode("utf-8-sig", errors="replace")
         except OSError as error:
-            raise Unreadable(words.CANNOT_READ.format(file=self.below(name), why=error.strerror)) from error
+            raise UnreadableProject(words.CANNOT_READ.format(file=self.below(name), why=error.strerror)) from error
 
     def toml(self, name: str) -> dict[str, Any]:
         try:
             return tomllib.loads(self.text(name))
         except tomllib.TOMLDecodeError as error:
-            raise Unreadable(words.CANNOT_READ.format(file=self.below(name), why=error)) from error
+            raise UnreadableProject(words.CANNOT_READ.format(file=self.below(name), why=error)) from error
 
     def json(self, name: str) -> dict[str, Any]:
         try:
             value = json.loads(self.text(name))
         except (ValueError, RecursionError) as error:
-            raise Unreadable(words.CANNOT_READ.format(file=self.below(name), why=error)) from error
+            raise UnreadableProject(words.CANNOT_READ.format(file=self.below(name), why=error)) from error
         if not isinstance(value, dict):
-            raise Unreadable(words.CANNOT_READ.format(file=self.below(name), why=words.NOT_AN_OBJECT))
+            raise UnreadableProject(words.CANNOT_READ.format(file=self.below(name), why=words.NOT_AN_OBJECT))
         return value
 
     def names(self, pattern: str) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, end
 from becket.parts.init import words
 
 if TYPE_CHECKING:
-    from becket.app.state import State
+    from becket.app.state import StateFolder
     from becket.parts.doctor.doctor import Diagnosis
     from becket.parts.gates.trial import Tried
     from becket.parts.init.beginning import Begun
@@ -69,7 +69,7 @@ def _proves(tried: Tried) -> bool:
     return any(one.step.green and one.step.gate == "fast" for one in tried.steps)
 
 
-def _tell(state: State, begun: Begun) -> None:
+def _tell(state: StateFolder, begun: Begun) -> None:
     for found in begun.detected.ecosystems:
         where = f" in {found.folder}" if found.folder else ""
         say(words.INIT_FOUND.format(name=found.name, where=where, evidence=line(found.evidence)))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 
@@ -56,8 +56,8 @@ class CommandNotice:
             raise EffectFailed(f"`{self._command}` {how}{': ' if said else ''}{said}", retryable=True)
         return {"exit_code": 0, "output": said}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell
 
     async def _run(self, title: str, text: str) -> tuple[int | None, str]:
         """Its exit code, None if it did not end in time, and what it said. A session of its own can be ended whole."""

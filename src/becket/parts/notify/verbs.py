@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, group, in_app
 

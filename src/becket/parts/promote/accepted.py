@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import HandoffState
-from becket.kernel.contract.proposal import Accepted
+from becket.kernel.contract.proposal import AcceptedProposal
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import Step
 from becket.kernel.contract.store import Store
@@ -18,7 +18,7 @@ class JournalProposals:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def accepted(self, run_id: str) -> Accepted:
+    async def accepted(self, run_id: str) -> AcceptedProposal:
         said = [one for one in await self._store.handoffs((HandoffState.accepted,), run_id) if one.reason in REASONS]
         if not said:
             raise ActionFailed(
@@ -27,7 +27,7 @@ class JournalProposals:
             )
         sha = str(said[0].evidence.get("candidate", ""))
         proof = await proof_of(self._store, run_id, sha)
-        return Accepted(
+        return AcceptedProposal(
             **await self._candidate(run_id, sha),
             proof=proof,
             by=said[0].taken_by or "",

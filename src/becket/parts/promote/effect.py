@@ -7,7 +7,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed, GitFailed
 from becket.kernel.contract.naming import ref_problem
 from becket.kernel.contract.promote import PROMOTE, IntentLog, NotPromoted, Promoted, PromoteRequest, WhyNot
@@ -68,21 +68,21 @@ class PromoteEffect:
             "main": answer.main or await self._git.value(call.target),
         }
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         """First puts in order what a killed promotion left: it may be ours, and it may still hold locks."""
         left = await promoter_of(self._git).recover(self._log)
         if isinstance(left, NotPromoted) and left.reason is WhyNot.main_busy:
             raise GitFailed(left.message)
         value = await self._git.value(call.target)
         if value is None:
-            return Seen.cannot_tell
+            return LookUpResult.cannot_tell
         told = self._told_by_reflog(call.target, key, value)
         if told or value == call.payload["old"]:
-            return Seen.yes if told else Seen.no
+            return LookUpResult.yes if told else LookUpResult.no
         if await self._git.contains(value, call.payload["new"]):
-            return Seen.yes
+            return LookUpResult.yes
         untouched = told is False or await self._git.contains(value, call.payload["old"])
-        return Seen.no if untouched else Seen.cannot_tell
+        return LookUpResult.no if untouched else LookUpResult.cannot_tell
 
     def _told_by_reflog(self, ref: str, key: str, value: str) -> bool | None:
         """Whether the branch once got its value by this promotion; None where no reflog is kept.

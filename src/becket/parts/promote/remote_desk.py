@@ -14,7 +14,7 @@ from becket.app.settings import read_config
 from becket.kernel.contract.effect import Origin
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, GitFailed, UsageError
 from becket.kernel.contract.promote import PromoteRequest, promote_call
-from becket.kernel.contract.remote import RemoteFailed, Trouble
+from becket.kernel.contract.remote import RemoteFailed, RemoteTrouble
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import AlertState
 from becket.parts.promote.section import REMOTE, RemoteConfig
@@ -25,7 +25,7 @@ ALERT = "remote"
 LOOK_EVERY = 30.0  # while no remote is configured
 LONGEST = 300.0  # between two vain looks
 _PATIENCE = 3  # vain looks before a person is told
-_NEEDS_A_PERSON = (Trouble.unknown, Trouble.login)
+_NEEDS_A_PERSON = (RemoteTrouble.unknown, RemoteTrouble.login)
 
 
 async def watch_remote(app: App) -> None:

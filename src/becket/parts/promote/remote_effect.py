@@ -5,17 +5,17 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.errors import EffectFailed, GitFailed
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.remote import PUSH, Pushed, PushRequest, Remote, RemoteFailed, Trouble, push_call
+from becket.kernel.contract.remote import PUSH, Pushed, PushRequest, Remote, RemoteFailed, RemoteTrouble, push_call
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.git.program import GRACE
 from becket.kernel.git.program import TIMEOUT as LOCAL
 from becket.kernel.git.remote import TIMEOUT
 from becket.kernel.git.repository import GitRepository
 
-_IN_DOUBT = (Trouble.timed_out, Trouble.broken_off)
+_IN_DOUBT = (RemoteTrouble.timed_out, RemoteTrouble.broken_off)
 
 
 class PushEffect:
@@ -45,7 +45,7 @@ class PushEffect:
         try:
             answer = await self._remote.push(request, permit)
         except RemoteFailed as failed:
-            retryable = failed.trouble is not Trouble.unknown
+            retryable = failed.trouble is not RemoteTrouble.unknown
             raise EffectFailed(str(failed), retryable=retryable, ambiguous=failed.trouble in _IN_DOUBT) from failed
         except GitFailed as failed:
             raise EffectFailed(str(failed)) from failed
@@ -53,11 +53,11 @@ class PushEffect:
             return {"pushed": True, "remote": answer.new, "old": answer.old}
         return {"pushed": False, "reason": answer.reason.value, "message": answer.message, "remote": answer.remote}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
         """Asks the remote; where it does not answer, the door asks again."""
         request = PushRequest.model_validate(call.payload)
         there = (await self._remote.fetch(request.remote, request.branch)).sha
         if there is not None and await self._git.contains(there, request.new):
-            return Seen.yes
+            return LookUpResult.yes
         # Whatever else is there was not built on our commit; pushing again either follows it or says that it moved.
-        return Seen.no
+        return LookUpResult.no

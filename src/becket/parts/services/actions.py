@@ -13,12 +13,20 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, Finding
+from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, ClassFinding
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.promote import NOT_WATCHED
 from becket.kernel.contract.spec import Autonomy, Name
 from becket.parts.guard.section import GUARD
-from becket.parts.services.ports import RELEASE_EFFECT, Ending, Outcome, ReleaseDesk, ReleaseOrder, Smoked, Smokes
+from becket.parts.services.ports import (
+    RELEASE_EFFECT,
+    ReleaseDesk,
+    ReleaseOrder,
+    RequestEnding,
+    RequestOutcome,
+    Smoked,
+    Smokes,
+)
 from becket.parts.services.section import SERVICES, ServiceConfig, ServiceName
 
 RELEASED = ("release_settled", "release_rolled_back", "release_failed")
@@ -80,34 +88,36 @@ async def _services(context: ActionContext, sha: str, wanted: str) -> Mapping[st
     return {wanted: services[wanted]}
 
 
-async def _one(context: ActionContext, params: ReleaseParams, name: str) -> Outcome:
+async def _one(context: ActionContext, params: ReleaseParams, name: str) -> RequestOutcome:
     order = ReleaseOrder(service=name, sha=params.sha, proof=params.proof)
     try:
         report = await context.perform(EffectCall(name=RELEASE_EFFECT, target=name, payload=order.model_dump()))
     except EffectFailed as failed:
-        return Outcome(ending=Ending.failed, sha=params.sha, reason=str(failed))
+        return RequestOutcome(ending=RequestEnding.failed, sha=params.sha, reason=str(failed))
     if report.state == "dry_run":
-        return Outcome(ending=Ending.done, reason="dry run: not released")
+        return RequestOutcome(ending=RequestEnding.done, reason="dry run: not released")
     if not report.happened:
-        return Outcome(ending=Ending.failed, sha=params.sha, reason=report.reason or f"the order is {report.state}")
+        return RequestOutcome(
+            ending=RequestEnding.failed, sha=params.sha, reason=report.reason or f"the order is {report.state}"
+        )
     return await _awaited(context, params, report)
 
 
-async def _awaited(context: ActionContext, params: ReleaseParams, report: EffectReport) -> Outcome:
+async def _awaited(context: ActionContext, params: ReleaseParams, report: EffectReport) -> RequestOutcome:
     desk = context.port(ReleaseDesk)
     until = time.monotonic() + min(params.within, context.seconds_left)
     while (outcome := await desk.outcome(report.key)) is None:
         if time.monotonic() > until:
             reason = "the watchdog has the order and has not said how it ended; see `becket status`"
-            return Outcome(ending=Ending.failed, sha=params.sha, reason=reason)
+            return RequestOutcome(ending=RequestEnding.failed, sha=params.sha, reason=reason)
         await asyncio.sleep(_LOOK_EVERY)
     return outcome
 
 
-def _severity(end: Outcome) -> int:
+def _severity(end: RequestOutcome) -> int:
     if end.good:
         return 0
-    return 1 if end.ending in (Ending.rolled_back, Ending.handed_over) else 2
+    return 1 if end.ending in (RequestEnding.rolled_back, RequestEnding.handed_over) else 2
 
 
 def _released(name: str, evidence: dict[str, Json], released: dict[str, str]) -> Result:
@@ -144,7 +154,7 @@ async def _waits(context: ActionContext, params: SmokeParams) -> bool:
     trusted = (await context.port(Projects).committed(params.by)).section(GUARD).promote
     if powerful is None:  # a person decides all the same where nobody writes hold-out checks
         return trusted is ChangeClass.plain or context.port(Projects).current().heal.hold_out is None
-    found = [Finding.model_validate(one) for one in powerful.evidence.get("findings", ())]
+    found = [ClassFinding.model_validate(one) for one in powerful.evidence.get("findings", ())]
     unread = bool(powerful.evidence.get("findings_left_out")) or any(one.power == NOT_SOURCE for one in found)
     return unread or trusted is not ChangeClass.powerful
 

@@ -11,22 +11,22 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import BecketError
 from becket.parts.services import supervise, words
+from becket.parts.services.context import ServiceContext
 from becket.parts.services.ports import (
-    Ending,
     Incident,
-    Life,
-    Listener,
     Look,
     Op,
-    Outcome,
+    PortListener,
     Release,
-    Request,
+    RequestEnding,
+    RequestOutcome,
+    RestartHistory,
     Service,
+    ServiceRequest,
+    ServiceSight,
     ServiceState,
-    Sight,
 )
-from becket.parts.services.shop import Shop
-from becket.parts.services.supervise import Do, Rules
+from becket.parts.services.supervise import RestartAction, Rules
 
 log = logging.getLogger("becket.services")
 
@@ -41,7 +41,7 @@ after_start = CrashPoint("service.after_start", "the process runs; only its mark
 class Attendant:
     """Keeps the kept release of one service running. Only this object writes the service's row."""
 
-    def __init__(self, name: str, shop: Shop) -> None:
+    def __init__(self, name: str, shop: ServiceContext) -> None:
         self.name = name
         self.shop = shop
         self.service: Service = shop.book.service(name)
@@ -89,35 +89,37 @@ class Attendant:
 
     # Requests
 
-    async def answer(self, request: Request) -> None:
+    async def answer(self, request: ServiceRequest) -> None:
         """A person's start forgives what was; a stop is final."""
         if request.op is Op.stop:
             gone = await self.end_everything()
-            ending = Ending.done if gone else Ending.failed
-            self.settle(request, Outcome(ending=ending, reason="" if gone else words.DOES_NOT_END))
+            ending = RequestEnding.done if gone else RequestEnding.failed
+            self.settle(request, RequestOutcome(ending=ending, reason="" if gone else words.DOES_NOT_END))
             return
         release = self.current()
         if release is None:
-            self.settle(request, Outcome(ending=Ending.failed, reason=words.NO_RELEASE))
+            self.settle(request, RequestOutcome(ending=RequestEnding.failed, reason=words.NO_RELEASE))
             return
         if request.op is Op.restart:
             await self.end(release)
         self.save(wanted=True)
         look = await self.start_and_prove(release)
-        good = look.sight is Sight.healthy
+        good = look.sight is ServiceSight.healthy
         self.settle(
             request,
-            Outcome(ending=Ending.done if good else Ending.failed, sha=release.sha, reason=look.detail),
+            RequestOutcome(
+                ending=RequestEnding.done if good else RequestEnding.failed, sha=release.sha, reason=look.detail
+            ),
         )
 
-    def settle(self, request: Request, outcome: Outcome, *also: Release | Service | Incident) -> None:
+    def settle(self, request: ServiceRequest, outcome: RequestOutcome, *also: Release | Service | Incident) -> None:
         """The outcome and what it is about become true in one transaction."""
         self.shop.book.put(request.model_copy(update={"outcome": outcome}), *also)
 
     # The kept release
 
     @property
-    def life(self) -> Life:
+    def life(self) -> RestartHistory:
         return self.service.life
 
     def current(self) -> Release | None:
@@ -135,7 +137,7 @@ class Attendant:
         look = await self.look(release)
         life, do = supervise.seen(self.life, look.sight, self.shop.clock(), self.rules(release), trial=False)
         self.service = self.service.model_copy(update={"life": life})
-        if do is Do.restart:
+        if do is RestartAction.restart:
             log.warning("service %s: %s", self.name, look.detail)
             await self.end(release)
             self.save(
@@ -143,10 +145,10 @@ class Attendant:
                 detail=look.detail,
             )  # fmt: skip
             return 0.0
-        if do is Do.keep:
+        if do is RestartAction.keep:
             self.save(state=ServiceState.up, detail="", next_at=None)
             self.well()
-        elif look.sight is Sight.stranger and self.service.state is not ServiceState.blocked:
+        elif look.sight is ServiceSight.stranger and self.service.state is not ServiceState.blocked:
             self.save(state=ServiceState.blocked, detail=look.detail)
             self.tell("blocked", words.SHARED, why=look.detail)
         self.shop.host.trim(self.shop.log(self.name))
@@ -192,31 +194,33 @@ class Attendant:
     async def start_and_prove(self, release: Release) -> Look:
         """Start it unless it runs, and look until it is proven healthy or has failed. Wipes the slate."""
         if not self.shop.host.alive(release.marker, release.process):
-            self.save(life=Life())
+            self.save(life=RestartHistory())
             if blocked := await self.port_trouble(release):
                 self.save(state=ServiceState.blocked, detail=blocked)
-                return Look(sight=Sight.stranger, detail=blocked)
+                return Look(sight=ServiceSight.stranger, detail=blocked)
             if not self.start(self.shop.book.release(release.release_id)):
-                return Look(sight=Sight.gone, detail=self.service.detail)
+                return Look(sight=ServiceSight.gone, detail=self.service.detail)
         else:
-            self.save(life=supervise.adopted(Life(), self.shop.clock()), state=ServiceState.starting)
+            self.save(life=supervise.adopted(RestartHistory(), self.shop.clock()), state=ServiceState.starting)
         release = self.shop.book.release(release.release_id)
         life, do, look = await self.prove(release, self.life)
-        if do is Do.keep:
+        if do is RestartAction.keep:
             self.save(life=life, state=ServiceState.up, detail="", next_at=None)
             self.well()
             return look
         await self.end(release)
         ended = supervise.ended(life, self.shop.clock(), struck=True)
         self.save(life=ended, state=ServiceState.pausing, detail=look.detail)
-        return look if look.sight is not Sight.healthy else look.model_copy(update={"sight": Sight.unready})
+        return (
+            look if look.sight is not ServiceSight.healthy else look.model_copy(update={"sight": ServiceSight.unready})
+        )
 
-    async def prove(self, release: Release, life: Life) -> tuple[Life, Do, Look]:
+    async def prove(self, release: Release, life: RestartHistory) -> tuple[RestartHistory, RestartAction, Look]:
         rules = self.rules(release)
         while True:
             look = await self.look(release)
             life, do = supervise.seen(life, look.sight, self.shop.clock(), rules, trial=True)
-            if do is not Do.wait:
+            if do is not RestartAction.wait:
                 return life, do, look
             await asyncio.sleep(self.pace(release))
 
@@ -268,7 +272,7 @@ class Attendant:
             await asyncio.sleep(_QUICK)
         return ""
 
-    def listeners(self, release: Release) -> tuple[Listener, ...]:
+    def listeners(self, release: Release) -> tuple[PortListener, ...]:
         return self.shop.host.listeners(release.config.port) if release.config.port is not None else ()
 
     # Records

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.errors import NotFound, StoreDamaged, StoreUnavailable, UsageError
-from becket.parts.services.ports import Incident, Release, Request, Service
+from becket.parts.services.ports import Incident, Release, Service, ServiceRequest
 
 T = TypeVar("T", bound=Record)
 
@@ -32,7 +32,7 @@ CREATE INDEX IF NOT EXISTS incidents_untold ON incidents (number) WHERE told = 0
 """
 
 
-class SqliteBook:
+class SqliteServiceStore:
     """The port. Several processes may read; only the watchdog writes, but for a first look at an empty file."""
 
     def __init__(self, path: Path) -> None:
@@ -67,7 +67,7 @@ class SqliteBook:
     def close(self) -> None:
         self._conn.close()
 
-    def put(self, *records: Service | Release | Request | Incident) -> None:
+    def put(self, *records: Service | Release | ServiceRequest | Incident) -> None:
         self._conn.execute("BEGIN IMMEDIATE")
         try:
             for record in records:
@@ -77,7 +77,7 @@ class SqliteBook:
             self._conn.execute("ROLLBACK")
             raise
 
-    def _write(self, record: Service | Release | Request | Incident) -> None:
+    def _write(self, record: Service | Release | ServiceRequest | Incident) -> None:
         body, run = record.model_dump_json(), self._conn.execute
         if isinstance(record, Service):
             run(
@@ -89,7 +89,7 @@ class SqliteBook:
                 "ON CONFLICT (release_id) DO UPDATE SET body = excluded.body",
                 (record.release_id, record.service, body),
             )
-        elif isinstance(record, Request):
+        elif isinstance(record, ServiceRequest):
             run(
                 "INSERT INTO requests (key, settled, body) VALUES (?, ?, ?) "
                 "ON CONFLICT (key) DO UPDATE SET settled = excluded.settled, body = excluded.body",
@@ -113,10 +113,10 @@ class SqliteBook:
     def releases(self, service: str) -> tuple[Release, ...]:
         return self._all(Release, "SELECT body FROM releases WHERE service = ? ORDER BY number DESC", service)
 
-    def request(self, key: str) -> Request | None:
-        return self._one(Request, "SELECT body FROM requests WHERE key = ?", key)
+    def request(self, key: str) -> ServiceRequest | None:
+        return self._one(ServiceRequest, "SELECT body FROM requests WHERE key = ?", key)
 
-    def accept(self, request: Request) -> Request:
+    def accept(self, request: ServiceRequest) -> ServiceRequest:
         self._conn.execute("BEGIN IMMEDIATE")
         try:
             known = self.request(request.key)
@@ -130,8 +130,8 @@ class SqliteBook:
             raise UsageError(f"the request {request.key} was made before, for something else; use a key of its own")
         return known or request
 
-    def open_requests(self) -> tuple[Request, ...]:
-        return self._all(Request, "SELECT body FROM requests WHERE settled = 0 ORDER BY number")
+    def open_requests(self) -> tuple[ServiceRequest, ...]:
+        return self._all(ServiceRequest, "SELECT body FROM requests WHERE settled = 0 ORDER BY number")
 
     def untold(self) -> list[tuple[int, Incident]]:
         rows = self._conn.execute("SELECT number, body FROM incidents WHERE told = 0 ORDER BY number").fetchall()
@@ -154,5 +154,5 @@ class SqliteBook:
             raise StoreDamaged(f"{self._path} is damaged: a row cannot be read ({error})") from error
 
 
-def _asked(request: Request) -> tuple[str, ...]:
+def _asked(request: ServiceRequest) -> tuple[str, ...]:
     return request.op.value, request.service, request.sha, request.proof

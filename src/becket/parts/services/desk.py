@@ -8,22 +8,22 @@ from pathlib import Path
 
 from becket.app.daemon import end_if_deaf
 from becket.app.launch import last_words, launch
+from becket.app.liveness import START_WITHIN, watchdog_of
 from becket.app.record.services_now import ServiceNow, read_services
 from becket.app.settings import read_config
-from becket.app.signs import START_WITHIN, watchdog_of
-from becket.app.state import State, holder
+from becket.app.state import StateFolder, holder
 from becket.kernel.contract.base import Json, new_id
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import BecketError, NotFound
+from becket.parts.services.context import service_log
 from becket.parts.services.line import LineFailed, NobodyListens, ask
-from becket.parts.services.ports import Op, Outcome, Request
+from becket.parts.services.ports import Op, RequestOutcome, ServiceRequest
 from becket.parts.services.section import SERVICES
-from becket.parts.services.shop import service_log
 
 _LOOK_EVERY = 0.1
 
 
-def services(state: State) -> tuple[ServiceNow, ...]:
+def services(state: StateFolder) -> tuple[ServiceNow, ...]:
     """Those on record, and those of becket.yaml that were never started."""
     known = {service.name: service for service in read_services(state)}
     supervised = holder(state.watchdog_lock) is not None
@@ -32,7 +32,7 @@ def services(state: State) -> tuple[ServiceNow, ...]:
     return tuple(known[name] for name in sorted(known))
 
 
-def find(state: State, name: str) -> ServiceNow:
+def find(state: StateFolder, name: str) -> ServiceNow:
     for service in services(state):
         if service.name == name:
             return service
@@ -40,20 +40,22 @@ def find(state: State, name: str) -> ServiceNow:
     raise NotFound(f"there is no service {name!r}; becket.yaml has {known}")
 
 
-def order(state: State, caller: Caller, name: str, op: Op, waiting: Callable[[], None] = lambda: None) -> Outcome:
+def order(
+    state: StateFolder, caller: Caller, name: str, op: Op, waiting: Callable[[], None] = lambda: None
+) -> RequestOutcome:
     """Ask, and wait for the end. `waiting` is called now and then; Ctrl-C leaves the watchdog at work."""
-    request = Request(key=new_id("req"), op=op, service=find(state, name).name, by=caller)
+    request = ServiceRequest(key=new_id("req"), op=op, service=find(state, name).name, by=caller)
     _carried(state, {"request": request.model_dump(mode="json")})
     while True:
         answer = _carried(state, {"outcome": request.key})
-        found = Request.model_validate(answer["request"])
+        found = ServiceRequest.model_validate(answer["request"])
         if found.outcome is not None:
             return found.outcome
         waiting()
         time.sleep(_LOOK_EVERY)
 
 
-def _carried(state: State, message: dict[str, Json]) -> dict[str, Json]:
+def _carried(state: StateFolder, message: dict[str, Json]) -> dict[str, Json]:
     try:
         return ask(state.watchdog_socket, message)
     except NobodyListens:
@@ -65,7 +67,7 @@ def _carried(state: State, message: dict[str, Json]) -> dict[str, Json]:
     return ask(state.watchdog_socket, message)  # under the same key: what the last one took is not done twice
 
 
-def ensure_watchdog(state: State) -> None:
+def ensure_watchdog(state: StateFolder) -> None:
     """One that answers. It stays as long as a service is wanted, with or without the daemon."""
     state.make().services_wanted.touch()
     part, until = watchdog_of(state), time.monotonic() + START_WITHIN
@@ -79,7 +81,7 @@ def ensure_watchdog(state: State) -> None:
         state.services_wanted.touch()
 
 
-def _answers(state: State) -> bool:
+def _answers(state: StateFolder) -> bool:
     try:
         ask(state.watchdog_socket, {"outcome": ""})
     except BecketError:
@@ -87,5 +89,5 @@ def _answers(state: State) -> bool:
     return True
 
 
-def log_of(state: State, name: str, kind: str) -> Path:
+def log_of(state: StateFolder, name: str, kind: str) -> Path:
     return service_log(state, find(state, name).name, kind)

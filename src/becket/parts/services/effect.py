@@ -8,11 +8,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.parts.services.line import LineFailed, NobodyListens, Refused, ask
-from becket.parts.services.ports import RELEASE_EFFECT, Op, ReleaseOrder, Request
+from becket.parts.services.ports import RELEASE_EFFECT, Op, ReleaseOrder, ServiceRequest
 
 
 class ReleaseEffect:
@@ -39,7 +39,7 @@ class ReleaseEffect:
     async def perform(self, call: EffectCall, permit: Permit) -> dict[str, Json]:
         demand(permit, call)
         order = ReleaseOrder.model_validate(call.payload)
-        request = Request(key=permit.key, op=Op.release, service=order.service, sha=order.sha, proof=order.proof)
+        request = ServiceRequest(key=permit.key, op=Op.release, service=order.service, sha=order.sha, proof=order.proof)
         try:
             await asyncio.to_thread(ask, self._socket, {"request": request.model_dump(mode="json")})
         except NobodyListens as nobody:
@@ -50,5 +50,5 @@ class ReleaseEffect:
             raise EffectFailed(str(refused)) from refused
         return {"accepted": True, "service": order.service, "sha": order.sha}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell  # keyed: asking again is the look-up
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell  # keyed: asking again is the look-up

@@ -13,7 +13,7 @@ from pathlib import Path
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import ActionFailed, BecketError
 from becket.kernel.dispatch.bell import short_address
-from becket.parts.services.ports import Outcome, Request
+from becket.parts.services.ports import RequestOutcome, ServiceRequest
 
 ANSWER_WITHIN = 10.0
 LONGEST = 1_000_000
@@ -62,14 +62,14 @@ class WatchdogLine:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def outcome(self, key: str) -> Outcome | None:
+    async def outcome(self, key: str) -> RequestOutcome | None:
         try:
             answer = await asyncio.to_thread(ask, self._path, {"outcome": key})
         except (NobodyListens, LineFailed):
             return None  # it is being started again; the request is on disk
         if answer.get("request") is None:
             raise ActionFailed(f"the watchdog does not know the request {key}; was its state removed?", kind=UNKNOWN)
-        return Request.model_validate(answer["request"]).outcome
+        return ServiceRequest.model_validate(answer["request"]).outcome
 
 
 def listening_socket(path: Path) -> socket.socket:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.part import HOUSE, Part, Verb
+from becket.kernel.contract.part import OPERATIONS, Part, Verb
 
 PART = Part(
     name="services",
@@ -17,7 +17,7 @@ PART = Part(
             "service",
             "becket.parts.services.verbs:service",
             "Start, stop, watch and build the services of becket.yaml.",
-            HOUSE,
+            OPERATIONS,
             290,
         ),
     ),

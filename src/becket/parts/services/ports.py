@@ -77,7 +77,7 @@ class ServiceState(StrEnum):
     blocked = "blocked"  # somebody else holds its port
 
 
-class Life(Record):
+class RestartHistory(Record):
     """What the restart policy remembers of a service."""
 
     starts: tuple[float, ...] = ()  # within the window
@@ -103,7 +103,7 @@ class Service(Record):
     detail: str = ""
     next_at: float | None = None
     alarms: tuple[str, ...] = ()  # keys of incidents that last until it is well again
-    life: Life = Life()
+    life: RestartHistory = RestartHistory()
     changed_at: float = 0.0
 
 
@@ -126,7 +126,7 @@ class Op(StrEnum):
     build = "build"
 
 
-class Ending(StrEnum):
+class RequestEnding(StrEnum):
     """How a request ended."""
 
     done = "done"
@@ -136,18 +136,18 @@ class Ending(StrEnum):
     handed_over = "handed_over"
 
 
-class Outcome(Record):
-    ending: Ending
+class RequestOutcome(Record):
+    ending: RequestEnding
     sha: str = ""
     reason: str = ""
     unproven: bool = False
 
     @property
     def good(self) -> bool:
-        return self.ending in (Ending.done, Ending.kept)
+        return self.ending in (RequestEnding.done, RequestEnding.kept)
 
 
-class Request(Record):
+class ServiceRequest(Record):
     """What the watchdog was asked for. On disk before it is answered; the same key is one request (L42)."""
 
     key: str
@@ -156,12 +156,12 @@ class Request(Record):
     sha: str = ""
     proof: str = ""
     by: Caller | None = None  # a person; a release is ordered by its run
-    outcome: Outcome | None = None
+    outcome: RequestOutcome | None = None
     tries: int = 0
     at: float = 0.0
 
 
-class Sight(StrEnum):
+class ServiceSight(StrEnum):
     """What one look at a service found."""
 
     healthy = "healthy"
@@ -171,11 +171,11 @@ class Sight(StrEnum):
 
 
 class Look(Record):
-    sight: Sight
+    sight: ServiceSight
     detail: str = ""
 
 
-class Listener(Record):
+class PortListener(Record):
     """A process that holds a listening socket of a port; pid 0 for one that cannot be seen from here."""
 
     pid: int
@@ -214,7 +214,7 @@ class ServiceHost(Protocol):
         """
         ...
 
-    def listeners(self, port: int) -> tuple[Listener, ...]:
+    def listeners(self, port: int) -> tuple[PortListener, ...]:
         """Every process that holds a listening socket on the port: two may share one."""
         ...
 
@@ -244,10 +244,10 @@ class Smokes(Protocol):
         ...
 
 
-class ServiceBook(Protocol):
+class ServiceStore(Protocol):
     """The watchdog's memory of services. One call is one transaction; durable when it returns."""
 
-    def put(self, *records: Service | Release | Request | Incident) -> None: ...
+    def put(self, *records: Service | Release | ServiceRequest | Incident) -> None: ...
 
     def service(self, name: str) -> Service:
         """As stored, or a new one that nobody wants."""
@@ -261,13 +261,13 @@ class ServiceBook(Protocol):
         """Newest first."""
         ...
 
-    def request(self, key: str) -> Request | None: ...
+    def request(self, key: str) -> ServiceRequest | None: ...
 
-    def accept(self, request: Request) -> Request:
+    def accept(self, request: ServiceRequest) -> ServiceRequest:
         """The stored request of this key: this one, or the one that was first. Raises UsageError if they differ."""
         ...
 
-    def open_requests(self) -> tuple[Request, ...]:
+    def open_requests(self) -> tuple[ServiceRequest, ...]:
         """Without an outcome, oldest first."""
         ...
 
@@ -279,6 +279,6 @@ class ServiceBook(Protocol):
 class ReleaseDesk(Protocol):
     """The engine's view of the watchdog: only reads. Ordering a release is an effect."""
 
-    async def outcome(self, key: str) -> Outcome | None:
+    async def outcome(self, key: str) -> RequestOutcome | None:
         """How the request ended; None while it is worked on. Raises ActionFailed if the watchdog does not know it."""
         ...

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 
-from becket.app.rebuilt import put_damaged_aside
-from becket.app.state import State
+from becket.app.state import StateFolder
+from becket.app.watchdog_store import put_damaged_aside
 from becket.kernel.contract.errors import StoreDamaged
-from becket.parts.services.book import SqliteBook
+from becket.parts.services.book import SqliteServiceStore
 from becket.parts.services.ports import Incident
 
 log = logging.getLogger("becket.watchdog")
@@ -16,16 +16,16 @@ log = logging.getLogger("becket.watchdog")
 SERVICES = "record:services"
 
 
-def open_book(state: State) -> SqliteBook:
+def open_book(state: StateFolder) -> SqliteServiceStore:
     """The record of services. Those that run go on running, and nothing is started for it."""
     path = state.services_database
     fresh = not path.exists() or not path.stat().st_size
     try:
-        book = SqliteBook(path)
+        book = SqliteServiceStore(path)
         _read_through(book)
     except StoreDamaged as error:
         said = put_damaged_aside(path, error)
-        book = SqliteBook(path)
+        book = SqliteServiceStore(path)
     else:
         said = f"{path} was gone or empty" if fresh and _released(state) else ""
     if said:
@@ -37,7 +37,7 @@ def open_book(state: State) -> SqliteBook:
     return book
 
 
-def _read_through(book: SqliteBook) -> None:
+def _read_through(book: SqliteServiceStore) -> None:
     """A row that cannot be read is damage, and better known now."""
     for service in book.services():
         book.releases(service.name)
@@ -45,5 +45,5 @@ def _read_through(book: SqliteBook) -> None:
     book.untold()
 
 
-def _released(state: State) -> bool:
+def _released(state: StateFolder) -> bool:
     return state.releases.is_dir() and any(state.releases.iterdir())

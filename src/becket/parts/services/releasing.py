@@ -9,24 +9,24 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import BecketError
 from becket.parts.services import supervise, words
 from becket.parts.services.attendant import Attendant
+from becket.parts.services.context import ServiceContext, service_log
 from becket.parts.services.ports import (
-    Ending,
     Incident,
-    Life,
     Look,
     Op,
-    Outcome,
     Release,
     ReleaseState,
-    Request,
+    RequestEnding,
+    RequestOutcome,
+    RestartHistory,
     Service,
+    ServiceRequest,
+    ServiceSight,
     ServiceState,
-    Sight,
     Smoked,
 )
 from becket.parts.services.process import link_shared
-from becket.parts.services.shop import Shop, service_log
-from becket.parts.services.supervise import Do
+from becket.parts.services.supervise import RestartAction
 
 log = logging.getLogger("becket.services")
 
@@ -45,9 +45,9 @@ after_failure = CrashPoint("release.after_failure", "the new release is marked, 
 class Releaser(Attendant):
     """An attendant that can also release. Building never keeps it from looking after what runs."""
 
-    def __init__(self, name: str, shop: Shop) -> None:
+    def __init__(self, name: str, shop: ServiceContext) -> None:
         super().__init__(name, shop)
-        self._prepared: dict[str, asyncio.Task[Release | Outcome]] = {}
+        self._prepared: dict[str, asyncio.Task[Release | RequestOutcome]] = {}
 
     async def close(self) -> None:
         for task in self._prepared.values():
@@ -63,23 +63,23 @@ class Releaser(Attendant):
         lives = self.shop.host.alive(trial.marker, trial.process)
         old_lives = old is not None and self.shop.host.alive(old.marker, old.process)
         if lives and not old_lives:
-            await self._soak(trial, supervise.adopted(Life(), self.shop.clock()))
+            await self._soak(trial, supervise.adopted(RestartHistory(), self.shop.clock()))
         elif trial.state is ReleaseState.soaking:
-            await self._back(trial, Look(sight=Sight.gone, detail=words.DIED_UNSEEN))
+            await self._back(trial, Look(sight=ServiceSight.gone, detail=words.DIED_UNSEEN))
         else:
             await self.shop.host.end(trial.marker, trial.process, self.shop.grace)
             self.change(trial, state=ReleaseState.failed, reason=words.CUT_OFF)
             self.save(trial=None)
         return 0.0
 
-    async def answer(self, request: Request) -> None:
+    async def answer(self, request: ServiceRequest) -> None:
         fresh = request.op is Op.start and self.service.current is None
         if request.op in (Op.release, Op.build) or fresh:
             await self._go_on(request)
         else:
             await super().answer(request)
 
-    async def _go_on(self, request: Request) -> None:
+    async def _go_on(self, request: ServiceRequest) -> None:
         """Prepare in the background, one request at a time; when that is done, switch."""
         task = self._prepared.get(request.key)
         if task is None and self._prepared:
@@ -92,42 +92,48 @@ class Releaser(Attendant):
             return
         del self._prepared[request.key]
         prepared = task.result()
-        if isinstance(prepared, Outcome):
+        if isinstance(prepared, RequestOutcome):
             self.settle(request, prepared)
         elif request.op is Op.build:
-            self.settle(request, Outcome(ending=Ending.done, sha=prepared.sha, unproven=prepared.unproven))
+            self.settle(
+                request, RequestOutcome(ending=RequestEnding.done, sha=prepared.sha, unproven=prepared.unproven)
+            )
         else:
             await self._switch(request, prepared)
 
     # Beside the old one
 
-    async def _prepare(self, request: Request) -> Release | Outcome:
+    async def _prepare(self, request: ServiceRequest) -> Release | RequestOutcome:
         try:
             sha = request.sha or await self.shop.head()
             if known := await self._known(request, sha):
                 return known
             if request.tries >= TRIES:
-                return Outcome(ending=Ending.failed, sha=sha, reason=words.CUT_OFF_AGAIN.format(tries=TRIES))
+                return RequestOutcome(
+                    ending=RequestEnding.failed, sha=sha, reason=words.CUT_OFF_AGAIN.format(tries=TRIES)
+                )
             self.shop.book.put(request.model_copy(update={"tries": request.tries + 1}))
             return await self._build(await self.shop.new_release(request, sha))
         except (BecketError, OSError) as error:
-            return Outcome(ending=Ending.failed, sha=request.sha, reason=str(error))
+            return RequestOutcome(ending=RequestEnding.failed, sha=request.sha, reason=str(error))
 
-    async def _known(self, request: Request, sha: str) -> Outcome | None:
+    async def _known(self, request: ServiceRequest, sha: str) -> RequestOutcome | None:
         """What is on record answers: the request was worked off, the commit failed before, or it is in service."""
         for release in self.shop.book.releases(self.name):
             if release.request == request.key and release.state in _ENDINGS:
-                return Outcome(ending=_ENDINGS[release.state], sha=sha, reason=release.reason)
+                return RequestOutcome(ending=_ENDINGS[release.state], sha=sha, reason=release.reason)
             if release.sha == sha and release.never_auto and request.op is Op.release:
-                return Outcome(ending=Ending.failed, sha=sha, reason=words.FAILED_BEFORE.format(why=release.reason))
+                return RequestOutcome(
+                    ending=RequestEnding.failed, sha=sha, reason=words.FAILED_BEFORE.format(why=release.reason)
+                )
         current = self.current()
         if (stopped := self._stopped(request, sha)) or current is None or current.sha != sha:
             return stopped
         if request.op is Op.build or await self._comes_up(current):
-            ending = Ending.kept if request.op is Op.release else Ending.done
-            return Outcome(ending=ending, sha=sha, reason=words.ALREADY)
+            ending = RequestEnding.kept if request.op is Op.release else RequestEnding.done
+            return RequestOutcome(ending=ending, sha=sha, reason=words.ALREADY)
         why = self.service.detail or self.service.state.value
-        return Outcome(ending=Ending.failed, sha=sha, reason=words.NOT_HEALTHY.format(why=why))
+        return RequestOutcome(ending=RequestEnding.failed, sha=sha, reason=words.NOT_HEALTHY.format(why=why))
 
     async def _comes_up(self, release: Release) -> bool:
         """It may have been adopted or restarted just now: it gets the time that a trial would have."""
@@ -136,13 +142,13 @@ class Releaser(Attendant):
             await asyncio.sleep(self.pace(release))
         return self.life.proven
 
-    def _stopped(self, request: Request, sha: str) -> Outcome | None:
+    def _stopped(self, request: ServiceRequest, sha: str) -> RequestOutcome | None:
         """No loop starts what a person stopped."""
         if self.service.current is None or self.service.wanted or request.op is not Op.release:
             return None
-        return Outcome(ending=Ending.failed, sha=sha, reason=words.STOPPED.format(name=self.name))
+        return RequestOutcome(ending=RequestEnding.failed, sha=sha, reason=words.STOPPED.format(name=self.name))
 
-    async def _build(self, release: Release) -> Release | Outcome:
+    async def _build(self, release: Release) -> Release | RequestOutcome:
         self.shop.book.put(release)
         await self.shop.git.open_workspace(release.folder, release.sha)
         smokes, config = self.shop.smokes, release.config
@@ -155,13 +161,13 @@ class Releaser(Attendant):
             return self._refused(release, smoked)
         return self.change(release, state=ReleaseState.smoked)
 
-    def _refused(self, release: Release, why: Smoked) -> Outcome:
+    def _refused(self, release: Release, why: Smoked) -> RequestOutcome:
         self.change(release, state=ReleaseState.failed, reason=why.reason)
-        return Outcome(ending=Ending.failed, sha=release.sha, reason=why.reason)
+        return RequestOutcome(ending=RequestEnding.failed, sha=release.sha, reason=why.reason)
 
     # The switch
 
-    async def _switch(self, request: Request, release: Release) -> None:
+    async def _switch(self, request: ServiceRequest, release: Release) -> None:
         if stopped := self._stopped(request, release.sha):  # while it was built
             self.settle(request, stopped)
             return
@@ -174,7 +180,7 @@ class Releaser(Attendant):
             trouble = str(error)
         if trouble:  # nothing was touched yet
             self.change(release, state=ReleaseState.failed, reason=trouble)
-            self.settle(request, Outcome(ending=Ending.failed, sha=release.sha, reason=trouble))
+            self.settle(request, RequestOutcome(ending=RequestEnding.failed, sha=release.sha, reason=trouble))
             return
         release = self.change(release, state=ReleaseState.starting)
         self.save(
@@ -185,11 +191,11 @@ class Releaser(Attendant):
             ended = await self.end(old)
             self.save(life=supervise.ended(self.life, self.shop.clock(), struck=False))
             if not ended:
-                await self._back(release, Look(sight=Sight.unready, detail=words.OLD_DOES_NOT_END), blame=False)
+                await self._back(release, Look(sight=ServiceSight.unready, detail=words.OLD_DOES_NOT_END), blame=False)
                 return
         old_ended()
         if blocked := await self.port_trouble(release):
-            await self._back(release, Look(sight=Sight.stranger, detail=blocked), blame=False)
+            await self._back(release, Look(sight=ServiceSight.stranger, detail=blocked), blame=False)
             return
         await self._try(release)
 
@@ -204,21 +210,21 @@ class Releaser(Attendant):
         try:
             process = self.shop.host.start(self.shop.launch(release, release.config.start))
         except (BecketError, OSError) as error:
-            await self._back(release, Look(sight=Sight.gone, detail=words.CANNOT_START.format(why=error)))
+            await self._back(release, Look(sight=ServiceSight.gone, detail=words.CANNOT_START.format(why=error)))
             return
         release = self.change(release, state=ReleaseState.soaking, process=process)
         log.info("service %s: %s soaks as pid %d", self.name, release.sha[:12], process.pid)
         soaking()
-        await self._soak(release, supervise.started(Life(), self.shop.clock(), self.rules(release)))
+        await self._soak(release, supervise.started(RestartHistory(), self.shop.clock(), self.rules(release)))
 
-    async def _soak(self, release: Release, life: Life) -> None:
+    async def _soak(self, release: Release, life: RestartHistory) -> None:
         life, do, look = await self.prove(release, life)
-        if do is Do.keep:
+        if do is RestartAction.keep:
             await self._keep(release, life)
         else:
             await self._back(release, look)
 
-    async def _keep(self, release: Release, life: Life) -> None:
+    async def _keep(self, release: Release, life: RestartHistory) -> None:
         now = self.shop.clock()
         old = self.current()
         kept = release.model_copy(update={"state": ReleaseState.kept, "changed_at": now})
@@ -228,7 +234,7 @@ class Releaser(Attendant):
                     "detail": "", "next_at": None, "changed_at": now}
         )  # fmt: skip
         reason = words.UNPROVEN.format(sha=kept.sha[:12]) if kept.unproven else ""
-        outcome = Outcome(ending=Ending.kept, sha=kept.sha, unproven=kept.unproven, reason=reason)
+        outcome = RequestOutcome(ending=RequestEnding.kept, sha=kept.sha, unproven=kept.unproven, reason=reason)
         self._settle_of(kept, outcome, kept, *gone, self.service)
         self.well()
         after_keep()
@@ -247,7 +253,7 @@ class Releaser(Attendant):
             "reason": why,
             "changed_at": self.shop.clock(),
         }
-        self.service = self.service.model_copy(update={"trial": None, "life": Life()})
+        self.service = self.service.model_copy(update={"trial": None, "life": RestartHistory()})
         self.shop.book.put(release.model_copy(update=marked), self.service)
         after_failure()
         await self._old_again(release, why)
@@ -257,13 +263,17 @@ class Releaser(Attendant):
         if old is None:
             self.save(state=ServiceState.down, detail=why, wanted=False)
             text = words.NO_OLD.format(**said)
-            outcome = Outcome(ending=Ending.failed, sha=release.sha, reason=why, unproven=release.unproven)
+            outcome = RequestOutcome(
+                ending=RequestEnding.failed, sha=release.sha, reason=why, unproven=release.unproven
+            )
         else:
             again = await self.start_and_prove(old)
-            well = again.sight is Sight.healthy
+            well = again.sight is ServiceSight.healthy
             how = words.SERVES_AGAIN if well else words.ILL_AGAIN.format(why=again.detail)
             text = words.OLD_AGAIN.format(old=old.sha[:12], how=how, **said)
-            outcome = Outcome(ending=Ending.rolled_back, sha=release.sha, reason=f"{why}; {old.sha[:12]} {how}")
+            outcome = RequestOutcome(
+                ending=RequestEnding.rolled_back, sha=release.sha, reason=f"{why}; {old.sha[:12]} {how}"
+            )
         self._settle_of(release, outcome, self._told(release, text))
 
     def _told(self, release: Release, text: str) -> Incident:
@@ -276,11 +286,11 @@ class Releaser(Attendant):
         self.service = self.service.model_copy(
             update={"trial": None, "wanted": False, "state": ServiceState.down, "detail": why}
         )
-        outcome = Outcome(ending=Ending.handed_over, sha=release.sha, reason=why)
+        outcome = RequestOutcome(ending=RequestEnding.handed_over, sha=release.sha, reason=why)
         text = words.HANDED_OVER.format(name=self.name, sha=release.sha[:12], why=why)
         self._settle_of(release, outcome, release.model_copy(update=left), self.service, self._told(release, text))
 
-    def _settle_of(self, release: Release, outcome: Outcome, *also: Release | Service | Incident) -> None:
+    def _settle_of(self, release: Release, outcome: RequestOutcome, *also: Release | Service | Incident) -> None:
         request = self.shop.book.request(release.request)
         if request is None:
             self.shop.book.put(*also)
@@ -299,4 +309,4 @@ class Releaser(Attendant):
 
 KEPT_STATES = (ReleaseState.kept, ReleaseState.stopped)
 _OVER = (ReleaseState.rolled_back, ReleaseState.stopped, ReleaseState.failed)
-_ENDINGS = {ReleaseState.rolled_back: Ending.rolled_back, ReleaseState.handed_over: Ending.handed_over}
+_ENDINGS = {ReleaseState.rolled_back: RequestEnding.rolled_back, ReleaseState.handed_over: RequestEnding.handed_over}

@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.config import Names, Section, unshared
-from becket.kernel.contract.given import Variables, WithEnvFile
 from becket.kernel.contract.naming import PlaceBelow, UrlPath
 from becket.kernel.contract.spec import Name, Text
+from becket.kernel.contract.variables import Variables, WithEnvFile
 
 ServiceName = Annotated[str, Names("services")]
 

@@ -16,17 +16,17 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError, StoreDamaged
 from becket.kernel.contract.store import Alert, AlertState, Store
 from becket.parts.services import words
-from becket.parts.services.book import SqliteBook
+from becket.parts.services.book import SqliteServiceStore
+from becket.parts.services.context import ServiceContext
 from becket.parts.services.line import LONGEST, listening_socket
-from becket.parts.services.ports import Incident, Request
+from becket.parts.services.ports import Incident, ServiceRequest
 from becket.parts.services.rebuilt_book import SERVICES, open_book
 from becket.parts.services.releasing import Releaser
-from becket.parts.services.shop import Shop
 
 log = logging.getLogger("becket.services")
 
@@ -40,7 +40,7 @@ HANGS_AFTER = 120.0
 class Supervisor:
     """Every service with its attendant, and the line on which requests come in."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: ServiceContext) -> None:
         self._shop = shop
         self._attendants: dict[str, tuple[Releaser, asyncio.Task[None]]] = {}
 
@@ -96,7 +96,7 @@ class Supervisor:
         message = json.loads(line)
         book = self._shop.book
         if "request" in message:
-            asked = Request.model_validate(message["request"])
+            asked = ServiceRequest.model_validate(message["request"])
             request = book.accept(asked.model_copy(update={"at": self._shop.clock(), "outcome": None, "tries": 0}))
             self._want()
             self._attendant(request.service).ring()
@@ -111,7 +111,7 @@ class Supervisor:
 class ServiceThread:
     """Runs a supervisor beside the watchdog's own loop."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: StateFolder) -> None:
         self._state = state
         self._thread = threading.Thread(target=self._run, name="services", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,7 +162,7 @@ class ServiceThread:
         while not self._stop.is_set():
             try:
                 with contextlib.closing(open_book(self._state)) as book:
-                    await Supervisor(Shop(self._state, book)).serve(self._stop)
+                    await Supervisor(ServiceContext(self._state, book)).serve(self._stop)
             except Exception:
                 log.exception("services; tried again in %g s", 5.0)
                 with contextlib.suppress(TimeoutError):
@@ -174,7 +174,10 @@ class Services:
     """The thread as the watchdog sees it. One that died is begun anew; one that hangs can only be told of."""
 
     def __init__(
-        self, state: State, hangs_after: float = HANGS_AFTER, make: Callable[[State], ServiceThread] = ServiceThread
+        self,
+        state: StateFolder,
+        hangs_after: float = HANGS_AFTER,
+        make: Callable[[StateFolder], ServiceThread] = ServiceThread,
     ) -> None:
         self._state = state
         self._hangs_after = hangs_after
@@ -210,12 +213,12 @@ class Services:
         return alert.key.startswith(("service:", SERVICES))
 
 
-async def raise_incidents(state: State, own: Store) -> None:
+async def raise_incidents(state: StateFolder, own: Store) -> None:
     """Make alerts of what the supervisor wrote down. Called at every tick of the watchdog."""
     if not state.services_database.exists():
         return
     try:
-        book = SqliteBook(state.services_database)
+        book = SqliteServiceStore(state.services_database)
     except StoreDamaged:
         return  # the supervisor sees to it
     try:

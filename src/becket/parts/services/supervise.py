@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from becket.kernel.contract.base import Record
-from becket.parts.services.ports import Life, Sight
+from becket.parts.services.ports import RestartHistory, ServiceSight
 from becket.parts.services.section import HealthConfig
 
 
@@ -36,26 +36,26 @@ class Rules(Record):
         return started_at + self.ready_within + 3 * self.soak
 
 
-class Do(StrEnum):
+class RestartAction(StrEnum):
     wait = "wait"
     keep = "keep"  # proven healthy just now
     fail = "fail"  # of a trial: back to the last kept release
     restart = "restart"  # of a kept release: end what is left, and start it when `due` says
 
 
-class Due(NamedTuple):
+class NextStart(NamedTuple):
     """When the next start may happen, and whether the storm limit says so."""
 
     at: float
     storm: bool
 
 
-def due(life: Life, now: float, rules: Rules) -> Due:
+def due(life: RestartHistory, now: float, rules: Rules) -> NextStart:
     """The limit counts starts, not deaths: neither health in between nor a restart of the watchdog forgives one."""
     recent = [at for at in life.starts if 0 <= now - at < rules.window]
     if recent and (life.stormed or len(recent) >= rules.starts):
-        return Due(max(recent) + rules.window, True)
-    return Due(min(life.ended_at, now) + _pause(life.strikes, rules), False)
+        return NextStart(max(recent) + rules.window, True)
+    return NextStart(min(life.ended_at, now) + _pause(life.strikes, rules), False)
 
 
 def _pause(strikes: int, rules: Rules) -> float:
@@ -64,54 +64,56 @@ def _pause(strikes: int, rules: Rules) -> float:
     return float(min(rules.first_pause * rules.growth ** min(strikes - 1, 50), rules.longest_pause))
 
 
-def started(life: Life, now: float, rules: Rules) -> Life:
+def started(life: RestartHistory, now: float, rules: Rules) -> RestartHistory:
     recent = tuple(at for at in life.starts if 0 <= now - at < rules.window)
-    return Life(
+    return RestartHistory(
         starts=(*recent, now)[-4 * rules.starts :], strikes=life.strikes, stormed=life.stormed, started_at=now
     )  # fmt: skip
 
 
-def adopted(life: Life, now: float) -> Life:
+def adopted(life: RestartHistory, now: float) -> RestartHistory:
     """It was found running. That is no start, and no proof of health either."""
-    return Life(starts=life.starts, strikes=life.strikes, stormed=life.stormed, started_at=now)
+    return RestartHistory(starts=life.starts, strikes=life.strikes, stormed=life.stormed, started_at=now)
 
 
-def ended(life: Life, now: float, *, struck: bool) -> Life:
+def ended(life: RestartHistory, now: float, *, struck: bool) -> RestartHistory:
     """Nothing runs any more; `struck` if nobody wanted that."""
-    return Life(starts=life.starts, strikes=life.strikes + struck, stormed=life.stormed, ended_at=now)
+    return RestartHistory(starts=life.starts, strikes=life.strikes + struck, stormed=life.stormed, ended_at=now)
 
 
-def stormed(life: Life) -> Life:
+def stormed(life: RestartHistory) -> RestartHistory:
     return life.model_copy(update={"stormed": True})
 
 
-def seen(life: Life, sight: Sight, now: float, rules: Rules, *, trial: bool) -> tuple[Life, Do]:
+def seen(
+    life: RestartHistory, sight: ServiceSight, now: float, rules: Rules, *, trial: bool
+) -> tuple[RestartHistory, RestartAction]:
     """What one look means. A trial that dies, or shares its port with a stranger, has failed.
 
     A kept release beside a stranger goes on: ending it would leave the port to the stranger alone. It must prove its
     health again once the stranger is gone.
     """
-    if sight is Sight.stranger and not trial:
-        return adopted(life, now), Do.wait
-    if sight in (Sight.gone, Sight.stranger):
-        return life, Do.fail if trial else Do.restart
-    if sight is Sight.healthy:
+    if sight is ServiceSight.stranger and not trial:
+        return adopted(life, now), RestartAction.wait
+    if sight in (ServiceSight.gone, ServiceSight.stranger):
+        return life, RestartAction.fail if trial else RestartAction.restart
+    if sight is ServiceSight.healthy:
         return _well(life, now, rules)
     life, hopeless = _ill(life, now, rules)
-    return life, (Do.fail if trial else Do.restart) if hopeless else Do.wait
+    return life, (RestartAction.fail if trial else RestartAction.restart) if hopeless else RestartAction.wait
 
 
-def _well(life: Life, now: float, rules: Rules) -> tuple[Life, Do]:
+def _well(life: RestartHistory, now: float, rules: Rules) -> tuple[RestartHistory, RestartAction]:
     since = now if life.healthy_since is None else life.healthy_since
     samples = life.samples + 1
     proves = not life.proven and samples >= rules.samples and now - since >= rules.soak
     changed: dict[str, object] = {"healthy_since": since, "samples": samples, "missed_since": None, "misses": 0}
     if proves:
         changed |= {"proven": True, "strikes": 0, "stormed": False}
-    return life.model_copy(update=changed), Do.keep if proves else Do.wait
+    return life.model_copy(update=changed), RestartAction.keep if proves else RestartAction.wait
 
 
-def _ill(life: Life, now: float, rules: Rules) -> tuple[Life, bool]:
+def _ill(life: RestartHistory, now: float, rules: Rules) -> tuple[RestartHistory, bool]:
     """A bad look begins the soak anew. Says whether there is no hope left."""
     since = now if life.missed_since is None else life.missed_since
     changed = {"healthy_since": None, "samples": 0, "missed_since": since, "misses": life.misses + 1}

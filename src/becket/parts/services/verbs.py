@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words as cli_words
-from becket.cli.paper import columns, emit, say
+from becket.cli.output import columns, emit, say
 from becket.cli.plain import clock, safe, short
 from becket.cli.shape import AsJson, end
 from becket.kernel.contract.errors import UsageError
@@ -20,13 +20,13 @@ from becket.parts.services import words
 
 if TYPE_CHECKING:
     from becket.app.record.services_now import ServiceNow
-    from becket.app.state import State
+    from becket.app.state import StateFolder
 
 LIST = "list"
 _FOLLOW_EVERY = 0.2
 
 
-class Verb(StrEnum):
+class ServiceVerb(StrEnum):
     start = "start"
     stop = "stop"
     restart = "restart"
@@ -35,7 +35,7 @@ class Verb(StrEnum):
     build = "build"
 
 
-class Kind(StrEnum):
+class LogKind(StrEnum):
     service = "service"
     build = "build"
     smoke = "smoke"
@@ -43,14 +43,14 @@ class Kind(StrEnum):
 
 def service(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A service of becket.yaml; `list` shows all.")],
-    verb: Annotated[Verb | None, typer.Argument(help="What to do with it.")] = None,
+    verb: Annotated[ServiceVerb | None, typer.Argument(help="What to do with it.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="logs: go on with what is written.")] = False,
     number: Annotated[
         int, typer.Option("--lines", "-n", min=0, max=100_000, help="logs: so many of the last lines.")
     ] = 50,
     of: Annotated[
-        Kind, typer.Option("--of", help="logs: of the service, or of its last build or smoke.")
-    ] = Kind.service,
+        LogKind, typer.Option("--of", help="logs: of the service, or of its last build or smoke.")
+    ] = LogKind.service,
     as_json: AsJson = False,
 ) -> None:
     """Start, stop, watch and build the services of becket.yaml."""
@@ -60,16 +60,16 @@ def service(
     if name == LIST and verb is None:
         _list(state, as_json)
     elif verb is None:
-        raise UsageError(words.SERVICE_WHAT.format(name=safe(name), verbs="|".join(Verb)))
-    elif verb is Verb.status:
+        raise UsageError(words.SERVICE_WHAT.format(name=safe(name), verbs="|".join(ServiceVerb)))
+    elif verb is ServiceVerb.status:
         _status(state, name, as_json)
-    elif verb is Verb.logs:
+    elif verb is ServiceVerb.logs:
         _logs(state, name, of, number, follow, as_json)
     else:
         _order(state, name, verb, as_json)
 
 
-def _list(state: State, as_json: bool) -> None:
+def _list(state: StateFolder, as_json: bool) -> None:
     from becket.parts.services.desk import services
 
     found = services(state)
@@ -87,7 +87,7 @@ def _list(state: State, as_json: bool) -> None:
         )
 
 
-def _status(state: State, name: str, as_json: bool) -> None:
+def _status(state: StateFolder, name: str, as_json: bool) -> None:
     from becket.parts.services.desk import find
 
     found = find(state, name)
@@ -117,7 +117,7 @@ def _remark(found: ServiceNow) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _order(state: State, name: str, verb: Verb, as_json: bool) -> None:
+def _order(state: StateFolder, name: str, verb: ServiceVerb, as_json: bool) -> None:
     from becket.app.keyboard import at_keyboard
     from becket.app.settings import read_config
     from becket.parts.services.desk import find, order
@@ -134,7 +134,7 @@ def _order(state: State, name: str, verb: Verb, as_json: bool) -> None:
     end(0 if outcome.good else 1)
 
 
-def _logs(state: State, name: str, of: Kind, number: int, follow: bool, as_json: bool) -> None:
+def _logs(state: StateFolder, name: str, of: LogKind, number: int, follow: bool, as_json: bool) -> None:
     from becket.parts.services.desk import log_of
 
     if follow and as_json:

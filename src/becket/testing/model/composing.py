@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from becket.testing.model.exchange import Ask, Block, Reply, Stop, Text, Thought
-from becket.testing.model.lanes import Turn
+from becket.testing.model.exchange import Block, ModelRequest, Reply, Stop, Text, Thought
+from becket.testing.model.lanes import ScriptedTurn
 from becket.testing.model.steps import (
     Call,
     Cut,
@@ -25,7 +25,7 @@ from becket.testing.model.tools import call_for
 _TOOL_STEPS = Shell | Write | Edit | Call
 
 
-def compose(turn: Turn, ask: Ask, new_id: Callable[[], str], usual: Tokens) -> Reply:
+def compose(turn: ScriptedTurn, ask: ModelRequest, new_id: Callable[[], str], usual: Tokens) -> Reply:
     """What would be said; how much of it is really sent is the server's business. Raises NoTool."""
     step = turn.step
     blocks: list[Block] = [Thought(text) for text in turn.thoughts if ask.wants_thinking]
@@ -45,7 +45,7 @@ def compose(turn: Turn, ask: Ask, new_id: Callable[[], str], usual: Tokens) -> R
     return Reply(reply.id, reply.model, reply.blocks, Stop.tools, usage) if reply.calls else reply
 
 
-def _blocks(step: Say | _TOOL_STEPS, ask: Ask, new_id: Callable[[], str]) -> list[Block]:
+def _blocks(step: Say | _TOOL_STEPS, ask: ModelRequest, new_id: Callable[[], str]) -> list[Block]:
     if isinstance(step, Say):
         return [Text(step.text)]
     return [call_for(step, ask, new_id())]

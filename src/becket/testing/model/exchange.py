@@ -38,7 +38,7 @@ class Offered:
 
 
 @dataclass(slots=True)
-class Ask:
+class ModelRequest:
     """A request, read. `wrong` holds what the real service would refuse it for."""
 
     model: str = ""

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from becket.testing.model.exchange import Ask
+from becket.testing.model.exchange import ModelRequest
 from becket.testing.model.steps import Answering, Delay, Loop, Step, Think
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ScriptedTurn:
     """The next answering step, with what goes before it."""
 
     step: Answering
@@ -38,12 +38,12 @@ class Lane:
     def add(self, steps: Iterable[Step]) -> None:
         self._steps.extend(steps)
 
-    def takes(self, key: str | None, ask: Ask) -> bool:
+    def takes(self, key: str | None, ask: ModelRequest) -> bool:
         if self.key is not None and self.key != key:
             return False
         return self.prompt is None or any(self.prompt in text for text in ask.prompts)
 
-    def turn(self) -> Turn | None:
+    def turn(self) -> ScriptedTurn | None:
         """Takes the next turn off the script; None when it is over. The caller holds the server's lock."""
         thoughts: list[str] = []
         delay = 0.0
@@ -56,7 +56,7 @@ class Lane:
             elif isinstance(step, Delay):
                 delay += step.seconds
             else:
-                return Turn(step, tuple(thoughts), delay)
+                return ScriptedTurn(step, tuple(thoughts), delay)
         return None
 
 
@@ -74,7 +74,7 @@ class Lanes:
         else:
             same.add(lane.left)
 
-    def of(self, key: str | None, ask: Ask) -> Lane | None:
+    def of(self, key: str | None, ask: ModelRequest) -> Lane | None:
         return next((lane for lane in self._lanes if lane.takes(key, ask)), None)
 
     @property

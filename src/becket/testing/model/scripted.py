@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from becket.testing.model.composing import compose
-from becket.testing.model.exchange import Ask, Frame, Reply, Stop, WireName
-from becket.testing.model.lanes import Lane, Lanes, Turn
+from becket.testing.model.exchange import Frame, ModelRequest, Reply, Stop, WireName
+from becket.testing.model.lanes import Lane, Lanes, ScriptedTurn
 from becket.testing.model.server import Line, Server
 from becket.testing.model.steps import Cut, Hang, Say, Status, Step, Tokens
 from becket.testing.model.tools import NoTool
@@ -168,23 +168,23 @@ class ScriptedModel:
             self._note(wire, path, headers, parsed, key, ask, lane, turn)
         self._perform(wire, ask, turn, reply, line)
 
-    def _next(self, wire: Wire, key: str | None, ask: Ask) -> tuple[str, Turn]:
+    def _next(self, wire: Wire, key: str | None, ask: ModelRequest) -> tuple[str, ScriptedTurn]:
         if key is None:
             ask.wrong.append("no API key in the header that this vendor reads")
-            return "", Turn(wire.unauthorized(given=False))
+            return "", ScriptedTurn(wire.unauthorized(given=False))
         if self._keys is not None and key not in self._keys:
-            return "", Turn(wire.unauthorized(given=True))
+            return "", ScriptedTurn(wire.unauthorized(given=True))
         if ask.wrong:
-            return "", Turn(Status(400, message=ask.wrong[0]))
+            return "", ScriptedTurn(Status(400, message=ask.wrong[0]))
         if not ask.tools and self._sides:
             text = SIDE_ANSWER if ask.answer_schema is None else json.dumps(some_json(ask.answer_schema))
-            return "", Turn(Say(text))
+            return "", ScriptedTurn(Say(text))
         lane = self._lanes.of(key, ask)
         if lane is None:
-            return "", Turn(Say(OVER))
-        return lane.name, lane.turn() or Turn(Say(OVER))
+            return "", ScriptedTurn(Say(OVER))
+        return lane.name, lane.turn() or ScriptedTurn(Say(OVER))
 
-    def _compose(self, turn: Turn, ask: Ask) -> Reply | Status:
+    def _compose(self, turn: ScriptedTurn, ask: ModelRequest) -> Reply | Status:
         if isinstance(turn.step, Status):
             return turn.step
         try:
@@ -200,9 +200,9 @@ class ScriptedModel:
         headers: Mapping[str, str],
         body: Mapping[str, Any],
         key: str | None,
-        ask: Ask,
+        ask: ModelRequest,
         lane: str,
-        turn: Turn,
+        turn: ScriptedTurn,
     ) -> None:
         request = Request(
             wire=wire.name,
@@ -223,7 +223,7 @@ class ScriptedModel:
         self._violations += [f"request {len(self._requests)} ({wire.name}): {one}" for one in ask.wrong]
         self._changed.notify_all()
 
-    def _perform(self, wire: Wire, ask: Ask, turn: Turn, reply: Reply | Status, line: Line) -> None:
+    def _perform(self, wire: Wire, ask: ModelRequest, turn: ScriptedTurn, reply: Reply | Status, line: Line) -> None:
         self.stopping.wait(turn.delay)
         if isinstance(reply, Status):
             _fail(wire, ask, reply, line)
@@ -237,17 +237,17 @@ class ScriptedModel:
             line.send_json(200, wire.whole(reply), {})
 
 
-def _read(wire: Wire, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, Any], Ask]:
+def _read(wire: Wire, path: str, headers: Mapping[str, str], body: bytes) -> tuple[Mapping[str, Any], ModelRequest]:
     try:
         parsed = json.loads(body)
     except ValueError:
-        return {}, Ask(wrong=["We could not parse the JSON body of your request."])
+        return {}, ModelRequest(wrong=["We could not parse the JSON body of your request."])
     if not isinstance(parsed, dict):
-        return {}, Ask(wrong=["The body must be a JSON object."])
+        return {}, ModelRequest(wrong=["The body must be a JSON object."])
     return parsed, wire.read(path, headers, parsed)
 
 
-def _fail(wire: Wire, ask: Ask, status: Status, line: Line) -> None:
+def _fail(wire: Wire, ask: ModelRequest, status: Status, line: Line) -> None:
     headers, body = wire.error(status)
     if status.midstream and ask.stream:
         begun = list(wire.stream(Reply("begun", ask.model, (), Stop.done, Tokens()), ask))[:1]
@@ -256,13 +256,13 @@ def _fail(wire: Wire, ask: Ask, status: Status, line: Line) -> None:
     line.send_json(status.code, body if status.body is None else status.body, {**headers, **status.headers})
 
 
-def _hang(wire: Wire, ask: Ask, step: Hang, reply: Reply, line: Line) -> None:
+def _hang(wire: Wire, ask: ModelRequest, step: Hang, reply: Reply, line: Line) -> None:
     if step.text and ask.stream:
         line.send_stream(_first_half(wire.stream(reply, ask)), end=False)
     line.hang()
 
 
-def _cut(wire: Wire, ask: Ask, step: Cut, reply: Reply, line: Line) -> None:
+def _cut(wire: Wire, ask: ModelRequest, step: Cut, reply: Reply, line: Line) -> None:
     if step.at_once:
         line.cut()
     elif ask.stream:

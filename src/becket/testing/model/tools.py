@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from becket.testing.model.exchange import Ask, Offered, ToolCall
+from becket.testing.model.exchange import ModelRequest, Offered, ToolCall
 from becket.testing.model.steps import Call, Edit, Shell, Write
 
 _SHELLS = ("exec_command", "shell_command", "shell", "Bash", "bash", "run_shell_command", "execute_command", "terminal")
@@ -37,7 +37,7 @@ class NoTool(Exception):
     """The client offers nothing that this step could be done with."""
 
 
-def call_for(step: Shell | Write | Edit | Call, ask: Ask, call: str) -> ToolCall:
+def call_for(step: Shell | Write | Edit | Call, ask: ModelRequest, call: str) -> ToolCall:
     """Files by the client's own tool for them, else as a patch, else by the shell."""
     if isinstance(step, Call):
         return _raw(step, ask, call)
@@ -51,7 +51,7 @@ def call_for(step: Shell | Write | Edit | Call, ask: Ask, call: str) -> ToolCall
     return _shell(_by_shell(step), ask, call)
 
 
-def folder_of(ask: Ask) -> PurePosixPath | None:
+def folder_of(ask: ModelRequest) -> PurePosixPath | None:
     """The client's working folder, which every known client tells its model."""
     for prompt in reversed(ask.prompts):
         for found in _FOLDER.finditer(prompt):
@@ -59,19 +59,19 @@ def folder_of(ask: Ask) -> PurePosixPath | None:
     return None
 
 
-def _find(ask: Ask, names: tuple[str, ...]) -> Offered | None:
+def _find(ask: ModelRequest, names: tuple[str, ...]) -> Offered | None:
     offered = {tool.name: tool for tool in ask.tools}
     return next((offered[name] for name in names if name in offered), None)
 
 
-def _raw(step: Call, ask: Ask, call: str) -> ToolCall:
+def _raw(step: Call, ask: ModelRequest, call: str) -> ToolCall:
     tool = _find(ask, (step.tool,))
     if tool is not None and tool.freeform:
         return ToolCall(call, step.tool, {}, text=str(step.arguments.get("input", "")))
     return ToolCall(call, step.tool, step.arguments)
 
 
-def _shell(command: str, ask: Ask, call: str) -> ToolCall:
+def _shell(command: str, ask: ModelRequest, call: str) -> ToolCall:
     tool = _find(ask, _SHELLS)
     if tool is None:
         raise NoTool(f"no tool for a command line; the client offers {_names(ask)}")
@@ -80,7 +80,7 @@ def _shell(command: str, ask: Ask, call: str) -> ToolCall:
     return ToolCall(call, tool.name, _filled(tool, {name: ["bash", "-lc", command] if array else command}))
 
 
-def _file_change(step: Write | Edit, ask: Ask, call: str) -> ToolCall | None:
+def _file_change(step: Write | Edit, ask: ModelRequest, call: str) -> ToolCall | None:
     tool = _find(ask, _WRITERS if isinstance(step, Write) else _EDITORS)
     if tool is None:
         return None
@@ -91,7 +91,7 @@ def _file_change(step: Write | Edit, ask: Ask, call: str) -> ToolCall | None:
     return ToolCall(call, tool.name, _filled(tool, {_property(tool, name): value for name, value in wanted.items()}))
 
 
-def _absolute(path: str, ask: Ask) -> str:
+def _absolute(path: str, ask: ModelRequest) -> str:
     folder = folder_of(ask)
     return path if folder is None else str(folder / path)
 
@@ -112,7 +112,7 @@ def _filled(tool: Offered, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _patched(step: Write | Edit, ask: Ask, call: str) -> ToolCall:
+def _patched(step: Write | Edit, ask: ModelRequest, call: str) -> ToolCall:
     head = f"*** Begin Patch\n*** {'Add' if isinstance(step, Write) else 'Update'} File: {step.path}\n"
     if isinstance(step, Write):
         body = "".join(f"+{line}\n" for line in step.text.splitlines())
@@ -145,5 +145,5 @@ def _by_shell(step: Write | Edit) -> str:
     return f"{make}printf %s {shlex.quote(step.text)} > {path}"
 
 
-def _names(ask: Ask) -> str:
+def _names(ask: ModelRequest) -> str:
     return ", ".join(tool.name for tool in ask.tools) or "none"

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentReport, CallContext, CallFiles, Limits
 from becket.kernel.contract.config import AgentConfig
-from becket.kernel.contract.process import ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds, Rein
+from becket.kernel.contract.process import ChildControl, ChildRef, ChildResult, ChildSpec, ChildWatcher, Holds
 from becket.kernel.process import ContainedProcesses
 from becket.parts.agents.adapters.acp import AcpAgent
+from becket.parts.agents.adapters.call_environment import DriverContext
 from becket.parts.agents.adapters.inbox import put
-from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.section import Price
 
@@ -35,8 +35,10 @@ class Uncontained:
     def holds(self) -> Holds:
         return self._processes.holds().model_copy(update={"files": self._held})
 
-    async def run(self, spec: ChildSpec, watcher: ChildWatcher | None = None, rein: Rein | None = None) -> ChildResult:
-        self.ends.append(await self._processes.run(spec, watcher, rein))
+    async def run(
+        self, spec: ChildSpec, watcher: ChildWatcher | None = None, control: ChildControl | None = None
+    ) -> ChildResult:
+        self.ends.append(await self._processes.run(spec, watcher, control))
         return self.ends[-1]
 
     def sweep(self, children: Sequence[ChildRef]) -> list[ChildRef]:
@@ -51,7 +53,7 @@ class Stage:
     held: bool = True
     named: str = ""  # what the program is called, where that matters
     events: list[AgentEvent] = field(default_factory=list)
-    tell: Mapping[EventKind, str] = field(default_factory=dict)  # a person speaks at the first event of this kind
+    tell: Mapping[AgentEventKind, str] = field(default_factory=dict)  # a person speaks at the first event of this kind
 
     def __post_init__(self) -> None:
         for place in (self.tree, self.home, self.files.folder):
@@ -79,7 +81,7 @@ class Stage:
         return [message.get("params", {}) for message in self.told if message.get("method") == method]
 
     def kinds(self) -> list[str]:
-        return [event.kind.value for event in self.events if event.kind is not EventKind.usage]
+        return [event.kind.value for event in self.events if event.kind is not AgentEventKind.usage]
 
     def agent(self, config: Mapping[str, Any] | None = None) -> AcpAgent:
         run = f"{sys.executable} {PROGRAM} {self.folder / 'script.json'}"
@@ -88,7 +90,7 @@ class Stage:
             program.write_text(f"#!/bin/sh\nexec {run}\n")
             program.chmod(0o755)
             run = str(program)
-        outfit = Outfit(
+        driver_context = DriverContext(
             self.processes,
             (),
             {},
@@ -96,7 +98,7 @@ class Stage:
             {"PATH": "/usr/bin:/bin"},
             self.folder,
         )
-        return AcpAgent("helper", AgentConfig(driver="acp", run=run, **(config or {})), outfit)
+        return AcpAgent("helper", AgentConfig(driver="acp", run=run, **(config or {})), driver_context)
 
     def call(
         self,
@@ -112,8 +114,8 @@ class Stage:
     async def run(
         self, limits: Limits, session: str | None = None, config: Mapping[str, Any] | None = None
     ) -> AgentReport:
-        around = Around(files=self.files, home=self.home, heard=self._heard)
-        return await self.agent(config).run("Fix it.", self.tree, limits, session, around=around)
+        call_context = CallContext(files=self.files, home=self.home, heard=self._heard)
+        return await self.agent(config).run("Fix it.", self.tree, limits, session, call_context=call_context)
 
     def _heard(self, event: AgentEvent) -> None:
         self.events.append(event)

@@ -10,16 +10,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, Limits
+from becket.kernel.contract.agent import AgentEvent, AgentReport, CallContext, CallFiles, Limits
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import choose
+from becket.parts.agents.adapters.call_environment import DriverContext
 from becket.parts.agents.adapters.claude import ClaudeAgent
 from becket.parts.agents.adapters.codex import CodexAgent
 from becket.parts.agents.adapters.command import CommandAgent
 from becket.parts.agents.adapters.headless import HeadlessAgent
-from becket.parts.agents.adapters.outfit import Outfit
 from becket.parts.agents.adapters.prices import prices_with
 from becket.parts.agents.section import Price
 
@@ -60,8 +60,8 @@ class Stage:
         given = AgentConfig.model_validate({"driver": names.get(driver, "codex"), "model": "m"} | started | config)
         prices = prices_with({"m": Price(input=1_000_000, output=0)})
         environ = {"PATH": os.environ["PATH"], "KEY": "sesame"}
-        outfit = Outfit(choose(SandboxKind.none), (), {}, prices, environ, self.folder)
-        return driver("fixer", given, outfit)
+        driver_context = DriverContext(choose(SandboxKind.none), (), {}, prices, environ, self.folder)
+        return driver("fixer", given, driver_context)
 
     @property
     def files(self) -> CallFiles:
@@ -69,9 +69,9 @@ class Stage:
 
     async def call(self, agent: HeadlessAgent, session: str | None = None, **limits: Json) -> AgentReport:
         self.calls += 1
-        around = Around(files=self.files, home=self.home, heard=self._hear)
+        call_context = CallContext(files=self.files, home=self.home, heard=self._hear)
         allowed = Limits.model_validate({"seconds": 120.0} | limits)
-        return await agent.run("Fix it.", self.tree, allowed, session, around=around)
+        return await agent.run("Fix it.", self.tree, allowed, session, call_context=call_context)
 
     def run(self, agent: HeadlessAgent, session: str | None = None, **limits: Json) -> AgentReport:
         return asyncio.run(self.call(agent, session, **limits))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from acp_stage import Stage
 
-from becket.kernel.contract.agent import AgentOutcome, CallState, EventKind, Limits, judge
+from becket.kernel.contract.agent import AgentEventKind, AgentOutcome, CallState, Limits, judge
 from becket.parts.agents.adapters.acp import call as acp_call
 
 
@@ -37,7 +37,7 @@ def test_what_an_agent_says_and_does_becomes_events(stage: Stage) -> None:
     )
     assert stage.kinds() == ["thinking", "message", "tool_call", "edit", "message", "end"]
     assert [event.text for event in stage.events[:2]] == ["Let me see.", "I will fix it."]
-    made = next(event for event in stage.events if event.kind is EventKind.edit)
+    made = next(event for event in stage.events if event.kind is AgentEventKind.edit)
     assert (made.paths, made.state, made.call) == (("calc.py",), CallState.done, "c1")
     assert (report.ended, report.error, report.said) == (True, "", "Done.")
     assert (report.session, report.version, report.usage.turns) == ("session-1", "1.2.3", 2)
@@ -154,7 +154,7 @@ def test_a_program_that_calls_the_end_of_its_time_a_cancel_is_not_believed(stage
 
 def test_a_missing_program_is_said_without_a_start(stage: Stage) -> None:
     agent = stage.agent()
-    agent = type(agent)("helper", agent.config.model_copy(update={"run": "no-such-agent --acp"}), agent.outfit)
+    agent = type(agent)("helper", agent.config.model_copy(update={"run": "no-such-agent --acp"}), agent.driver_context)
     report = asyncio.run(agent.run("Fix it.", stage.tree, Limits(seconds=5)))
     assert (report.outcome_hint, stage.processes.ends) == (AgentOutcome.not_found, [])
     assert "no-such-agent" in report.error
@@ -188,7 +188,7 @@ def test_an_agent_that_is_deaf_to_its_limit_is_killed(stage: Stage) -> None:
 
 
 def test_a_message_is_delivered_at_once_in_the_same_session(stage: Stage) -> None:
-    stage.tell = {EventKind.tool_call: "Use the other file."}
+    stage.tell = {AgentEventKind.tool_call: "Use the other file."}
     begun = {"update": {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "status": "pending"}}
     report = stage.call([begun, {"until_cancelled": {"stopReason": "cancelled"}}], [{"chunk": "As you say."}])
     first, second = stage.asked("session/prompt")
@@ -200,7 +200,7 @@ def test_a_message_is_delivered_at_once_in_the_same_session(stage: Stage) -> Non
 
 
 def test_a_message_to_an_agent_that_dies_instead_of_stopping_is_unheard(stage: Stage) -> None:
-    stage.tell = {EventKind.message: "Stop that."}
+    stage.tell = {AgentEventKind.message: "Stop that."}
     tool = {"update": {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "status": "pending"}}
     report = stage.call([{"chunk": "I begin."}, tool, {"die": 1}])
     assert (report.ended, report.unheard) == (False, ("Stop that.",))
@@ -211,7 +211,7 @@ def test_a_cancelled_call_leaves_nothing_running(stage: Stage) -> None:
 
     async def cancelled() -> None:
         call = asyncio.create_task(stage.run(Limits(seconds=120)))
-        while not any(event.kind is EventKind.tool_call for event in stage.events):
+        while not any(event.kind is AgentEventKind.tool_call for event in stage.events):
             await asyncio.sleep(0.02)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -221,7 +221,7 @@ def test_a_cancelled_call_leaves_nothing_running(stage: Stage) -> None:
     (stage.folder / "script.json").write_text(json.dumps({"prompts": [[tool, {"hang": 1}]]}))
     asyncio.run(cancelled())
     assert stage.processes.ends == []
-    assert stage.events[-1].kind is EventKind.end
+    assert stage.events[-1].kind is AgentEventKind.end
 
 
 @pytest.mark.parametrize(
@@ -289,13 +289,13 @@ def test_a_call_that_failed_is_no_refusal_and_says_why(stage: Stage) -> None:
 
 
 def test_an_empty_message_only_makes_the_agent_go_on(stage: Stage) -> None:
-    stage.tell = {EventKind.tool_call: "  "}
+    stage.tell = {AgentEventKind.tool_call: "  "}
     begun = {"update": {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "status": "pending"}}
     report = stage.call([begun, {"until_cancelled": {"stopReason": "cancelled"}}], [{"chunk": "Done."}])
     assert (len(stage.asked("session/prompt")), report.said) == (2, "Done.")
 
 
 def test_a_message_that_came_with_the_end_of_the_work_is_answered_in_the_same_call(stage: Stage) -> None:
-    stage.tell = {EventKind.message: "One more thing."}
+    stage.tell = {AgentEventKind.message: "One more thing."}
     report = stage.call([{"chunk": "Done."}], [{"chunk": "That too."}])
     assert (len(stage.asked("session/prompt")), report.said, report.unheard) == (2, "That too.", ())

@@ -229,8 +229,8 @@ def test_who_was_never_asked_used_nothing(stage: Stage) -> None:
 def test_a_command_line_for_a_shell_is_run_by_one(stage: Stage) -> None:
     agent = stage.agent()
     run = f"GREETING=1 && exec {agent.config.run}"
-    outfit = replace(agent.outfit, shown=(str(Path(__file__).parent),))
-    agent = type(agent)("helper", agent.config.model_copy(update={"run": run}), outfit)
+    driver_context = replace(agent.driver_context, shown=(str(Path(__file__).parent),))
+    agent = type(agent)("helper", agent.config.model_copy(update={"run": run}), driver_context)
     (stage.folder / "script.json").write_text("{}")
     report = asyncio.run(agent.run("Fix it.", stage.tree, Limits(seconds=10)))
     assert (report.ended, report.said) == (True, "Nothing more to do."), report.error

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Priced, Usage
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.process import ChildEnd, ChildResult, SandboxKind
 from becket.parts.agents.adapters.claude_dialect import ClaudeDialect
@@ -68,13 +68,13 @@ def test_codex_tells_words_commands_and_edits() -> None:
     )
     told = [(event.kind, event.text, event.state, event.paths) for event in made]
     assert told == [
-        (EventKind.thinking, "hmm", None, ()),
-        (EventKind.message, "I look", None, ()),
-        (EventKind.tool_call, "ls", CallState.started, ()),
-        (EventKind.tool_call, "ls", CallState.failed, ()),
-        (EventKind.edit, "", CallState.done, ("calc.py",)),
-        (EventKind.message, "done", None, ()),
-        (EventKind.usage, "", None, ()),
+        (AgentEventKind.thinking, "hmm", None, ()),
+        (AgentEventKind.message, "I look", None, ()),
+        (AgentEventKind.tool_call, "ls", CallState.started, ()),
+        (AgentEventKind.tool_call, "ls", CallState.failed, ()),
+        (AgentEventKind.edit, "", CallState.done, ("calc.py",)),
+        (AgentEventKind.message, "done", None, ()),
+        (AgentEventKind.usage, "", None, ()),
     ]
     heard = dialect.heard
     assert (heard.session, heard.said, heard.ended, heard.error, heard.unknown) == ("t-1", "done", True, "", 0)
@@ -184,14 +184,14 @@ def test_claude_tells_words_commands_and_edits() -> None:
     )
     told = [(event.kind, event.text, event.tool, event.state, event.paths) for event in made]
     assert told == [
-        (EventKind.thinking, "hmm", "", None, ()),
-        (EventKind.message, "I look", "", None, ()),
-        (EventKind.tool_call, "ls", "Bash", CallState.started, ()),
-        (EventKind.tool_call, "ls", "Bash", CallState.failed, ()),
-        (EventKind.edit, "", "Edit", CallState.started, ("calc.py",)),
-        (EventKind.edit, "", "Edit", CallState.done, ("calc.py",)),
-        (EventKind.message, "done", "", None, ()),
-        (EventKind.usage, "", "", None, ()),
+        (AgentEventKind.thinking, "hmm", "", None, ()),
+        (AgentEventKind.message, "I look", "", None, ()),
+        (AgentEventKind.tool_call, "ls", "Bash", CallState.started, ()),
+        (AgentEventKind.tool_call, "ls", "Bash", CallState.failed, ()),
+        (AgentEventKind.edit, "", "Edit", CallState.started, ("calc.py",)),
+        (AgentEventKind.edit, "", "Edit", CallState.done, ("calc.py",)),
+        (AgentEventKind.message, "done", "", None, ()),
+        (AgentEventKind.usage, "", "", None, ()),
     ]
     heard = dialect.heard
     assert (heard.session, heard.model, heard.version) == ("s-1", "claude-opus-4-6", "2.1.325")
@@ -283,7 +283,7 @@ def test_the_servers_retries_are_told_while_they_happen() -> None:
     dialect = claude()
     retry = {"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 2, "error_status": 500}
     (made,) = fed(dialect, retry)
-    assert made.kind is EventKind.error
+    assert made.kind is AgentEventKind.error
     assert made.text == "the model's server: 500; try 1 of 2"
 
 

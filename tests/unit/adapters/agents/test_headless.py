@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from headless_stage import Stage
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Priced, Usage, judge
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallFiles, Priced, Usage, judge
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.adapters import inbox
+from becket.parts.agents.adapters.call_environment import DriverContext
 from becket.parts.agents.adapters.claude import ClaudeAgent
 from becket.parts.agents.adapters.codex import CodexAgent
 from becket.parts.agents.adapters.command import CommandAgent
 from becket.parts.agents.adapters.dialect import Dialect
-from becket.parts.agents.adapters.outfit import Outfit
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_call_works_and_tells_what_it_did(stage: Stage) -> None:
     assert report.usage.model_copy(update={"seconds": 0.0}) == Usage(
         turns=1, input_tokens=100, output_tokens=10, usd=100.0, priced=Priced.table
     )
-    assert [event.kind for event in stage.heard] == [EventKind.message, EventKind.usage, EventKind.end]
+    assert [event.kind for event in stage.heard] == [AgentEventKind.message, AgentEventKind.usage, AgentEventKind.end]
     written = [AgentEvent.model_validate_json(line) for line in stage.files.events.read_text().splitlines()]
     assert written == stage.heard
     assert judge(report, ("new.txt",)).outcome is AgentOutcome.changed
@@ -129,7 +129,7 @@ def test_an_endless_loop_ends_at_its_turns(stage: Stage) -> None:
     assert report.outcome_hint is AgentOutcome.limit_reached
     assert report.usage.turns >= 5
     assert f"turns: {report.usage.turns} of 4" in report.error
-    assert stage.last_event().kind is EventKind.end
+    assert stage.last_event().kind is AgentEventKind.end
 
 
 RECORD = """
@@ -243,7 +243,7 @@ def test_of_a_command_its_time_is_all_that_can_be_told(stage: Stage) -> None:
 
 def test_a_persons_message_is_delivered_when_the_turn_ends(stage: Stage) -> None:
     def speak(event: AgentEvent) -> None:
-        if event.kind is EventKind.message and not event.by and not (stage.folder / "spoken").exists():
+        if event.kind is AgentEventKind.message and not event.by and not (stage.folder / "spoken").exists():
             (stage.folder / "spoken").touch()
             inbox.put(stage.files.inbox, "Rather use a set.", by="ada")
 
@@ -277,19 +277,19 @@ def test_cancelled_means_that_nothing_is_left(stage: Stage) -> None:
 
     async def scene() -> int:
         begun = asyncio.Event()
-        stage.on_event = lambda event: begun.set() if event.kind is EventKind.message else None
+        stage.on_event = lambda event: begun.set() if event.kind is AgentEventKind.message else None
         call = asyncio.ensure_future(stage.call(stage.agent(body)))
         await begun.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        return int(next(event.text for event in stage.heard if event.kind is EventKind.message))
+        return int(next(event.text for event in stage.heard if event.kind is AgentEventKind.message))
 
     pid = asyncio.run(scene())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     end = stage.last_event()
-    assert (end.kind, end.text) == (EventKind.end, "cancelled")
+    assert (end.kind, end.text) == (AgentEventKind.end, "cancelled")
     assert end.usage is not None
     assert end.usage.input_tokens == 1000
 
@@ -308,7 +308,7 @@ def test_a_listener_that_fails_leaves_no_child(stage: Stage) -> None:
 def test_a_missing_variable_is_a_missing_login_and_ends_well(stage: Stage) -> None:
     report = stage.run(stage.agent(FINE, env=["GONE"]))
     assert report.outcome_hint is AgentOutcome.auth_missing
-    assert stage.last_event().kind is EventKind.end
+    assert stage.last_event().kind is AgentEventKind.end
 
 
 def test_a_money_limit_without_a_price_is_refused_before_the_call(stage: Stage) -> None:
@@ -362,7 +362,7 @@ def test_any_program_is_an_agent_by_its_exit_code(stage: Stage) -> None:
     report = stage.run(stage.agent("cat > brief.txt; echo one; echo two >&2; echo three", CommandAgent))
     assert (report.ended, report.said) == (True, "one\nthree\n")
     assert (stage.tree / "brief.txt").read_text() == "Fix it."
-    assert [event.text for event in stage.heard if event.kind is EventKind.message] == ["one", "three"]
+    assert [event.text for event in stage.heard if event.kind is AgentEventKind.message] == ["one", "three"]
     report = stage.run(stage.agent("echo no; exit 3", CommandAgent))
     assert (report.ended, report.outcome_hint) == (False, AgentOutcome.crashed)
     assert "exit code 3" in report.error
@@ -373,5 +373,12 @@ def test_any_program_finds_its_skills_by_a_variable(stage: Stage) -> None:
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("first the test")
     plain = stage.agent('cat "$BECKET_SKILLS/tdd/SKILL.md"', CommandAgent)
-    outfit = Outfit(plain.outfit.processes, (), {"tdd": skill}, plain.outfit.prices, plain.outfit.environ, stage.folder)
-    assert stage.run(CommandAgent("fixer", plain.config, outfit)).said == "first the test\n"
+    driver_context = DriverContext(
+        plain.driver_context.processes,
+        (),
+        {"tdd": skill},
+        plain.driver_context.prices,
+        plain.driver_context.environ,
+        stage.folder,
+    )
+    assert stage.run(CommandAgent("fixer", plain.config, driver_context)).said == "first the test\n"

@@ -9,13 +9,19 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from becket.kernel.contract.agent import AgentOutcome, Around, CallFiles
+from becket.kernel.contract.agent import AgentOutcome, CallContext, CallFiles
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec, Network, SandboxKind
 from becket.kernel.process import choose
-from becket.parts.agents.adapters.outfit import Outfit, Unfit, Wants, Worn, package_of
+from becket.parts.agents.adapters.call_environment import (
+    CallEnvironment,
+    CallImpossible,
+    DriverContext,
+    ProgramNeeds,
+    package_of,
+)
 from becket.parts.agents.adapters.prices import prices_with
 
 
@@ -38,7 +44,7 @@ class Wardrobe:
         skill = folder / "skills" / "tdd"
         skill.mkdir(parents=True)
         (skill / "SKILL.md").write_text("first the test")
-        self.outfit = Outfit(
+        self.driver_context = DriverContext(
             processes=choose(SandboxKind.none),
             hidden=(self.users,),
             skills={"tdd": skill},
@@ -47,13 +53,13 @@ class Wardrobe:
             home=self.users,
         )
         self.home = self.run / "home" / "fixer-1"
-        self.around = Around(files=CallFiles(self.run / "call"), home=self.home)
+        self.call_context = CallContext(files=CallFiles(self.run / "call"), home=self.home)
 
-    def worn(self, wants: Wants | None = None, **config: Json) -> Worn:
-        with self.outfit.wear(
-            AgentConfig.model_validate({"driver": "codex"} | config), wants or WANTS, self.around
-        ) as worn:
-            return worn
+    def environment(self, wants: ProgramNeeds | None = None, **config: Json) -> CallEnvironment:
+        with self.driver_context.prepare(
+            AgentConfig.model_validate({"driver": "codex"} | config), wants or WANTS, self.call_context
+        ) as environment:
+            return environment
 
     def files(self) -> dict[str, str]:
         found = sorted(path for path in self.home.rglob("*") if not path.is_dir())
@@ -61,7 +67,7 @@ class Wardrobe:
 
 
 VENDOR = ("api.example.org:443",)
-WANTS = Wants(program="codex", skills=".agents/skills", hosts=("api.example.org",), env={"QUIET": "1"})
+WANTS = ProgramNeeds(program="codex", skills=".agents/skills", hosts=("api.example.org",), env={"QUIET": "1"})
 
 
 @pytest.fixture
@@ -69,26 +75,26 @@ def wardrobe(tmp_path: Path) -> Wardrobe:
     return Wardrobe(tmp_path)
 
 
-def spec_of(worn: Worn, tree: Path) -> ChildSpec:
-    return worn.child(("true",), tree, 5.0)
+def spec_of(environment: CallEnvironment, tree: Path) -> ChildSpec:
+    return environment.child(("true",), tree, 5.0)
 
 
 def test_the_environment_is_what_is_named_and_nothing_else(wardrobe: Wardrobe, tmp_path: Path) -> None:
     """L25: the daemon's own variables do not reach the agent."""
-    worn = wardrobe.worn(env=["KEY"], set={"QUIET": "0", "LEVEL": "3"})
-    assert spec_of(worn, tmp_path).env == {"QUIET": "0", "LEVEL": "3", "KEY": "sesame"}
-    assert wardrobe.worn().env == {"QUIET": "1"}
+    environment = wardrobe.environment(env=["KEY"], set={"QUIET": "0", "LEVEL": "3"})
+    assert spec_of(environment, tmp_path).env == {"QUIET": "0", "LEVEL": "3", "KEY": "sesame"}
+    assert wardrobe.environment().env == {"QUIET": "1"}
 
 
 def test_a_key_is_given_under_the_names_that_the_program_knows(wardrobe: Wardrobe) -> None:
-    assert wardrobe.worn(key="KEY").env == {"QUIET": "1", "KEY": "sesame"}
-    assert wardrobe.worn(Wants(keys=("VENDOR_KEY",)), key="KEY").env == {"VENDOR_KEY": "sesame"}
+    assert wardrobe.environment(key="KEY").env == {"QUIET": "1", "KEY": "sesame"}
+    assert wardrobe.environment(ProgramNeeds(keys=("VENDOR_KEY",)), key="KEY").env == {"VENDOR_KEY": "sesame"}
 
 
 @pytest.mark.parametrize("config", [{"env": ["GONE"]}, {"key": "GONE"}])
 def test_a_variable_that_is_not_there_is_a_missing_login(wardrobe: Wardrobe, config: dict[str, Json]) -> None:
-    with pytest.raises(Unfit, match="GONE must be set") as unfit:
-        wardrobe.worn(**config)
+    with pytest.raises(CallImpossible, match="GONE must be set") as unfit:
+        wardrobe.environment(**config)
     report = unfit.value.report()
     assert (report.ended, report.outcome_hint) == (False, AgentOutcome.auth_missing)
 
@@ -96,7 +102,7 @@ def test_a_variable_that_is_not_there_is_a_missing_login(wardrobe: Wardrobe, con
 def test_home_holds_the_chosen_credentials_and_skills_only(wardrobe: Wardrobe) -> None:
     """L25: a private HOME; the copy is for the agent's eyes only, and is taken back after the call."""
     config = AgentConfig.model_validate({"driver": "codex", "credentials": [".codex/auth.json"]})
-    with wardrobe.outfit.wear(config, WANTS, wardrobe.around):
+    with wardrobe.driver_context.prepare(config, WANTS, wardrobe.call_context):
         assert wardrobe.files() == {
             ".agents/skills/tdd/SKILL.md": "first the test",
             ".codex/auth.json": '{"token": "old"}',
@@ -112,17 +118,17 @@ def test_a_credential_may_lie_elsewhere_and_be_named_otherwise(wardrobe: Wardrob
     (tmp_path / "token").write_text("t")
     given = {"credentials": [{"file": str(tmp_path / "token"), "as": ".vendor/token"}], "skills": []}
     config = AgentConfig.model_validate({"driver": "codex"} | given)
-    with wardrobe.outfit.wear(config, WANTS, wardrobe.around):
+    with wardrobe.driver_context.prepare(config, WANTS, wardrobe.call_context):
         assert wardrobe.files() == {".vendor/token": "t"}
     with pytest.raises(UsageError, match="`as`"):
-        wardrobe.worn(credentials=[str(tmp_path / "token")])
+        wardrobe.environment(credentials=[str(tmp_path / "token")])
     with pytest.raises(ValidationError, match="`as` leads out"):
-        wardrobe.worn(credentials=[{"file": ".codex/auth.json", "as": "../../escape"}])
+        wardrobe.environment(credentials=[{"file": ".codex/auth.json", "as": "../../escape"}])
 
 
 def test_a_login_that_is_not_there_is_told_before_anything_starts(wardrobe: Wardrobe) -> None:
-    with pytest.raises(Unfit, match="log in there first") as unfit:
-        wardrobe.worn(credentials=["~/.claude/.credentials.json"])
+    with pytest.raises(CallImpossible, match="log in there first") as unfit:
+        wardrobe.environment(credentials=["~/.claude/.credentials.json"])
     assert unfit.value.outcome is AgentOutcome.auth_missing
 
 
@@ -139,7 +145,7 @@ def test_only_a_sound_renewed_login_goes_back(wardrobe: Wardrobe, left: str, kep
     config = AgentConfig.model_validate(
         {"driver": "codex", "credentials": [{"file": ".codex/auth.json", "write_back": True}]}
     )
-    with wardrobe.outfit.wear(config, WANTS, wardrobe.around):
+    with wardrobe.driver_context.prepare(config, WANTS, wardrobe.call_context):
         (wardrobe.home / ".codex" / "auth.json").write_text(left)
     assert wardrobe.login.read_text() == kept
     assert stat.S_IMODE(wardrobe.login.stat().st_mode) in (0o600, 0o644)
@@ -149,7 +155,7 @@ def test_a_login_is_not_written_back_unasked_nor_over_a_newer_one(wardrobe: Ward
     for write_back, newer in ((False, False), (True, True)):
         given = [{"file": ".codex/auth.json", "write_back": write_back}]
         config = AgentConfig.model_validate({"driver": "codex", "credentials": given})
-        with wardrobe.outfit.wear(config, WANTS, wardrobe.around):
+        with wardrobe.driver_context.prepare(config, WANTS, wardrobe.call_context):
             (wardrobe.home / ".codex" / "auth.json").write_text('{"token": "agent"}')
             if newer:
                 wardrobe.login.write_text('{"token": "person"}')
@@ -166,7 +172,7 @@ def test_links_that_an_agent_left_lead_nowhere(wardrobe: Wardrobe, tmp_path: Pat
     (wardrobe.home / ".agents").symlink_to(outside)
     given = [{"file": ".codex/auth.json", "write_back": True}]
     config = AgentConfig.model_validate({"driver": "codex", "credentials": given})
-    with wardrobe.outfit.wear(config, WANTS, wardrobe.around):
+    with wardrobe.driver_context.prepare(config, WANTS, wardrobe.call_context):
         copy = wardrobe.home / ".codex" / "auth.json"
         copy.unlink()
         copy.symlink_to(outside / "secret.json")
@@ -178,26 +184,28 @@ def test_links_that_an_agent_left_lead_nowhere(wardrobe: Wardrobe, tmp_path: Pat
 def test_folders_that_an_agent_left_in_the_way_are_removed(wardrobe: Wardrobe, in_the_way: str) -> None:
     """L24: what an agent does to its HOME does not break the call after it, nor close it."""
     config: dict[str, Json] = {"credentials": [{"file": "~/.codex/auth.json", "write_back": True}]}
-    wardrobe.worn(**config)
+    wardrobe.environment(**config)
     (wardrobe.home / in_the_way).mkdir(parents=True)
     for closed in (wardrobe.home / ".codex", wardrobe.home):
         closed.chmod(0)
-    with wardrobe.outfit.wear(AgentConfig.model_validate({"driver": "codex"} | config), WANTS, wardrobe.around):
+    with wardrobe.driver_context.prepare(
+        AgentConfig.model_validate({"driver": "codex"} | config), WANTS, wardrobe.call_context
+    ):
         assert wardrobe.files()[".codex/auth.json"] == '{"token": "old"}'
     assert wardrobe.home.stat().st_mode & 0o777 == 0o700
     assert (wardrobe.home / ".codex").stat().st_mode & 0o777 == 0o700
 
 
 def test_skills_are_fresh_in_every_call_and_only_the_chosen_ones(wardrobe: Wardrobe) -> None:
-    wardrobe.worn()
+    wardrobe.environment()
     (wardrobe.home / ".agents/skills/tdd/SKILL.md").write_text("skip the test")
     (wardrobe.home / ".agents/skills/own").mkdir()
-    wardrobe.worn()
+    wardrobe.environment()
     assert wardrobe.files() == {".agents/skills/tdd/SKILL.md": "first the test"}
-    wardrobe.worn(skills=[])
+    wardrobe.environment(skills=[])
     assert wardrobe.files() == {}
     with pytest.raises(UsageError, match="no skill is called magic; there is: tdd"):
-        wardrobe.worn(skills=["magic"])
+        wardrobe.environment(skills=["magic"])
 
 
 @pytest.mark.parametrize(
@@ -216,26 +224,29 @@ def test_skills_are_fresh_in_every_call_and_only_the_chosen_ones(wardrobe: Wardr
 def test_the_only_ways_out_are_its_model_and_the_named_hosts(
     wardrobe: Wardrobe, tmp_path: Path, config: dict[str, Json], network: Network, reach: tuple[str, ...]
 ) -> None:
-    spec = spec_of(wardrobe.worn(**config), tmp_path)
+    spec = spec_of(wardrobe.environment(**config), tmp_path)
     assert (spec.network, spec.reach) == (network, reach)
 
 
 def test_a_program_without_a_vendor_reaches_nothing_but_the_named_hosts(wardrobe: Wardrobe) -> None:
-    assert (wardrobe.worn(Wants()).network, wardrobe.worn(Wants()).reach) == (Network.none, ())
-    assert wardrobe.worn(Wants(), hosts=["a.example"]).reach == ("a.example:443",)
+    assert (wardrobe.environment(ProgramNeeds()).network, wardrobe.environment(ProgramNeeds()).reach) == (
+        Network.none,
+        (),
+    )
+    assert wardrobe.environment(ProgramNeeds(), hosts=["a.example"]).reach == ("a.example:443",)
 
 
 def test_an_endpoint_that_is_none_is_the_users_error(wardrobe: Wardrobe) -> None:
     with pytest.raises(ValidationError, match="is no address"):
-        wardrobe.worn(endpoint="gateway")
+        wardrobe.environment(endpoint="gateway")
 
 
 def test_the_child_sees_its_package_and_not_the_home_of_the_user(wardrobe: Wardrobe, tmp_path: Path) -> None:
-    spec = spec_of(wardrobe.worn(), tmp_path)
+    spec = spec_of(wardrobe.environment(), tmp_path)
     assert spec.readable == (tmp_path / "opt" / "node_modules",)
     assert spec.hidden == (wardrobe.users,)
     assert spec.home == wardrobe.home
-    assert (spec.output, spec.stdout) == (wardrobe.around.files.log, wardrobe.around.files.raw)  # type: ignore[union-attr]
+    assert (spec.output, spec.stdout) == (wardrobe.call_context.files.log, wardrobe.call_context.files.raw)  # type: ignore[union-attr]
 
 
 def test_a_program_in_a_home_does_not_open_that_home(tmp_path: Path) -> None:
@@ -249,16 +260,18 @@ def test_a_program_in_a_home_does_not_open_that_home(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_installed_is_told_with_the_way_to_install_it(wardrobe: Wardrobe) -> None:
-    with pytest.raises(Unfit, match="claude is not installed; npm install -g @anthropic-ai/claude-code@") as unfit:
-        wardrobe.worn(Wants(program="claude"))
+    with pytest.raises(
+        CallImpossible, match="claude is not installed; npm install -g @anthropic-ai/claude-code@"
+    ) as unfit:
+        wardrobe.environment(ProgramNeeds(program="claude"))
     assert unfit.value.outcome is AgentOutcome.not_found
-    with pytest.raises(Unfit, match="/no/where is no program"):
-        wardrobe.worn(program="/no/where")
+    with pytest.raises(CallImpossible, match="/no/where is no program"):
+        wardrobe.environment(program="/no/where")
 
 
 def test_without_a_run_nothing_is_left_behind(wardrobe: Wardrobe) -> None:
-    with wardrobe.outfit.wear(AgentConfig(driver="codex"), WANTS, Around()) as worn:
-        assert worn.home.is_dir()
-        assert worn.files.folder.is_dir()
-    assert not worn.home.exists()
-    assert not worn.files.folder.exists()
+    with wardrobe.driver_context.prepare(AgentConfig(driver="codex"), WANTS, CallContext()) as environment:
+        assert environment.home.is_dir()
+        assert environment.files.folder.is_dir()
+    assert not environment.home.exists()
+    assert not environment.files.folder.exists()

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.kernel.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallFiles, Limits, Priced, Usage
 from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.adapters import inbox, versions
 from becket.parts.agents.adapters.inbox import Inbox, Message
-from becket.parts.agents.adapters.lines import LARGEST, Lines, lines_of, read_plain
+from becket.parts.agents.adapters.lines import LARGEST, LineReader, lines_of, read_plain
 from becket.parts.agents.adapters.prices import built_in, priced, prices_with, refuse_blind_limit
 from becket.parts.agents.adapters.reports import last_usage
 from becket.parts.agents.adapters.watch import MOST_EVENTS, TEXT_LIMIT, Watch
@@ -28,7 +28,7 @@ async def _followed(path: Path, pieces: list[bytes]) -> list[str]:
     ended = asyncio.Event()
 
     async def read() -> list[str]:
-        return [line async for batch in Lines(path, ended).batches() for line in batch]
+        return [line async for batch in LineReader(path, ended).batches() for line in batch]
 
     reading = asyncio.ensure_future(read())
     with path.open("wb", buffering=0) as file:
@@ -54,7 +54,7 @@ def test_a_file_that_never_comes_has_no_lines(tmp_path: Path) -> None:
     async def nothing() -> list[str]:
         ended = asyncio.Event()
         asyncio.get_running_loop().call_later(0.02, ended.set)
-        return [line async for batch in Lines(tmp_path / "none", ended).batches() for line in batch]
+        return [line async for batch in LineReader(tmp_path / "none", ended).batches() for line in batch]
 
     assert asyncio.run(nothing()) == []
     assert lines_of(tmp_path / "none") == []
@@ -171,9 +171,9 @@ def _events(files: CallFiles) -> list[AgentEvent]:
 def test_every_event_is_stamped_written_and_told_at_once(tmp_path: Path) -> None:
     files, heard, times = CallFiles(tmp_path), list[AgentEvent](), iter(range(100))
     watch = Watch(Limits(seconds=9), files, heard.append, Price(input=1, output=1), clock=lambda: float(next(times)))
-    watch.take(AgentEvent(kind=EventKind.message, text="x" * 10_000))
+    watch.take(AgentEvent(kind=AgentEventKind.message, text="x" * 10_000))
     assert len(_events(files)) == 1
-    watch.take(AgentEvent(kind=EventKind.usage, usage=Usage(turns=2, input_tokens=1_000_000)))
+    watch.take(AgentEvent(kind=AgentEventKind.usage, usage=Usage(turns=2, input_tokens=1_000_000)))
     watch.finish("cancelled")
     watch.finish("twice")
     assert heard == _events(files)
@@ -182,7 +182,7 @@ def test_every_event_is_stamped_written_and_told_at_once(tmp_path: Path) -> None
     assert message.at > 0
     assert usage.usage is not None
     assert (usage.usage.usd, usage.usage.priced) == (1.0, Priced.table)
-    assert (end.kind, end.text) == (EventKind.end, "cancelled")
+    assert (end.kind, end.text) == (AgentEventKind.end, "cancelled")
     assert end.usage is not None
     assert end.usage.turns == 2
 
@@ -209,7 +209,7 @@ def test_a_flood_of_events_is_cut_but_still_ends(tmp_path: Path) -> None:
     files = CallFiles(tmp_path)
     watch = Watch(Limits(seconds=9), files)
     for _ in range(MOST_EVENTS + 50):
-        watch.take(AgentEvent(kind=EventKind.thinking))
+        watch.take(AgentEvent(kind=AgentEventKind.thinking))
     watch.finish()
     lines = files.events.read_text().splitlines()
     assert len(lines) == MOST_EVENTS + 1
@@ -248,7 +248,7 @@ def test_what_is_told_of_a_call_is_without_secrets_and_holds_no_half_of_one(tmp_
     """L25: whoever attaches from another terminal does not know the daemon's secrets."""
     files, heard = CallFiles(tmp_path), list[AgentEvent]()
     watch = Watch(Limits(seconds=9), files, heard.append, redact=lambda text: text.replace("sesame", "[redacted:KEY]"))
-    watch.take(AgentEvent(kind=EventKind.message, text="x" * (TEXT_LIMIT - 6) + "sesame"))
+    watch.take(AgentEvent(kind=AgentEventKind.message, text="x" * (TEXT_LIMIT - 6) + "sesame"))
     watch.finish("open sesame")
     assert "ses" not in files.events.read_text()
     assert heard[-1].text == "open [redacted:KEY]"
@@ -266,6 +266,6 @@ def test_a_full_disk_ends_what_is_told_of_a_call_and_not_the_call(tmp_path: Path
     files, heard = CallFiles(tmp_path), list[AgentEvent]()
     files.events.symlink_to("/dev/full")
     watch = Watch(Limits(seconds=9), files, heard.append)
-    watch.take(AgentEvent(kind=EventKind.message, text="still at work"))
+    watch.take(AgentEvent(kind=AgentEventKind.message, text="still at work"))
     watch.finish()
-    assert [event.kind for event in heard] == [EventKind.message, EventKind.end]
+    assert [event.kind for event in heard] == [AgentEventKind.message, AgentEventKind.end]

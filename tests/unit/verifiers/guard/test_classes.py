@@ -7,7 +7,7 @@ import time
 import pytest
 from guard_stage import Entry, change_of, tree
 
-from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.kernel.contract.guard import ChangeClass, Classification
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.side import USUAL, TestSide
 
@@ -294,7 +294,7 @@ EDITS = [
 ]
 
 
-def read(before: Files, after: Files, **more: object) -> Reading:
+def read(before: Files, after: Files, **more: object) -> Classification:
     return classify(change_of(tree(before), tree(after)), TestSide(USUAL), **more)  # type: ignore[arg-type]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from guard_stage import Entry, change_of, tree
 
-from becket.kernel.contract.guard import ChangeClass, Reading
+from becket.kernel.contract.guard import ChangeClass, Classification
 from becket.parts.guard.reading.classes.classify import classify
 from becket.parts.guard.reading.classes.readers import readers_for
-from becket.parts.guard.reading.languages import language_of, tongue_for
+from becket.parts.guard.reading.languages import language_for, language_of
 from becket.parts.guard.reading.languages.treesitter import parse
 from becket.parts.guard.reading.side import USUAL, TestSide
 
@@ -465,7 +465,7 @@ EDITS = [
 ]
 
 
-def read(before: Files, after: Files) -> Reading:
+def read(before: Files, after: Files) -> Classification:
     return classify(change_of(tree(before), tree(after)), TestSide(USUAL))
 
 
@@ -487,7 +487,7 @@ def test_a_suffix_says_which_tables_are_tried(path: str, languages: list[str]) -
 
 def test_a_language_with_a_table_alone_has_no_reader_of_tests() -> None:
     assert language_of("spec/a_spec.rb") is None
-    assert tongue_for("test.c") is None
+    assert language_for("test.c") is None
 
 
 def test_a_header_that_is_no_c_is_read_as_cpp() -> None:

@@ -11,8 +11,8 @@ from becket.kernel.engine.secret_lines import secrets_in
 from becket.parts.guard.reading.examine import examine
 from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.moves import absolute_origin
-from becket.parts.guard.reading.obeyed import obeys_otherwise
 from becket.parts.guard.reading.side import TestSide, would_run
+from becket.parts.guard.reading.task_runners import obeys_otherwise
 from becket.parts.guard.section import GuardConfig
 
 

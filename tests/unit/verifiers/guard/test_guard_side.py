@@ -165,12 +165,12 @@ def test_parsers_are_loaded_for_the_languages_of_the_change_only() -> None:
     program = (
         "import sys\n"
         "import becket.parts.guard.reading.examine\n"
-        "from becket.parts.guard.reading.languages import tongue_for\n"
+        "from becket.parts.guard.reading.languages import language_for\n"
         "loaded = lambda: sorted(n for n in sys.modules if n.startswith('tree_sitter') and '.' not in n)\n"
         "assert loaded() == [], loaded()\n"
-        "tongue_for('a.py').read(b'x = 1')\n"
+        "language_for('a.py').read(b'x = 1')\n"
         "assert loaded() == [], loaded()\n"
-        "tongue_for('a.go').read(b'package a')\n"
+        "language_for('a.go').read(b'package a')\n"
         "assert loaded() == ['tree_sitter', 'tree_sitter_go'], loaded()\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

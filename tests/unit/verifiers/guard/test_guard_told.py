@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
-from becket.parts.guard.reading.told import LONGEST, against, question
+from becket.kernel.contract.guard import ChangeClass, ClassFinding, Classification, GuardRule, Refusal
+from becket.parts.guard.reading.sentences import LONGEST, against, question
 
-PLAIN = Reading(kind=ChangeClass.plain)
+PLAIN = Classification(kind=ChangeClass.plain)
 
 
 def refusal(path: str = "t.py", line: int = 3) -> Refusal:
     return Refusal(rule=GuardRule.test_weakened, path=path, line=line, message="less is checked", fix="leave it")
 
 
-def finding(kind: ChangeClass) -> Finding:
-    return Finding(kind=kind, power="environment", path="a.py", line=9, message="reads the environment", shown="x = 1")
+def finding(kind: ChangeClass) -> ClassFinding:
+    return ClassFinding(
+        kind=kind, power="environment", path="a.py", line=9, message="reads the environment", shown="x = 1"
+    )
 
 
 def test_a_question_names_five_findings_and_counts_the_rest() -> None:
@@ -30,7 +32,7 @@ def test_a_path_cannot_add_lines_or_what_no_store_holds() -> None:
 
 
 def test_against_a_change_speak_refusals_and_powers_but_not_what_is_ordinary() -> None:
-    reading = Reading.of([finding(ChangeClass.ordinary), finding(ChangeClass.powerful)])
+    reading = Classification.of([finding(ChangeClass.ordinary), finding(ChangeClass.powerful)])
     assert against([refusal()], reading) == [
         "t.py:3: test-weakened: less is checked (leave it)",
         "a.py:9: environment: reads the environment: x = 1",
@@ -39,5 +41,5 @@ def test_against_a_change_speak_refusals_and_powers_but_not_what_is_ordinary() -
 
 def test_of_a_reading_the_highest_comes_first() -> None:
     """What is shown of many must be what counts."""
-    reading = Reading.of([finding(ChangeClass.ordinary)] * 3 + [finding(ChangeClass.powerful)])
+    reading = Classification.of([finding(ChangeClass.ordinary)] * 3 + [finding(ChangeClass.powerful)])
     assert reading.kind is reading.findings[0].kind is ChangeClass.powerful

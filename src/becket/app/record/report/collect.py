@@ -10,14 +10,14 @@ from itertools import islice
 from becket.app.compose import App
 from becket.app.parts import installed, load
 from becket.app.record.report import evidence as kept
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report.ending import ending_of
 from becket.app.record.report.plain import because
 from becket.app.record.story import Story, read_story
 from becket.app.state import holder
 from becket.kernel.contract.agent import AgentOutcome, Usage
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.events import Kind
+from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.part import Part
 from becket.kernel.contract.ready import ACCEPT
@@ -29,10 +29,10 @@ MOST_LINES = 200
 """Of one part."""
 
 
-async def read_report(app: App, run_id: str) -> told.Report:
+async def read_report(app: App, run_id: str) -> report_model.Report:
     """The report as of now. Raises NotFound."""
     story = await read_story(app, run_id)
-    now = Now(
+    now = CurrentFacts(
         spend=await app.store.spent(story.run.run_id),
         trust=trust_of(app.config.model_dump(mode="json", include={"guard"})),
         watched=holder(app.state.daemon_lock) is not None,
@@ -43,7 +43,7 @@ async def read_report(app: App, run_id: str) -> told.Report:
     return await asyncio.to_thread(without_secrets, report, app.redactor.text)
 
 
-def told_by_parts(story: Story, parts: Iterable[Part]) -> Iterator[told.PartFacts]:
+def told_by_parts(story: Story, parts: Iterable[Part]) -> Iterator[report_model.PartFacts]:
     """What fails in a part is told in its place: no report is lost by it."""
     for part in parts:
         if part.evidence:
@@ -52,12 +52,12 @@ def told_by_parts(story: Story, parts: Iterable[Part]) -> Iterator[told.PartFact
             except Exception as error:
                 lines = (f"it cannot tell its evidence: {error}",)
             if lines:
-                yield told.PartFacts(part=part.name, lines=lines)
+                yield report_model.PartFacts(part=part.name, lines=lines)
 
 
-def without_secrets(report: told.Report, redact: Callable[[str], str]) -> told.Report:
+def without_secrets(report: report_model.Report, redact: Callable[[str], str]) -> report_model.Report:
     """What was recorded before a secret was known is shown without it, too (L25)."""
-    return told.Report.model_validate(_hidden(report.model_dump(), redact))
+    return report_model.Report.model_validate(_hidden(report.model_dump(), redact))
 
 
 def _hidden(value: Json, redact: Callable[[str], str]) -> Json:
@@ -78,7 +78,7 @@ async def _repaired_by(app: App, run: Run) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class CurrentFacts:
     """What a report tells besides the run's own records. `trust` is said of the configuration as it stands; what the
     guard judged by is in its own record.
     """
@@ -89,10 +89,10 @@ class Now:
     repaired_by: str = ""
 
 
-def report_of(story: Story, contents: kept.Contents, now: Now) -> told.Report:
+def report_of(story: Story, contents: kept.Contents, now: CurrentFacts) -> report_model.Report:
     found = kept.Evidence(story, contents)
     guards = tuple(kept.guards(found))
-    report = told.Report(
+    report = report_model.Report(
         made_at=story.now,
         run=_run(story, now.repaired_by),
         phases=tuple(_phases(story)),
@@ -117,9 +117,9 @@ def report_of(story: Story, contents: kept.Contents, now: Now) -> told.Report:
     return report.model_copy(update={"end": ending_of(report, watched=now.watched)})
 
 
-def _run(story: Story, repaired_by: str) -> told.RunFacts:
+def _run(story: Story, repaired_by: str) -> report_model.RunFacts:
     run = story.run
-    return told.RunFacts(
+    return report_model.RunFacts(
         run_id=run.run_id,
         loop_id=run.loop_id,
         goal=story.spec.goal,
@@ -143,7 +143,7 @@ def _run(story: Story, repaired_by: str) -> told.RunFacts:
     )
 
 
-def _phases(story: Story) -> Iterator[told.PhaseFacts]:
+def _phases(story: Story) -> Iterator[report_model.PhaseFacts]:
     for iteration in sorted({step.iteration for step in story.steps}):
         for phase in PHASES:
             mine = [step for step in story.steps if (step.iteration, step.phase) == (iteration, phase)]
@@ -151,11 +151,11 @@ def _phases(story: Story) -> Iterator[told.PhaseFacts]:
                 yield _phase(story, iteration, phase, mine)
 
 
-def _phase(story: Story, iteration: int, phase: Phase, steps: list[Step]) -> told.PhaseFacts:
+def _phase(story: Story, iteration: int, phase: Phase, steps: list[Step]) -> report_model.PhaseFacts:
     decision = next((step for step in steps if step.id == DECISION), None)
     worked = [step for step in steps if step.state is not StepState.skipped and step is not decision]
     said = decision.outputs if decision is not None else {}
-    return told.PhaseFacts(
+    return report_model.PhaseFacts(
         iteration=iteration,
         phase=phase.value,
         objective=story.spec.phases[phase].objective if phase in story.spec.phases else "",
@@ -165,8 +165,8 @@ def _phase(story: Story, iteration: int, phase: Phase, steps: list[Step]) -> tol
     )
 
 
-def _step(step: Step) -> told.StepFacts:
-    return told.StepFacts(
+def _step(step: Step) -> report_model.StepFacts:
+    return report_model.StepFacts(
         id=step.id,
         state=step.state.value,
         seconds=step.ended_at - step.started_at,
@@ -177,14 +177,14 @@ def _step(step: Step) -> told.StepFacts:
     )
 
 
-def _conditions(story: Story) -> Iterator[told.ConditionFacts]:
+def _conditions(story: Story) -> Iterator[report_model.ConditionFacts]:
     for item in sorted(story.conditions, key=lambda one: (one.at, one.ref)):
-        yield told.ConditionFacts(name=item.ref, at=item.at, evidence=item.evidence)
+        yield report_model.ConditionFacts(name=item.ref, at=item.at, evidence=item.evidence)
 
 
-def _receipts(story: Story) -> Iterator[told.ReceiptFacts]:
+def _receipts(story: Story) -> Iterator[report_model.ReceiptFacts]:
     for item in story.receipts:
-        yield told.ReceiptFacts(
+        yield report_model.ReceiptFacts(
             digest=item.digest,
             iteration=item.iteration,
             phase=item.phase,
@@ -198,11 +198,11 @@ def _receipts(story: Story) -> Iterator[told.ReceiptFacts]:
         )
 
 
-def _calls(story: Story) -> Iterator[told.CallFacts]:
+def _calls(story: Story) -> Iterator[report_model.CallFacts]:
     for call in story.calls:
         end = call.end
         usage = end.usage if end is not None else Usage(seconds=max(story.now - call.began_at, 0.0))
-        yield told.CallFacts(
+        yield report_model.CallFacts(
             iteration=call.iteration,
             action=call.step_id,
             agent=call.agent,
@@ -223,9 +223,9 @@ def _calls(story: Story) -> Iterator[told.CallFacts]:
         )
 
 
-def _effects(story: Story) -> Iterator[told.EffectFacts]:
+def _effects(story: Story) -> Iterator[report_model.EffectFacts]:
     for effect in story.effects:
-        yield told.EffectFacts(
+        yield report_model.EffectFacts(
             key=effect.key,
             name=effect.call.name,
             target=effect.call.target,
@@ -236,9 +236,9 @@ def _effects(story: Story) -> Iterator[told.EffectFacts]:
         )
 
 
-def _handoffs(story: Story) -> Iterator[told.HandoffFacts]:
+def _handoffs(story: Story) -> Iterator[report_model.HandoffFacts]:
     for item in story.handoffs:
-        yield told.HandoffFacts(
+        yield report_model.HandoffFacts(
             handoff_id=item.handoff_id,
             owner=item.owner,
             reason=item.reason,
@@ -254,7 +254,7 @@ def _handoffs(story: Story) -> Iterator[told.HandoffFacts]:
 
 
 def _accepted_by(story: Story, item: Handoff) -> str:
-    said = [event.data for event in story.events if event.kind is Kind.handoff_changed]
+    said = [event.data for event in story.events if event.kind is EventKind.handoff_changed]
     mine = [one for one in said if (one["handoff_id"], one["state"]) == (item.handoff_id, HandoffState.accepted)]
     return str(mine[-1]["by"]) if mine else ""
 
@@ -265,9 +265,9 @@ def _commands(story: Story, reason: str) -> tuple[str, ...]:
     return tuple(map(str, said)) if isinstance(said, list) else ()
 
 
-def _approvals(story: Story) -> Iterator[told.ApprovalFacts]:
+def _approvals(story: Story) -> Iterator[report_model.ApprovalFacts]:
     for item in story.approvals:
-        yield told.ApprovalFacts(
+        yield report_model.ApprovalFacts(
             approval_id=item.approval_id,
             question=item.question,
             bound_to=item.bound_to,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report import settled as over
 from becket.app.record.report import words
 from becket.app.record.report.plain import counted, place
@@ -38,12 +38,12 @@ BY_TESTS = (
 )
 
 
-def ending_of(report: told.Report, *, watched: bool = False) -> told.EndFacts | None:
+def ending_of(report: report_model.Report, *, watched: bool = False) -> report_model.EndFacts | None:
     """None while the run is open. `watched`: the daemon is up."""
     run = report.run
     if run.status not in ENDED:
         return None
-    return told.EndFacts(
+    return report_model.EndFacts(
         headline=one_line(_headline(report), 400),
         lines=tuple(_indent(text) + one_line(text, 300) for text in _lines(report)),
         change=bool(report.changes)
@@ -56,7 +56,7 @@ def _indent(text: str) -> str:
     return " " * (len(text) - len(text.lstrip(" ")))
 
 
-def _known(report: told.Report) -> dict[str, str]:
+def _known(report: report_model.Report) -> dict[str, str]:
     """What the sentences are filled with."""
     run = report.run
     subject = _COMMIT.fullmatch(run.subject)
@@ -69,7 +69,7 @@ def _known(report: told.Report) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _headline(report: told.Report) -> str:
+def _headline(report: report_model.Report) -> str:
     run, known = report.run, _known(report)
     if run.status == "cancelled":
         return words.CANCELLED.format(**known | {"by": _canceller(report)})
@@ -80,7 +80,7 @@ def _headline(report: told.Report) -> str:
     return _as_it_ended(report, known)
 
 
-def _as_it_ended(report: told.Report, known: dict[str, str]) -> str:
+def _as_it_ended(report: report_model.Report, known: dict[str, str]) -> str:
     run, subject = report.run, known["branch"]
     if proven := _proven(report):
         at = {"sha": str(proven.get("sha", ""))[:SHORT], "asked": known["sha"]}
@@ -93,7 +93,7 @@ def _as_it_ended(report: told.Report, known: dict[str, str]) -> str:
     return (words.GOAL if run.status == "completed" else words.STOPPED).format(**known)
 
 
-def _stand(report: told.Report, known: dict[str, str]) -> str:
+def _stand(report: report_model.Report, known: dict[str, str]) -> str:
     """How the branch stands by its own gates, where it was judged."""
     base = {gate.color for gate in report.gates if gate.of == "base"}
     reason = report.run.detail.get("would", {}).get("reason")
@@ -102,7 +102,7 @@ def _stand(report: told.Report, known: dict[str, str]) -> str:
     return words.UNJUDGED.get(reason, words.GREEN if base == {"green"} else words.RED).format(**known)
 
 
-def _would(report: told.Report) -> str:
+def _would(report: report_model.Report) -> str:
     """What would have come of it in earnest."""
     would = report.run.detail.get("would", {})
     outcome, why = str(would.get("outcome", "")), reason_words(str(would.get("reason", "")))
@@ -120,11 +120,11 @@ def _branch(subject: re.Match[str]) -> str:
     return words.ALONE if subject["branch"] == alone(subject["sha"]) else subject["branch"]
 
 
-def _canceller(report: told.Report) -> str:
+def _canceller(report: report_model.Report) -> str:
     return str(report.run.detail.get("by") or "a person")
 
 
-def _green(report: told.Report, proven: dict[str, Json]) -> str:
+def _green(report: report_model.Report, proven: dict[str, Json]) -> str:
     if proven.get("instead_of"):
         return words.MOVED_ON
     if not proven.get("repaired"):
@@ -132,26 +132,26 @@ def _green(report: told.Report, proven: dict[str, Json]) -> str:
     return words.UNDONE if report.changes and report.changes[-1].kind == "revert" else words.REPAIRED
 
 
-def _proven(report: told.Report) -> dict[str, Json]:
+def _proven(report: report_model.Report) -> dict[str, Json]:
     """What the condition `main_proven` rests on, where the run is completed with it."""
     if report.run.status != "completed":
         return {}
     return next((one.evidence for one in report.conditions if one.name == "main_proven"), {})
 
 
-def _is_revert(report: told.Report) -> bool:
+def _is_revert(report: report_model.Report) -> bool:
     ready = report.run.reason in ("repair_ready", "proposed")
     return ready and bool(report.changes) and report.changes[-1].kind == "revert"
 
 
-def _agent(report: told.Report) -> str:
+def _agent(report: report_model.Report) -> str:
     """Whose change it is; else whoever was asked last."""
     changed = [call.agent for call in report.calls if call.outcome == "changed"]
     asked = [call.agent for call in report.calls]
     return str((changed or asked or [report.run.repaired_by or report.run.detail.get("agent") or words.NOBODY])[-1])
 
 
-def _lines(report: told.Report) -> Iterator[str]:
+def _lines(report: report_model.Report) -> Iterator[str]:
     run = report.run
     if item := over.settled(report):
         yield over.how(item)
@@ -174,13 +174,13 @@ def _lines(report: told.Report) -> Iterator[str]:
         yield words.NOT_PROVEN
 
 
-def _tried(report: told.Report) -> bool:
+def _tried(report: report_model.Report) -> bool:
     if not report.changes or report.run.reason not in UNPROVEN or over.settled(report):
         return False
     return (report.changes[-1].commit, "proven") not in {(proof.candidate, proof.says) for proof in report.proofs}
 
 
-def _stuck(report: told.Report) -> Iterator[str]:
+def _stuck(report: report_model.Report) -> Iterator[str]:
     """The gate, its step and the failing tests that the tries did not come past."""
     approved = _tried_as_approved(report)
     if report.run.reason not in STUCK and not approved:
@@ -190,7 +190,7 @@ def _stuck(report: told.Report) -> Iterator[str]:
         yield form.format(gate=gate, step=step, why=why)
 
 
-def _last_red(report: told.Report) -> Iterator[tuple[str, str, str]]:
+def _last_red(report: report_model.Report) -> Iterator[tuple[str, str, str]]:
     """Of the last candidate that was tried; of the branch itself where none came so far."""
     of_candidate = [gate for gate in report.gates if gate.of != "base"]
     crossing = report.crossings[-1] if report.crossings else None
@@ -201,14 +201,14 @@ def _last_red(report: told.Report) -> Iterator[tuple[str, str, str]]:
             yield from ((gate.gate, step.step, why) for step in gate.steps for why in step.reasons)
 
 
-def _tried_as_approved(report: told.Report) -> bool:
+def _tried_as_approved(report: report_model.Report) -> bool:
     """The last candidate was tried with its own tests, by a person's yes, and failed with them too."""
     asked = {guard.candidate for guard in report.guards if "candidate.test_change_asked" in guard.says}
     last = report.crossings[-1] if report.crossings else None
     return last is not None and last.says != "crossed" and last.candidate in asked
 
 
-def _failing(report: told.Report) -> Iterator[str]:
+def _failing(report: report_model.Report) -> Iterator[str]:
     """The names of the failing tests with their places and assertions; of a step without tests, the end of its log."""
     red = next((gate for gate in reversed(report.gates) if gate.of == "base" and gate.color != "green"), None)
     if red is None:
@@ -226,7 +226,7 @@ def _failing(report: told.Report) -> Iterator[str]:
         yield words.MORE.format(count=counted(len(shown) - MOST_FAILING, "more line"))
 
 
-def _about_tries(report: told.Report) -> Iterator[str]:
+def _about_tries(report: report_model.Report) -> Iterator[str]:
     """The agent's last words, and what it was not let do."""
     detail, agent = report.run.detail, _agent(report)
     if report.run.reason in ("agent_gave_up", "fix_exhausted", "candidate.guard_refused"):
@@ -237,7 +237,7 @@ def _about_tries(report: told.Report) -> Iterator[str]:
         yield words.DENIED.format(agent=agent, hosts=", ".join(denied))
 
 
-def _reasons(report: told.Report) -> Iterator[str]:
+def _reasons(report: report_model.Report) -> Iterator[str]:
     detail = report.run.detail
     if (
         report.run.reason in ("candidate.guard_refused", *words.CHANGED)
@@ -271,7 +271,7 @@ def _texts(value: Json) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list) else [value]) if one]
 
 
-def _next(report: told.Report, watched: bool) -> str:
+def _next(report: report_model.Report, watched: bool) -> str:
     run, known = report.run, {"run": report.run.run_id, "loop": report.run.loop_id}
     if item := over.settled(report):
         return over.following(item).format(**known)
@@ -287,7 +287,7 @@ def _next(report: told.Report, watched: bool) -> str:
     return words.NEXT_OF_LOG.format(step=step, **known) if step else words.NEXT_OTHERWISE.format(**known)
 
 
-def _broken_step(report: told.Report) -> str:
+def _broken_step(report: report_model.Report) -> str:
     """Whose log shows what is wrong: the set-up's, or that of a command that failed. Tests that fail are shown."""
     if report.run.status == "completed" or (report.gates and report.run.reason != "environment_broken"):
         return ""

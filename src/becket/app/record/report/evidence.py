@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report.diff import files_of, is_cut, shortened
 from becket.app.record.story import Story
 from becket.kernel.contract.base import Json
@@ -78,13 +78,13 @@ class Evidence:
         return loaded if isinstance(loaded, dict) else {}
 
 
-def gates(found: Evidence) -> Iterator[told.GateFacts]:
+def gates(found: Evidence) -> Iterator[report_model.GateFacts]:
     for item in found.receipts("verdict"):
         step, body = found.step_of(item), item.receipt.body
         name = f"the gate {body.get('gate')} of {body.get('of')}"
         verdict = _verdict(found.text(found.artifact(step, VERDICT), name))
         summary = found.text(found.artifact(step, SUMMARY), f"the summary of {name}")
-        yield told.GateFacts(
+        yield report_model.GateFacts(
             iteration=item.iteration,
             action=item.action_id,
             of=str(body.get("of", "")),
@@ -105,9 +105,9 @@ def _verdict(text: str) -> GateVerdict | None:
         return None
 
 
-def _gate_steps(verdict: GateVerdict | None) -> Iterator[told.GateStepFacts]:
+def _gate_steps(verdict: GateVerdict | None) -> Iterator[report_model.GateStepFacts]:
     for step in verdict.steps if verdict is not None else ():
-        yield told.GateStepFacts(
+        yield report_model.GateStepFacts(
             step=step.step,
             color=step.color.value,
             tests_run=step.tests_run,
@@ -123,10 +123,10 @@ def _gate_steps(verdict: GateVerdict | None) -> Iterator[told.GateStepFacts]:
         )
 
 
-def crossings(found: Evidence) -> Iterator[told.CrossingFacts]:
+def crossings(found: Evidence) -> Iterator[report_model.CrossingFacts]:
     for item in found.receipts("crossing"):
         body = item.receipt.body
-        yield told.CrossingFacts(
+        yield report_model.CrossingFacts(
             iteration=item.iteration,
             base=str(body.get("base", "")),
             candidate=str(body.get("candidate", "")),
@@ -137,9 +137,9 @@ def crossings(found: Evidence) -> Iterator[told.CrossingFacts]:
         )
 
 
-def _crossed(crossing: Mapping[str, Json]) -> Iterator[told.CrossedTest]:
+def _crossed(crossing: Mapping[str, Json]) -> Iterator[report_model.CrossedTest]:
     for test in crossing.get("failed_on_parent", ()):
-        yield told.CrossedTest(
+        yield report_model.CrossedTest(
             gate=str(crossing.get("gate", "")),
             step=str(crossing.get("step", "")),
             test=str(test),
@@ -149,10 +149,10 @@ def _crossed(crossing: Mapping[str, Json]) -> Iterator[told.CrossedTest]:
         )
 
 
-def holdouts(found: Evidence) -> Iterator[told.HoldoutFacts]:
+def holdouts(found: Evidence) -> Iterator[report_model.HoldoutFacts]:
     for item in found.receipts("holdout"):
         body = item.receipt.body
-        yield told.HoldoutFacts(
+        yield report_model.HoldoutFacts(
             iteration=item.iteration,
             candidate=str(body.get("candidate", "")),
             oracle=str(body.get("oracle", "")),
@@ -164,15 +164,15 @@ def holdouts(found: Evidence) -> Iterator[told.HoldoutFacts]:
         )
 
 
-def _held_out(name: str, row: Mapping[str, Json]) -> told.HeldOutCheck:
+def _held_out(name: str, row: Mapping[str, Json]) -> report_model.HeldOutCheck:
     ends = {place: tuple(row.get(place) or ()) for place in ("oracle", "parent", "candidate")}
-    return told.HeldOutCheck(name=name, artifact=str(row.get("digest", "")), **ends)
+    return report_model.HeldOutCheck(name=name, artifact=str(row.get("digest", "")), **ends)
 
 
-def proofs(found: Evidence) -> Iterator[told.ProofFacts]:
+def proofs(found: Evidence) -> Iterator[report_model.ProofFacts]:
     for item in found.receipts("proof"):
         body = item.receipt.body
-        yield told.ProofFacts(
+        yield report_model.ProofFacts(
             iteration=item.iteration,
             base=str(body.get("base", "")),
             candidate=str(body.get("candidate", "")),
@@ -185,7 +185,7 @@ def proofs(found: Evidence) -> Iterator[told.ProofFacts]:
         )
 
 
-def changes(found: Evidence) -> Iterator[told.ChangeFacts]:
+def changes(found: Evidence) -> Iterator[report_model.ChangeFacts]:
     """Steps that name a commit and keep its patch. The same commit looked at again is told once."""
     seen: set[str] = set()
     for step in found.done():
@@ -195,7 +195,7 @@ def changes(found: Evidence) -> Iterator[told.ChangeFacts]:
         seen.add(commit)
         text = found.text(patch, f"the patch of {commit[:12]}")
         diff, left_out = shortened(text)
-        yield told.ChangeFacts(
+        yield report_model.ChangeFacts(
             iteration=step.iteration,
             action=step.id,
             kind=str(step.outputs.get("kind", "")),
@@ -209,11 +209,11 @@ def changes(found: Evidence) -> Iterator[told.ChangeFacts]:
         )
 
 
-def culprits(found: Evidence) -> Iterator[told.CulpritFacts]:
+def culprits(found: Evidence) -> Iterator[report_model.CulpritFacts]:
     for step in found.done():
         made = found.document(found.artifact(step, CULPRIT), "the culprit")
         if made:
-            yield told.CulpritFacts(
+            yield report_model.CulpritFacts(
                 iteration=step.iteration,
                 commit=str(made.get("sha", "")),
                 subject=str(made.get("subject", "")),
@@ -223,7 +223,7 @@ def culprits(found: Evidence) -> Iterator[told.CulpritFacts]:
             )
 
 
-def guards(found: Evidence) -> Iterator[told.GuardFacts]:
+def guards(found: Evidence) -> Iterator[report_model.GuardFacts]:
     """A run that waits looks at the same candidate again and again: what it finds each time is told once."""
     seen: set[tuple[str, str]] = set()
     for step in found.done():
@@ -234,10 +234,10 @@ def guards(found: Evidence) -> Iterator[told.GuardFacts]:
             yield _guard(step, says, made)
 
 
-def _guard(step: Step, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
+def _guard(step: Step, says: str, made: Mapping[str, Json]) -> report_model.GuardFacts:
     reading = made.get("reading") or {}
     candidates = [one.evidence["candidate"] for one in step.conditions if one.evidence.get("candidate")]
-    return told.GuardFacts(
+    return report_model.GuardFacts(
         iteration=step.iteration,
         candidate=str(candidates[0]) if candidates else "",
         says=says,
@@ -248,13 +248,13 @@ def _guard(step: Step, says: str, made: Mapping[str, Json]) -> told.GuardFacts:
     )
 
 
-def _finding(one: Mapping[str, Json]) -> told.FindingFacts:
+def _finding(one: Mapping[str, Json]) -> report_model.FindingFacts:
     texts = {name: str(one.get(name, "")) for name in ("kind", "power", "path", "message", "shown")}
-    return told.FindingFacts(line=int(one.get("line", 0)), **texts)
+    return report_model.FindingFacts(line=int(one.get("line", 0)), **texts)
 
 
-def _remark(one: Mapping[str, Json], more: str) -> told.RemarkFacts:
-    return told.RemarkFacts(
+def _remark(one: Mapping[str, Json], more: str) -> report_model.RemarkFacts:
+    return report_model.RemarkFacts(
         rule=str(one.get("rule", "")),
         path=str(one.get("path", "")),
         line=int(one.get("line", 0)),
@@ -263,13 +263,13 @@ def _remark(one: Mapping[str, Json], more: str) -> told.RemarkFacts:
     )
 
 
-def claims(found: Evidence) -> Iterator[told.Claim]:
+def claims(found: Evidence) -> Iterator[report_model.AgentClaim]:
     """Outputs named `said` are an agent's words; the conditions beside them are the runtime's judgement."""
     for step in found.done():
         said = step.outputs.get("said")
         if isinstance(said, str):
             agent = next((one for one in step.conditions if one.object == "agent"), None)
-            yield told.Claim(
+            yield report_model.AgentClaim(
                 iteration=step.iteration,
                 action=step.id,
                 agent=str(agent.evidence.get("agent", "")) if agent is not None else "",

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report.diff import DiffLine, by_file
 from becket.app.record.report.elements import (
     bar,
@@ -64,7 +64,7 @@ OPEN_LINES = 150
 """Of diffs: beyond these, files are folded."""
 
 
-def html_of(report: told.Report) -> str:
+def html_of(report: report_model.Report) -> str:
     style = (files(__package__) / "page.css").read_text("utf-8")
     shown = [(name, title, body) for name, title, make in SECTIONS if (body := "\n".join(make(report)))]
     links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title, _ in shown)
@@ -85,7 +85,7 @@ def html_of(report: told.Report) -> str:
     )
 
 
-def _tone(report: told.Report) -> str:
+def _tone(report: report_model.Report) -> str:
     """Green is for what is proven."""
     found = "bad" if report.lost else tone(report.run.status)
     return "plain" if found == "good" and not is_proven(report) else found
@@ -97,7 +97,7 @@ def _policy(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _head(report: told.Report) -> Iterator[str]:
+def _head(report: report_model.Report) -> Iterator[str]:
     run = report.run
     yield f'<p class="soft">{text(run.loop_id)} · {code(with_short_digests(run.subject))} · {code(run.run_id)}</p>'
     yield f"<h1>{text(headline(report))}</h1>"
@@ -117,7 +117,7 @@ def _head(report: told.Report) -> Iterator[str]:
     yield f'<dl class="tiles">{tiles}</dl>'
 
 
-def _tiles(report: told.Report) -> Iterator[tuple[str, str]]:
+def _tiles(report: report_model.Report) -> Iterator[tuple[str, str]]:
     """What one wants to know before the first coffee. Values are HTML."""
     run = report.run
     yield "took", took(run.seconds) + below(f"{took(run.worked)} at work, {counted(run.iterations, 'iteration')}")
@@ -137,14 +137,14 @@ def _tiles(report: told.Report) -> Iterator[tuple[str, str]]:
         yield "money", _money(report.calls)
 
 
-def _money(calls: tuple[told.CallFacts, ...]) -> str:
+def _money(calls: tuple[report_model.CallFacts, ...]) -> str:
     unknown = sum(dollars(call) == "?" for call in calls)
     if unknown == len(calls):
         return "?" + below("no price is known")
     return f"${sum(call.usd for call in calls):.4f}" + below(f"without {counted(unknown, 'call')}" if unknown else "")
 
 
-def _people(report: told.Report) -> Iterator[str]:
+def _people(report: report_model.Report) -> Iterator[str]:
     for one in sorted(report.approvals, key=lambda one: one.state != "asked"):
         asked = one.state == "asked"
         by = f", by {text(one.decided_by)}" if one.decided_by else ""
@@ -165,7 +165,7 @@ def _people(report: told.Report) -> Iterator[str]:
             yield commands(*take, *item.commands)
 
 
-def _proof(report: told.Report) -> Iterator[str]:
+def _proof(report: report_model.Report) -> Iterator[str]:
     for proof in report.proofs:
         about = f"{code(short(proof.candidate))} on {code(short(proof.base))}"
         yield f"<p>{pill(proof.says)} {about}, receipt {code(short(proof.receipt))}</p>"
@@ -191,14 +191,14 @@ def _proof(report: told.Report) -> Iterator[str]:
         yield listed(f"{text(name)} does not count: {text(why)}" for name, why in held.left_out.items())
 
 
-def _check(report: told.Report) -> Iterator[str]:
+def _check(report: report_model.Report) -> Iterator[str]:
     run = report.run
     yield "<p>Every event, receipt and artifact that this page tells from, checked again where the run was made:</p>"
     yield commands(f"becket verify {run.run_id} --head {run.chain_head}")
     yield f'<p class="soft">{code("--rerun")} repeats the commands in a fresh checkout.</p>'
 
 
-def _story(report: told.Report) -> Iterator[str]:
+def _story(report: report_model.Report) -> Iterator[str]:
     longest = max((phase.seconds for phase in report.phases), default=0.0)
     for iteration in dict.fromkeys(phase.iteration for phase in report.phases):
         if report.run.iterations > 1:
@@ -207,7 +207,7 @@ def _story(report: told.Report) -> Iterator[str]:
         yield f'<ol class="story">{mine}</ol>'
 
 
-def _phase(phase: told.PhaseFacts, longest: float) -> str:
+def _phase(phase: report_model.PhaseFacts, longest: float) -> str:
     worked = "".join(_step(step) for step in phase.steps if step.state != "skipped")
     steps = f'<ul class="steps">{worked}</ul>' if worked else ""
     skipped = [step for step in phase.steps if step.state == "skipped"]
@@ -220,18 +220,18 @@ def _phase(phase: told.PhaseFacts, longest: float) -> str:
     )
 
 
-def _step(step: told.StepFacts) -> str:
+def _step(step: report_model.StepFacts) -> str:
     mark = "" if step.state == "done" else f" {pill(step.state)}"
     more = [*step.raised, step.error, step.note, f"{step.attempts} attempts" if step.attempts > 1 else ""]
     said = below("; ".join(part for part in more if part))
     return f'<li><span>{text(step.id)}{mark}{said}</span><span class="time">{took(step.seconds)}</span></li>'
 
 
-def _skipped(step: told.StepFacts) -> str:
+def _skipped(step: report_model.StepFacts) -> str:
     return f"{text(step.id)}{below(step.note)}"
 
 
-def _change(report: told.Report) -> Iterator[str]:
+def _change(report: report_model.Report) -> Iterator[str]:
     for change in report.changes:
         yield f"<p>{text(change.kind or 'change')} {code(short(change.commit))} on {code(short(change.parent))}</p>"
         room = OPEN_LINES
@@ -250,19 +250,19 @@ def _change(report: told.Report) -> Iterator[str]:
             yield f"<p>{cut} artifact {code(short(change.patch))} has all of it.</p>"
 
 
-def _diff(file: told.FileFacts, lines: tuple[DiffLine, ...]) -> str:
+def _diff(file: report_model.FileFacts, lines: tuple[DiffLine, ...]) -> str:
     shown = "".join(f'<span class="{line.kind}">{text(line.text) or " "}</span>' for line in lines)
     return f'<pre class="diff" tabindex="0" role="region" aria-label="Diff of {brief(file.path)}">{shown}</pre>'
 
 
-def _culprit(report: told.Report) -> Iterator[str]:
+def _culprit(report: report_model.Report) -> Iterator[str]:
     for found in report.culprits:
         who = f"{code(short(found.commit))} {text(found.subject)}" if found.commit else "Not known"
         sure = f", confidence {found.confidence:.2f}" if found.commit else ""
         yield f"<p>{who}{below(f'{found.why}{sure}')}</p>"
 
 
-def _gates(report: told.Report) -> Iterator[str]:
+def _gates(report: report_model.Report) -> Iterator[str]:
     for gate in report.gates:
         again = f" · iteration {gate.iteration}" if report.run.iterations > 1 else ""
         yield f"<h3>{text(gate.of)}: {text(gate.gate)} {pill(gate.color)}{again}</h3>"
@@ -276,13 +276,13 @@ def _gates(report: told.Report) -> Iterator[str]:
             yield fold(text(why), pre(gate.summary, why), is_open=tone(report.run.status) != "good")
 
 
-def _gate_step(step: told.GateStepFacts) -> tuple[str, ...]:
+def _gate_step(step: report_model.GateStepFacts) -> tuple[str, ...]:
     reused = f"<br>{soft(f'of {code(step.reused_from)}')}" if step.reused_from else ""
     receipt = f"{code(short(step.receipt))}{reused}"
     return text(step.step), pill(step.color), text(tests_words(step, "")), took(step.seconds), receipt
 
 
-def _guard(report: told.Report) -> Iterator[str]:
+def _guard(report: report_model.Report) -> Iterator[str]:
     for guard in report.guards:
         count = counted(len(guard.refusals), "refusal")
         yield f"<p>{text(guard.says)}: {count}</p>"
@@ -294,7 +294,7 @@ def _guard(report: told.Report) -> Iterator[str]:
             yield table(("verdict", "where", "rule", "what", "more"), rows)
 
 
-def _findings(found: tuple[told.FindingFacts, ...]) -> Iterator[str]:
+def _findings(found: tuple[report_model.FindingFacts, ...]) -> Iterator[str]:
     lines = [f"{text(finding_words(one))}{below(one.shown)}" for one in found[:MOST_FINDINGS]]
     yield listed(lines[:OPEN_FINDINGS])
     if folded := lines[OPEN_FINDINGS:]:
@@ -303,11 +303,11 @@ def _findings(found: tuple[told.FindingFacts, ...]) -> Iterator[str]:
         yield fold(counted(len(found) - OPEN_FINDINGS, "more line"), listed(folded))
 
 
-def _remark(one: told.RemarkFacts) -> tuple[str, str, str, str]:
+def _remark(one: report_model.RemarkFacts) -> tuple[str, str, str, str]:
     return code(place(one)), text(one.rule), text(one.message), text(one.more)
 
 
-def _calls(report: told.Report) -> Iterator[str]:
+def _calls(report: report_model.Report) -> Iterator[str]:
     if report.calls:
         open_end = "at work" if report.run.status in UNFINISHED else "no end seen"
         rows = [_call(call, open_end) for call in report.calls]
@@ -315,7 +315,7 @@ def _calls(report: told.Report) -> Iterator[str]:
         yield table(head, rows, frozenset({2, 3, 4, 5}))
 
 
-def _call(call: told.CallFacts, open_end: str) -> tuple[str, ...]:
+def _call(call: report_model.CallFacts, open_end: str) -> tuple[str, ...]:
     cached = f"{call.cached_tokens:,} cached" if call.cached_tokens else ""
     return (
         f"<b>{text(call.agent)}</b>{below(f'{call.driver} {call.model}'.strip())}",
@@ -328,7 +328,7 @@ def _call(call: told.CallFacts, open_end: str) -> tuple[str, ...]:
     )
 
 
-def _claims(report: told.Report) -> Iterator[str]:
+def _claims(report: report_model.Report) -> Iterator[str]:
     if report.claims:
         yield note(text(CLAIM))
     for claim in report.claims:
@@ -337,19 +337,19 @@ def _claims(report: told.Report) -> Iterator[str]:
             yield fold("Its words", pre(claim.said, "Its words"))
 
 
-def _effects(report: told.Report) -> Iterator[str]:
+def _effects(report: report_model.Report) -> Iterator[str]:
     if report.effects:
         rows = [(code(one.name), code(one.target), pill(one.state), text(one.reason)) for one in report.effects]
         yield table(("effect", "target", "state", "why"), rows)
 
 
-def _of_parts(report: told.Report) -> Iterator[str]:
+def _of_parts(report: report_model.Report) -> Iterator[str]:
     for one in report.parts:
         yield f"<h3>{text(one.part)}</h3>"
         yield listed(text(line) for line in one.lines)
 
 
-def _run(report: told.Report) -> Iterator[str]:
+def _run(report: report_model.Report) -> Iterator[str]:
     run = report.run
     detail = {name: value for name, value in run.detail.items() if not isinstance(value, dict | list)}
     rows = [
@@ -369,7 +369,7 @@ def _run(report: told.Report) -> Iterator[str]:
     yield fact_list((name, value) for name, value in rows if value)
 
 
-def _conditions(report: told.Report) -> Iterator[str]:
+def _conditions(report: report_model.Report) -> Iterator[str]:
     if report.conditions:
         each = (
             fold(code(one.name), fact_list((name, text(value)) for name, value in pairs(one.evidence)))
@@ -378,7 +378,7 @@ def _conditions(report: told.Report) -> Iterator[str]:
         yield fold(counted(len(report.conditions), "condition"), listed(each))
 
 
-def _receipts(report: told.Report) -> Iterator[str]:
+def _receipts(report: report_model.Report) -> Iterator[str]:
     if report.receipts:
         rows = [
             (code(short(one.digest)), text(one.kind), text(f"{one.phase}.{one.action}"),
@@ -390,7 +390,7 @@ def _receipts(report: told.Report) -> Iterator[str]:
         yield fold(counted(len(rows), "receipt"), table(head, rows, frozenset({4, 6})))
 
 
-SECTIONS: tuple[tuple[str, str, Callable[[told.Report], Iterator[str]]], ...] = (
+SECTIONS: tuple[tuple[str, str, Callable[[report_model.Report], Iterator[str]]], ...] = (
     ("people", "For a person", _people),
     ("proof", "Proof", _proof),
     ("check", "Check it yourself", _check),

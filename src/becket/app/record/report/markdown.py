@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report.plain import (
     CLAIM,
     HELD_HEADS,
@@ -39,7 +39,7 @@ MOST_DIFF_LINES = 400
 MOST_FINDINGS = 50
 
 
-def markdown_of(report: told.Report) -> str:
+def markdown_of(report: report_model.Report) -> str:
     parts = [
         *_head(report),
         *_proof(report),
@@ -93,7 +93,7 @@ def _cells(cells: Sequence[str]) -> str:
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) or " " for cell in cells) + " |"
 
 
-def _head(report: told.Report) -> Iterator[str]:
+def _head(report: report_model.Report) -> Iterator[str]:
     run = report.run
     yield f"# {plain(run.loop_id)}: {plain(headline(report))}"
     if report.end is not None:
@@ -122,7 +122,7 @@ def _head(report: told.Report) -> Iterator[str]:
         yield "\n".join(f"> {plain(line)}" for line in report.lost)
 
 
-def _proof(report: told.Report) -> Iterator[str]:
+def _proof(report: report_model.Report) -> Iterator[str]:
     if report.proofs:
         yield "## Proof"
     for proof in report.proofs:
@@ -140,7 +140,7 @@ def _proof(report: told.Report) -> Iterator[str]:
         yield "\n".join(f"- {plain(why)}" for why in proof.against)
 
 
-def _gates(report: told.Report) -> Iterator[str]:
+def _gates(report: report_model.Report) -> Iterator[str]:
     if report.gates:
         yield "## Gates"
     for gate in report.gates:
@@ -165,7 +165,7 @@ def _gates(report: told.Report) -> Iterator[str]:
             yield fenced(gate.summary)
 
 
-def _crossings(report: told.Report) -> Iterator[str]:
+def _crossings(report: report_model.Report) -> Iterator[str]:
     if report.crossings:
         yield "## Crossing proof"
     for crossing in report.crossings:
@@ -181,7 +181,7 @@ def _crossings(report: told.Report) -> Iterator[str]:
         yield "\n".join(f"- {plain(why)}" for why in against)
 
 
-def _holdouts(report: told.Report) -> Iterator[str]:
+def _holdouts(report: report_model.Report) -> Iterator[str]:
     if report.holdouts:
         yield "## Hold-out checks"
     for held in report.holdouts:
@@ -194,7 +194,7 @@ def _holdouts(report: told.Report) -> Iterator[str]:
         yield "\n".join(f"- {plain(name)} does not count: {plain(why)}" for name, why in held.left_out.items())
 
 
-def _changes(report: told.Report) -> Iterator[str]:
+def _changes(report: report_model.Report) -> Iterator[str]:
     if report.changes:
         yield "## Change"
     for change in report.changes:
@@ -209,7 +209,7 @@ def _changes(report: told.Report) -> Iterator[str]:
             yield f"{more} lines are left out; the artifact {code(short(change.patch))} has all of them."
 
 
-def _culprits(report: told.Report) -> Iterator[str]:
+def _culprits(report: report_model.Report) -> Iterator[str]:
     if report.culprits:
         yield "## Culprit"
     for found in report.culprits:
@@ -217,7 +217,7 @@ def _culprits(report: told.Report) -> Iterator[str]:
         yield f"{who}: {plain(found.why)} (confidence {found.confidence:.2f})"
 
 
-def _guards(report: told.Report) -> Iterator[str]:
+def _guards(report: report_model.Report) -> Iterator[str]:
     if report.guards:
         yield "## Guard"
     for guard in report.guards:
@@ -232,11 +232,11 @@ def _guards(report: told.Report) -> Iterator[str]:
         )
 
 
-def _finding(one: told.FindingFacts) -> str:
+def _finding(one: report_model.FindingFacts) -> str:
     return f"- {plain(finding_words(one))}" + (f" {code(one.shown)}" if one.shown else "")
 
 
-def _calls(report: told.Report) -> Iterator[str]:
+def _calls(report: report_model.Report) -> Iterator[str]:
     if report.calls:
         yield "## Calls of agents"
         rows = [
@@ -257,7 +257,7 @@ def _calls(report: told.Report) -> Iterator[str]:
         )
 
 
-def _claims(report: told.Report) -> Iterator[str]:
+def _claims(report: report_model.Report) -> Iterator[str]:
     if report.claims:
         yield "## What the agent said"
         yield CLAIM
@@ -266,13 +266,13 @@ def _claims(report: told.Report) -> Iterator[str]:
         yield fenced(claim.said) if claim.said.strip() else ""
 
 
-def _of_parts(report: told.Report) -> Iterator[str]:
+def _of_parts(report: report_model.Report) -> Iterator[str]:
     for one in report.parts:
         yield f"## {plain(one.part)}"
         yield "\n".join(f"- {plain(line)}" for line in one.lines)
 
 
-def _people(report: told.Report) -> Iterator[str]:
+def _people(report: report_model.Report) -> Iterator[str]:
     for item in report.handoffs:
         taken = f", taken by {plain(item.taken_by)}" if item.taken_by else ""
         yield f"## Handoff to {plain(item.owner)}"
@@ -293,7 +293,7 @@ def _people(report: told.Report) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _effects(report: told.Report) -> Iterator[str]:
+def _effects(report: report_model.Report) -> Iterator[str]:
     if report.effects:
         yield "## Effects"
         rows = [
@@ -302,7 +302,7 @@ def _effects(report: told.Report) -> Iterator[str]:
         yield table(("effect", "target", "state", "why"), rows)
 
 
-def _phases(report: told.Report) -> Iterator[str]:
+def _phases(report: report_model.Report) -> Iterator[str]:
     if report.phases:
         yield "## Phases"
         rows = [
@@ -318,7 +318,7 @@ def _phases(report: told.Report) -> Iterator[str]:
         yield table(("iteration", "phase", "took", "steps", "decision"), rows)
 
 
-def _steps(phase: told.PhaseFacts) -> str:
+def _steps(phase: report_model.PhaseFacts) -> str:
     said = []
     for step in phase.steps:
         why = (
@@ -332,7 +332,7 @@ def _steps(phase: told.PhaseFacts) -> str:
     return "; ".join(said)
 
 
-def _conditions(report: told.Report) -> Iterator[str]:
+def _conditions(report: report_model.Report) -> Iterator[str]:
     if report.conditions:
         yield "## Conditions at the end"
         rows = [
@@ -342,7 +342,7 @@ def _conditions(report: told.Report) -> Iterator[str]:
         yield table(("condition", "evidence"), rows)
 
 
-def _receipts(report: told.Report) -> Iterator[str]:
+def _receipts(report: report_model.Report) -> Iterator[str]:
     if report.receipts:
         yield "## Receipts"
         rows = [
@@ -353,7 +353,7 @@ def _receipts(report: told.Report) -> Iterator[str]:
         yield table(("receipt", "kind", "step", "exit code", "log", "took"), rows)
 
 
-def _foot(report: told.Report) -> Iterator[str]:
+def _foot(report: report_model.Report) -> Iterator[str]:
     yield (
         f"Made {moment(report.made_at)} from the journal. Check it: `becket verify {report.run.run_id} --head "
         f"{report.run.chain_head}`"

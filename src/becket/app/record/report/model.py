@@ -224,7 +224,7 @@ class GuardFacts(Record):
     candidate: str = ""  # the commit it was said of
 
 
-class Claim(Record):
+class AgentClaim(Record):
     """What an agent said. `judged` is what the runtime found; `said` is a claim and proves nothing."""
 
     iteration: int
@@ -336,7 +336,7 @@ class Report(Record):
     changes: tuple[ChangeFacts, ...] = ()
     culprits: tuple[CulpritFacts, ...] = ()
     guards: tuple[GuardFacts, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[AgentClaim, ...] = ()
     calls: tuple[CallFacts, ...] = ()
     receipts: tuple[ReceiptFacts, ...] = ()
     effects: tuple[EffectFacts, ...] = ()

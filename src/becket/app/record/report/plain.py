@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 
-from becket.app.record.report import model as told
+from becket.app.record.report import model as report_model
 from becket.app.record.report.words import NOT_TOLD
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.gate import no_tests_counted
@@ -70,7 +70,7 @@ def held_words(says: str) -> str:
     return spaced(says.removeprefix("holdout_"))
 
 
-def held_row(check: told.HeldOutCheck) -> tuple[str, str, str, str, str]:
+def held_row(check: report_model.HeldOutCheck) -> tuple[str, str, str, str, str]:
     """As HELD_HEADS has them: its name, how it ended on each commit, each time it ran, and where it is kept."""
     ends = (" ".join(map(str, ends)) for ends in (check.oracle, check.parent, check.candidate))
     return (check.name, *ends, short(check.artifact))  # type: ignore[return-value]  # three of them
@@ -93,14 +93,14 @@ def moment(at: float | None) -> str:
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
-def is_proven(report: told.Report) -> bool:
+def is_proven(report: report_model.Report) -> bool:
     """By the last proof; where nothing had to be proven anew, by the gates' last words. Never without its evidence."""
     last = {gate.gate: gate.color for gate in report.gates}.values()
     shown = report.proofs[-1].says == "proven" if report.proofs else bool(last) and set(last) == {"green"}
     return report.run.status == "completed" and shown and not report.lost
 
 
-def headline(report: told.Report) -> str:
+def headline(report: report_model.Report) -> str:
     if is_proven(report):
         return "Done, and proven"
     said = HEADLINES.get(report.run.status, report.run.status)
@@ -130,7 +130,7 @@ def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def whole_change(change: told.ChangeFacts) -> str:
+def whole_change(change: report_model.ChangeFacts) -> str:
     return f"git diff {short(change.parent)} {short(change.commit)}"
 
 
@@ -144,26 +144,26 @@ def _amount(kind: str, amount: float) -> str:
     return f"{amount:.4f}" if kind == "usd" else f"{amount:,.0f}" if kind == "tokens" else f"{amount:g}"
 
 
-def dollars(call: told.CallFacts) -> str:
+def dollars(call: report_model.CallFacts) -> str:
     """A question mark where nobody can tell."""
     return "?" if call.priced == "unknown" and not call.usd else f"{call.usd:.4f}"
 
 
-def tokens_words(call: told.CallFacts) -> str:
+def tokens_words(call: report_model.CallFacts) -> str:
     return f"{call.input_tokens + call.output_tokens:,}" if tokens_told(call) else NOT_TOLD
 
 
-def tokens_told(call: told.CallFacts) -> bool:
+def tokens_told(call: report_model.CallFacts) -> bool:
     """Nought is a figure only where somebody told it."""
     return bool(call.input_tokens or call.output_tokens or call.turns) or call.priced != "unknown"
 
 
-def call_end(call: told.CallFacts) -> str:
+def call_end(call: report_model.CallFacts) -> str:
     """A call without an outcome is at work, or nobody saw its end."""
     return spaced(call.outcome) or "no end seen"
 
 
-def tests_words(step: told.GateStepFacts, what: str) -> str:
+def tests_words(step: report_model.GateStepFacts, what: str) -> str:
     """`what` is empty in a table whose head says that these are tests."""
     if not step.counts_tests:
         return no_tests_counted(step.exit_code)
@@ -175,10 +175,10 @@ def class_words(kind: str) -> str:
     return f"{kind}: {CLASSES[kind]}" if kind in CLASSES else kind
 
 
-def finding_words(one: told.FindingFacts) -> str:
+def finding_words(one: report_model.FindingFacts) -> str:
     """`ordinary: adds a new function: gcd.py:9`."""
     return one_line(f"{one.kind}: {one.message}: {place(one)}")
 
 
-def place(remark: told.RemarkFacts | told.FindingFacts) -> str:
+def place(remark: report_model.RemarkFacts | report_model.FindingFacts) -> str:
     return harmless(f"{remark.path}:{remark.line}" if remark.line else remark.path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from becket.app.compose import App
-from becket.app.state import State
+from becket.app.state import StateFolder
 
 if TYPE_CHECKING:
     from becket.app.record.report.model import Report
@@ -24,7 +24,7 @@ MOST_KEPT = 200
 """Runs whose reports are kept as files; `becket runs report` makes any other one again."""
 
 
-def folder_of(state: State) -> Path:
+def folder_of(state: StateFolder) -> Path:
     return state.folder / "reports"
 
 
@@ -36,7 +36,7 @@ def rendered(report: Report) -> dict[str, str]:
     return {"html": html_of(report), "md": markdown_of(report), "json": report.model_dump_json(indent=2) + "\n"}
 
 
-def written(state: State, run_id: str) -> tuple[Path, ...]:
+def written(state: StateFolder, run_id: str) -> tuple[Path, ...]:
     """The files that are there for this run."""
     places = (folder_of(state) / f"{run_id}.{ending}" for ending in ENDINGS)
     return tuple(path for path in places if path.is_file())

@@ -82,7 +82,7 @@ def _exactly(control: int, size: int) -> bytes | None:
     return data
 
 
-class Report:
+class ChildReport:
     """How the child ended, in one line of text. Becket checks each field: it trusts no keeper."""
 
     __slots__ = ("capped", "code", "end", "left", "message", "size")
@@ -101,7 +101,7 @@ class Report:
         return line.encode("utf-8", "surrogateescape")
 
     @classmethod
-    def decode(cls, data: bytes) -> "Report | None":
+    def decode(cls, data: bytes) -> "ChildReport | None":
         """None for anything but one whole report."""
         line, newline, rest = data.decode("utf-8", "replace").partition("\n")
         fields = line.split(" ", 5)

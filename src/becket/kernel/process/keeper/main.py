@@ -6,8 +6,8 @@ import select
 import time
 
 from . import kernel, processes
-from .job import STARTED, Job, Report, receive
-from .output import Output
+from .job import STARTED, ChildReport, Job, receive
+from .output import ChildOutput
 
 _SIGKILL, _SIGTERM = 9, 15
 # What Python and we change, and what a shell ignores for whoever it starts in the background.
@@ -35,7 +35,7 @@ def main(control: int, log: int, stdout: int = -1) -> None:
     job = receive(control)
     if job is not None:
         problem = _open_doors(job, control)
-        report = Report("not_started", None, 0, 0, False, problem) if problem else _run(job, control, log, stdout)
+        report = ChildReport("not_started", None, 0, 0, False, problem) if problem else _run(job, control, log, stdout)
         _tell(control, report.encode())
     os._exit(0)  # nothing to flush; the interpreter's own end would cost a millisecond
 
@@ -49,20 +49,20 @@ def _open_doors(job: Job, control: int) -> str:
     return hand_over(control, job.doors)
 
 
-def _run(job: Job, control: int, log: int, stdout: int) -> Report:
-    whole = Output(log, job.cap, job.tail)
+def _run(job: Job, control: int, log: int, stdout: int) -> ChildReport:
+    whole = ChildOutput(log, job.cap, job.tail)
     reader, writer = os.pipe()
-    pipes: dict[int, tuple[Output, ...]] = {reader: (whole,)}
+    pipes: dict[int, tuple[ChildOutput, ...]] = {reader: (whole,)}
     out = writer
     if stdout >= 0:  # a pipe of its own, so that the copy holds nothing of standard error
         reader, out = os.pipe()
-        pipes[reader] = (whole, Output(stdout, job.cap, job.tail))
+        pipes[reader] = (whole, ChildOutput(stdout, job.cap, job.tail))
     pid, problem = _start(job, control, out, writer)
     for end in {out, writer}:
         os.close(end)
     if problem:
         os.waitpid(pid, 0)
-        return Report("not_started", None, 0, 0, False, problem)
+        return ChildReport("not_started", None, 0, 0, False, problem)
     return _Watch(job, pid, control, pipes, whole).to_the_end()
 
 
@@ -125,7 +125,9 @@ def _execute(argv: list[str], env: dict[str, str]) -> None:
 class _Watch:
     """From the exec to the moment when nothing of the child is alive."""
 
-    def __init__(self, job: Job, pid: int, control: int, pipes: dict[int, tuple[Output, ...]], output: Output) -> None:
+    def __init__(
+        self, job: Job, pid: int, control: int, pipes: dict[int, tuple[ChildOutput, ...]], output: ChildOutput
+    ) -> None:
         self._job = job
         self._pid = pid
         self._control = control
@@ -144,7 +146,7 @@ class _Watch:
         for pipe in pipes:
             os.set_blocking(pipe, False)
 
-    def to_the_end(self) -> Report:
+    def to_the_end(self) -> ChildReport:
         deadline = time.monotonic() + self._job.timeout
         if not self._wait_for_child(deadline):
             self._timed_out = not self._abandoned
@@ -246,13 +248,13 @@ class _Watch:
             else:
                 self._reaped += 1
 
-    def _report(self, left: int) -> Report:
+    def _report(self, left: int) -> ChildReport:
         code = -_SIGKILL if self._status is None else self._status
         end = "timeout" if self._timed_out else "killed" if code < 0 or self._abandoned else "exited"
         message = self._output.problem or self._at_work
         if self._reap():
             message = f"some processes outlived SIGKILL for {KILL:g} s"
-        return Report(end, code, left, self._output.size, self._output.capped, message)
+        return ChildReport(end, code, left, self._output.size, self._output.capped, message)
 
 
 def _tell(control: int, message: bytes) -> bool:

@@ -3,7 +3,7 @@
 import posix as os
 
 
-class Output:
+class ChildOutput:
     """Takes what the child writes: the head as it comes; of what follows, the last bytes, when the child has ended.
 
     Where not all of it has room, a line between the two says so.

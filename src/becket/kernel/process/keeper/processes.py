@@ -7,7 +7,7 @@ LONGEST = 300
 """Bytes of a command line that are told."""
 
 
-class Seen:
+class SeenProcess:
     """One process at one moment. The pid and the start time together name it beyond doubt."""
 
     __slots__ = ("parent", "pid", "session", "started", "state")
@@ -24,7 +24,7 @@ class Seen:
         return self.state not in "ZXx"
 
 
-def look(pid: int) -> Seen | None:
+def look(pid: int) -> SeenProcess | None:
     """The process of that pid, or None."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -38,21 +38,21 @@ def look(pid: int) -> Seen | None:
         os.close(file)
     # The program's name is in parentheses and may itself hold spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
-    return Seen(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+    return SeenProcess(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def look_around() -> list[Seen]:
+def look_around() -> list[SeenProcess]:
     """Every process that is visible from here."""
     seen = (look(int(name)) for name in os.listdir("/proc") if name.isdigit())
     return [process for process in seen if process is not None]
 
 
-def descendants(root: int) -> list[Seen]:
+def descendants(root: int) -> list[SeenProcess]:
     """Everything alive below `root`, parents before children."""
-    below: dict[int, list[Seen]] = {}
+    below: dict[int, list[SeenProcess]] = {}
     for process in look_around():
         below.setdefault(process.parent, []).append(process)
-    found: list[Seen] = []
+    found: list[SeenProcess] = []
     parents = [root]
     while parents:
         children = below.pop(parents.pop(), [])
@@ -91,7 +91,7 @@ def _command_line(pid: int) -> str:
     return " ".join(shown.split())
 
 
-def send(process: Seen, signal_number: int) -> bool:
+def send(process: SeenProcess, signal_number: int) -> bool:
     """Signal exactly this process. False if it is gone, or another one has its pid."""
     try:
         handle = os.pidfd_open(process.pid)

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from becket.kernel.contract.action import Registry
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import Finding
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import ActionSpec, EventTrigger, LoopSpec
 from becket.kernel.contract.template import TemplateError, fields, plain_text
-from becket.kernel.spec.case import Case, action_specs
 from becket.kernel.spec.document import Document, Path, read
+from becket.kernel.spec.lint_context import LintContext, action_specs
 
 _NEW_EACH_TIME = ("start", "id")
 """Fields of a subject that no two starts share: the run's id and the event's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arc:
+class StartEdge:
     """A run of `cause` can start a run of `loop`. `at` is the place in the file of `owner` that says so."""
 
     cause: str
@@ -35,13 +35,13 @@ class Arc:
     how: str
 
 
-def endless(case: Case) -> Iterator[Finding]:
+def endless(case: LintContext) -> Iterator[Finding]:
     """No chain of starts goes round without a bound. Each cycle is told once per file, at its first arc there."""
     own = case.spec.loop_id
     others = [other for other in case.others or () if other.spec.loop_id != own]
     graph = tuple(unbounded([case.spec, *(other.spec for other in others)], case.registry))
     sources = {own: case.document} | {other.spec.loop_id: other for other in others}
-    told: set[Arc] = set()
+    told: set[StartEdge] = set()
     for arc in graph:
         if arc.owner != own or arc in told:
             continue
@@ -52,20 +52,20 @@ def endless(case: Case) -> Iterator[Finding]:
             yield case.finding(case.key(*arc.at), "self-feeding", message, _fix(case.spec, arc))
 
 
-def unbounded(specs: Sequence[LoopSpec], registry: Registry) -> Iterator[Arc]:
+def unbounded(specs: Sequence[LoopSpec], registry: Registry) -> Iterator[StartEdge]:
     """Every arc that nothing bounds, those of triggers first, in the order of the files."""
     for spec in specs:
         for number, trigger in enumerate(spec.trigger):
             at = ("trigger", number, trigger.kind)
             for cause, how in _causes_of(spec, number, specs, registry):
-                yield Arc(cause, spec.loop_id, spec.loop_id, at, how)
+                yield StartEdge(cause, spec.loop_id, spec.loop_id, at, how)
     for spec in specs:
         for path, _, action in action_specs(spec):
             if action.uses == "run.start" and action.with_.get("max_chain") is None:
                 named = child(action)
                 for loop in (other.loop_id for other in specs) if named is None else (named,):
                     how = f"`{spec.loop_id}` starts `{named or 'any loop'}`"
-                    yield Arc(spec.loop_id, loop, spec.loop_id, (*path, "uses"), how)
+                    yield StartEdge(spec.loop_id, loop, spec.loop_id, (*path, "uses"), how)
 
 
 def _causes_of(spec: LoopSpec, number: int, specs: Sequence[LoopSpec], registry: Registry) -> Iterator[tuple[str, str]]:
@@ -91,9 +91,9 @@ def _always_new(spec: LoopSpec) -> bool:
         return False  # has its own finding
 
 
-def shortest_cycle(graph: Sequence[Arc], first: Arc) -> tuple[Arc, ...]:
+def shortest_cycle(graph: Sequence[StartEdge], first: StartEdge) -> tuple[StartEdge, ...]:
     """The shortest way from an arc back to its beginning, that arc included; nothing if there is none."""
-    reached: dict[str, tuple[Arc, ...]] = {first.loop: (first,)}
+    reached: dict[str, tuple[StartEdge, ...]] = {first.loop: (first,)}
     ahead = [first.loop]
     while ahead and first.cause not in reached:
         here, *ahead = ahead
@@ -109,13 +109,13 @@ def child(action: ActionSpec) -> str | None:
     return plain_text(action.with_.get("loop")) if action.uses == "run.start" else None
 
 
-def _in_words(arc: Arc, source: Document | Loop) -> str:
+def _in_words(arc: StartEdge, source: Document | LoadedLoop) -> str:
     document = source if isinstance(source, Document) else read(source.text, source.source)
     line, column = document.place(arc.at).key
     return f"{arc.how} ({document.file}:{line}:{column})"
 
 
-def _fix(spec: LoopSpec, arc: Arc) -> str:
+def _fix(spec: LoopSpec, arc: StartEdge) -> str:
     by_fact = arc.at[-1] in ("commit", "event") and not _always_new(spec)
     return "add `unless: completed` or `max_chain: 3`" if by_fact else "add `max_chain: 3`"
 

@@ -8,15 +8,15 @@ from itertools import combinations, product
 from becket.kernel.contract.condition import RUN, RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, Life, split_ref
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.when import Expr, WhenError, parse
-from becket.kernel.spec.case import Case, Step
 from becket.kernel.spec.document import Path, Spot
+from becket.kernel.spec.lint_context import LintContext, Step
 from becket.kernel.spec.problems import suggestion
 
 _OTHERWISE = "correct the name, or add an action that raises it"
 _MOST_REFS = 10  # the truth table of an expression is tried out up to this size
 
 
-def expressions(case: Case) -> Iterator[Finding]:
+def expressions(case: LintContext) -> Iterator[Finding]:
     """Each `when` parses, names conditions that exist, and can hold where it stands."""
     for step in case.steps:
         if step.spec.when is None:
@@ -37,7 +37,7 @@ def expressions(case: Case) -> Iterator[Finding]:
             yield case.finding(case.value(*path), "unreachable", message, "correct the expression or move the step")
 
 
-def _unknown_refs(case: Case, path: Path, expr: Expr) -> Iterator[Finding]:
+def _unknown_refs(case: LintContext, path: Path, expr: Expr) -> Iterator[Finding]:
     for leaf in expr.leaves():
         if leaf.name in case.raisers:
             continue
@@ -52,7 +52,7 @@ def _unknown_refs(case: Case, path: Path, expr: Expr) -> Iterator[Finding]:
             yield case.finding(spot, "unknown-condition", f"nobody raises `{leaf.name}`", fix)
 
 
-def _can_hold(case: Case, step: Step, expr: Expr) -> bool:
+def _can_hold(case: LintContext, step: Step, expr: Expr) -> bool:
     refs = expr.refs()
     if len(refs) > _MOST_REFS:
         return True
@@ -65,7 +65,7 @@ def _can_hold(case: Case, step: Step, expr: Expr) -> bool:
     return False
 
 
-def condition(case: Case, path: Path, name: str, step: Step) -> Iterator[Finding]:
+def condition(case: LintContext, path: Path, name: str, step: Step) -> Iterator[Finding]:
     """Nothing if a condition that a step asks for can be raised before it; or else the finding."""
     if name not in case.raisers:
         fix = suggestion(name, case.raisers, _OTHERWISE)
@@ -74,11 +74,11 @@ def condition(case: Case, path: Path, name: str, step: Step) -> Iterator[Finding
         yield case.finding(case.value(*path), "unreachable", f"`{name}` is raised only later", "move the step")
 
 
-def _raised_before(case: Case, step: Step, name: str) -> bool:
+def _raised_before(case: LintContext, step: Step, name: str) -> bool:
     return any(way.order is None or way.order < step.order or way.group.life is Life.run for way in case.raisers[name])
 
 
-def ends(case: Case) -> Iterator[Finding]:
+def ends(case: LintContext) -> Iterator[Finding]:
     """Every stop, handoff and wait condition can be raised by somebody."""
     if not case.all_known:
         return
@@ -95,7 +95,7 @@ def ends(case: Case) -> Iterator[Finding]:
                 yield case.finding(spot, f"unraisable-{kind}", message, suggestion(name, case.raisers, _OTHERWISE))
 
 
-def contradictions(case: Case) -> Iterator[Finding]:
+def contradictions(case: LintContext) -> Iterator[Finding]:
     """No condition ends a run in two ways, and the stop conditions can hold together."""
     spec = case.spec
     for number, name in enumerate(spec.handoff_conditions):
@@ -120,7 +120,7 @@ def contradictions(case: Case) -> Iterator[Finding]:
             )
 
 
-def claims(case: Case) -> Iterator[Finding]:
+def claims(case: LintContext) -> Iterator[Finding]:
     """Nobody but the verifier says how it ended."""
     for action in case.actions:
         for ref in (ref for group in action.groups for ref in group.refs if ref in case.verdicts):
@@ -130,11 +130,11 @@ def claims(case: Case) -> Iterator[Finding]:
             yield case.finding(spot, "claimed-verdict", message, "raise a condition of another name")
 
 
-def _contradiction(case: Case, spot: Spot, message: str) -> Finding:
+def _contradiction(case: LintContext, spot: Spot, message: str) -> Finding:
     return case.finding(spot, "contradiction", message, "keep it in one place")
 
 
-def waits(case: Case) -> Iterator[Finding]:
+def waits(case: LintContext) -> Iterator[Finding]:
     """No wait ends before its first look."""
     for name, wait in case.spec.wait_conditions.items():
         if wait.poll is not None and wait.poll > wait.for_:

@@ -11,8 +11,8 @@ from becket.kernel.contract.made import taken
 from becket.kernel.contract.state import STATE_KINDS, fits
 from becket.kernel.contract.template import Field, TemplateError, fill, plain_text
 from becket.kernel.contract.when import parse
-from becket.kernel.spec.case import Case, Step
 from becket.kernel.spec.document import Path
+from becket.kernel.spec.lint_context import LintContext, Step
 from becket.kernel.spec.problems import suggestion
 from becket.kernel.spec.rules.conditions import condition
 from becket.kernel.spec.rules.templates import output, there
@@ -20,7 +20,7 @@ from becket.kernel.spec.rules.templates import output, there
 _RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unknown-service"}
 
 
-def sections(case: Case) -> Iterator[Finding]:
+def sections(case: LintContext) -> Iterator[Finding]:
     """Gates, agents and services that a step names are in becket.yaml. Not checked where that is not known."""
     for step in case.steps if case.config is not None else ():
         for path, named, mark in _marked(case, step):
@@ -28,7 +28,7 @@ def sections(case: Case) -> Iterator[Finding]:
                 yield from _named(case, path, named, mark)
 
 
-def own(case: Case) -> Iterator[Finding]:
+def own(case: LintContext) -> Iterator[Finding]:
     """Outputs and conditions that a step's parameters name are made or raised before it."""
     makers = {action.spec.id: action for action in case.actions}
     for step in case.steps:
@@ -41,7 +41,7 @@ def own(case: Case) -> Iterator[Finding]:
                     yield from condition(case, path, name, step)
 
 
-def taken_from(case: Case) -> Iterator[Finding]:
+def taken_from(case: LintContext) -> Iterator[Finding]:
     """A parameter that is left to what earlier steps made has a step before it that makes it."""
     makers, made = {action.spec.id: action for action in case.actions}, case.registry.made(case.spec)
     for step in case.steps:
@@ -59,7 +59,7 @@ def _id(ref: str) -> str:
     return ref.partition(".")[0]
 
 
-def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:
+def _marked(case: LintContext, step: Step) -> Iterator[tuple[Path, str, object]]:
     """Each name that stands in a parameter with a mark, with its place."""
     for name, field in step.definition.params.model_fields.items() if step.definition else ():
         key = field.alias or name
@@ -71,7 +71,7 @@ def _marked(case: Case, step: Step) -> Iterator[tuple[Path, str, object]]:
                     yield at if case.document.has(at) else (*step.path, "uses"), named, mark
 
 
-def _named(case: Case, path: Path, named: str, mark: Names) -> Iterator[Finding]:
+def _named(case: LintContext, path: Path, named: str, mark: Names) -> Iterator[Finding]:
     there = getattr(case.config, mark.section, ())
     if named not in there and named not in mark.optional:
         message = f"becket.yaml has no `{named}` in `{mark.section}`"
@@ -79,7 +79,7 @@ def _named(case: Case, path: Path, named: str, mark: Names) -> Iterator[Finding]
         yield case.finding(case.value(*path), _RULES[mark.section], message, fix)
 
 
-def facts(case: Case) -> Iterator[Finding]:
+def facts(case: LintContext) -> Iterator[Finding]:
     """Something records what a trigger's `unless` asks for."""
     for number, trigger in enumerate(case.spec.trigger):
         guarded = trigger.commit or trigger.event
@@ -89,7 +89,7 @@ def facts(case: Case) -> Iterator[Finding]:
             yield case.finding(spot, "unknown-fact", f"nothing records the fact `{guarded.unless}`", fix)
 
 
-def places(case: Case) -> Iterator[Finding]:
+def places(case: LintContext) -> Iterator[Finding]:
     """Each of `state_refs` is of a known kind, and can be there."""
     for number, ref in enumerate(case.spec.state_refs):
         kind, spot = ref.partition(":")[0], case.value("state_refs", number)
@@ -108,7 +108,7 @@ def _with_fields_filled(ref: str) -> str:
         return ref  # has its own finding
 
 
-def signals(case: Case) -> Iterator[Finding]:
+def signals(case: LintContext) -> Iterator[Finding]:
     """Somebody sends what a run waits for, and an action of this loop leads to it where it does not come by itself."""
     senders = case.registry.senders
     led_to = {name for step in case.actions if step.definition for name in step.definition.signals}

@@ -10,8 +10,8 @@ from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.process import Network
 from becket.kernel.contract.spec import ActionSpec, Phase
 from becket.kernel.contract.when import KEYWORDS
-from becket.kernel.spec.case import Case
 from becket.kernel.spec.document import Path
+from becket.kernel.spec.lint_context import LintContext
 
 RESERVED = {
     RUN: "a condition without an object is the run's own",
@@ -33,7 +33,7 @@ _EXIT_CODES = re.compile(r"(0|[1-9][0-9]{0,2})(?:-([1-9][0-9]{0,2}))?")
 _JSON_VALUE = re.compile(rf"json:{_JSON_PATH}=.*")
 
 
-def names(case: Case) -> Iterator[Finding]:
+def names(case: LintContext) -> Iterator[Finding]:
     """Action ids are unique in the loop, verifier ids in their phase, and no verifier is named like an action."""
     lines: dict[str, int] = {}
     for action in case.actions:
@@ -62,7 +62,7 @@ def names(case: Case) -> Iterator[Finding]:
             )
 
 
-def effects(case: Case) -> Iterator[Finding]:
+def effects(case: LintContext) -> Iterator[Finding]:
     """No step needs more autonomy for its effects than the loop has."""
     for action in case.actions:
         own = action.spec.effects
@@ -81,7 +81,7 @@ def effects(case: Case) -> Iterator[Finding]:
                 break
 
 
-def exit_codes(case: Case) -> Iterator[Finding]:
+def exit_codes(case: LintContext) -> Iterator[Finding]:
     """A check that cannot fail is none (L11): a pipe's exit code is that of its last program."""
     for verifier in case.verifiers:
         text = verifier.spec.run or ""
@@ -95,7 +95,7 @@ def exit_codes(case: Case) -> Iterator[Finding]:
             )
 
 
-def network(case: Case) -> Iterator[Finding]:
+def network(case: LintContext) -> Iterator[Finding]:
     """An action that reaches the outside is an effect and passes the door. A verifier only looks."""
     for action in case.actions:
         if action.spec.network is Network.full and action.spec.effects is None:
@@ -107,7 +107,7 @@ def network(case: Case) -> Iterator[Finding]:
             )
 
 
-def bounds(case: Case) -> Iterator[Finding]:
+def bounds(case: LintContext) -> Iterator[Finding]:
     """Who calls agents has a budget for them."""
     callers = [action for action in case.actions if action.definition and action.definition.calls_agent]
     budget = case.spec.budget
@@ -116,7 +116,7 @@ def bounds(case: Case) -> Iterator[Finding]:
         yield case.finding(case.value("budget"), "missing-bound", message, "add `budget: {agent_time: 1h}`")
 
 
-def verification(case: Case) -> Iterator[Finding]:
+def verification(case: LintContext) -> Iterator[Finding]:
     """The verify phase verifies."""
     declared = case.spec.phases.get(Phase.verify)
     if declared is None or not declared.verifiers:
@@ -126,7 +126,7 @@ def verification(case: Case) -> Iterator[Finding]:
         yield case.finding(spot, "verify-without-verifier", message, fix)
 
 
-def commands(case: Case) -> Iterator[Finding]:
+def commands(case: LintContext) -> Iterator[Finding]:
     """The small grammars of a `run` action: outputs, parse, raises."""
     for action in case.actions:
         for name, source in action.spec.outputs.items():
@@ -141,7 +141,7 @@ def commands(case: Case) -> Iterator[Finding]:
         yield from _raises(case, action.path, action.spec)
 
 
-def _raises(case: Case, path: Path, spec: ActionSpec) -> Iterator[Finding]:
+def _raises(case: LintContext, path: Path, spec: ActionSpec) -> Iterator[Finding]:
     ranges: list[range] = []
     for key, raised in spec.raises.items():
         spot = case.key(*path, "raises", key)

@@ -18,15 +18,15 @@ from becket.kernel.contract.template import (
     in_single_quotes,
     shell_fields,
 )
-from becket.kernel.spec.case import ActionStep, Case, Order, Step
 from becket.kernel.spec.document import Path
+from becket.kernel.spec.lint_context import ActionStep, LintContext, Order, Step
 from becket.kernel.spec.problems import suggestion
 
 WITHOUT_INPUTS = frozenset({"commit", "schedule"})
 """Triggers that can give a run no inputs: what such a run needs, must have a default."""
 
 
-def subjects(case: Case) -> Iterator[Finding]:
+def subjects(case: LintContext) -> Iterator[Finding]:
     """`subject`, `group` and `state_refs` use only what every trigger of the loop provides."""
     texts: list[tuple[Path, str]] = [(("subject",), case.spec.subject)]
     texts += [(("state_refs", number), ref) for number, ref in enumerate(case.spec.state_refs)]
@@ -40,7 +40,7 @@ def subjects(case: Case) -> Iterator[Finding]:
                 yield from _provided(case, path, field, ())
 
 
-def steps(case: Case) -> Iterator[Finding]:
+def steps(case: LintContext) -> Iterator[Finding]:
     """The fields in parameters, environment and commands of each step."""
     makers = {action.spec.id: action for action in case.actions}
     for step in case.steps:
@@ -54,7 +54,7 @@ def steps(case: Case) -> Iterator[Finding]:
                 yield from _provided(case, path, field, also)
 
 
-def persisted(case: Case) -> Iterator[Finding]:
+def persisted(case: LintContext) -> Iterator[Finding]:
     """What a phase keeps is made by it or by an earlier one."""
     makers = {action.spec.id: action for action in case.actions}
     for number, phase in enumerate(PHASES):
@@ -72,7 +72,7 @@ def persisted(case: Case) -> Iterator[Finding]:
                 )
 
 
-def _step_fields(case: Case, step: Step) -> Iterator[tuple[Path, Field | Finding]]:
+def _step_fields(case: LintContext, step: Step) -> Iterator[tuple[Path, Field | Finding]]:
     for path, text in _texts((*step.path, "with"), step.spec.with_):
         yield from ((path, field) for field in _fields(case, path, text))
     for path, text in _texts((*step.path, "env"), step.spec.env):
@@ -88,7 +88,7 @@ def _commands(step: Step) -> Iterator[tuple[Path, str]]:
         yield (*step.path, "effects", "look_up"), step.spec.effects.look_up
 
 
-def quotes(case: Case) -> Iterator[Finding]:
+def quotes(case: LintContext) -> Iterator[Finding]:
     """A field in a command is a variable, and a shell leaves variables in single quotes as they are."""
     for step in case.steps:
         for path, text in _commands(step):
@@ -109,7 +109,7 @@ def _texts(path: Path, value: Json) -> Iterator[tuple[Path, str]]:
         yield path, value
 
 
-def _fields(case: Case, path: Path, text: str) -> Iterator[Field | Finding]:
+def _fields(case: LintContext, path: Path, text: str) -> Iterator[Field | Finding]:
     try:
         yield from fields(_written(case, path, text))
     except TemplateError as error:
@@ -117,13 +117,13 @@ def _fields(case: Case, path: Path, text: str) -> Iterator[Field | Finding]:
         yield case.finding(spot, "bad-template", str(error), "write {{ and }} for braces that are no field")
 
 
-def _written(case: Case, path: Path, text: str) -> str:
+def _written(case: LintContext, path: Path, text: str) -> str:
     """The text as it stands in the file: a model may have stripped it, and columns are counted there."""
     written = case.document.at(path)
     return written if isinstance(written, str) else text
 
 
-def _provided(case: Case, path: Path, field: Field, also: tuple[str, ...]) -> Iterator[Finding]:
+def _provided(case: LintContext, path: Path, field: Field, also: tuple[str, ...]) -> Iterator[Finding]:
     """Nothing if every trigger provides the field, or else the finding that says which one does not."""
     inputs = case.spec.inputs
     for kind in dict.fromkeys(trigger.kind for trigger in case.spec.trigger):
@@ -143,7 +143,9 @@ def _provided(case: Case, path: Path, field: Field, also: tuple[str, ...]) -> It
         return
 
 
-def output(case: Case, path: Path, field: Field, order: Order, makers: dict[str, ActionStep]) -> Iterator[Finding]:
+def output(
+    case: LintContext, path: Path, field: Field, order: Order, makers: dict[str, ActionStep]
+) -> Iterator[Finding]:
     """Nothing if the output is made before, or kept; or else the finding that says why it is not there."""
     maker = makers.get(field.name.partition(".")[0])
     unmade = _unmade(case, path, field.column, field.name, maker)
@@ -157,7 +159,7 @@ def output(case: Case, path: Path, field: Field, order: Order, makers: dict[str,
         )
 
 
-def _unmade(case: Case, path: Path, column: int, name: str, maker: ActionStep | None) -> Finding | None:
+def _unmade(case: LintContext, path: Path, column: int, name: str, maker: ActionStep | None) -> Finding | None:
     spot = case.document.inside(path, max(column - 1, 0))
     head, _, output = name.partition(".")
     if maker is None:
@@ -170,6 +172,6 @@ def _unmade(case: Case, path: Path, column: int, name: str, maker: ActionStep | 
     return None
 
 
-def there(case: Case, maker: ActionStep, name: str, order: Order) -> bool:
+def there(case: LintContext, maker: ActionStep, name: str, order: Order) -> bool:
     """Whether an output can be there at a step: made before it, or kept from an earlier iteration."""
     return maker.order < order or name in case.registry.kept(case.spec)

@@ -13,7 +13,7 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.spec import InputSpec, InputType
 from becket.kernel.contract.template import ALWAYS, OF_STEP, OF_TRIGGER
-from becket.kernel.spec.case import ActionStep, Case
+from becket.kernel.spec.lint_context import ActionStep, LintContext
 from becket.kernel.spec.problems import suggestion
 from becket.kernel.spec.rules.chains import child
 from becket.kernel.spec.rules.templates import WITHOUT_INPUTS
@@ -26,7 +26,7 @@ _KINDS = {InputType.integer: int, InputType.number: int | float, InputType.boole
 """What a default is in the file; the others are texts."""
 
 
-def clocks(case: Case) -> Iterator[Finding]:
+def clocks(case: LintContext) -> Iterator[Finding]:
     """Schedules have a cron expression that fires and a time zone that exists."""
     for number, trigger in enumerate(case.spec.trigger):
         if trigger.schedule is None:
@@ -55,7 +55,7 @@ def _cron_problem(text: str) -> str | None:
     return None
 
 
-def loops(case: Case) -> Iterator[Finding]:
+def loops(case: LintContext) -> Iterator[Finding]:
     """Loops that are named exist. Not checked where the other loops are not known."""
     if case.others is None:
         return
@@ -73,7 +73,7 @@ def loops(case: Case) -> Iterator[Finding]:
             yield from _child_inputs(case, action, specs[0].inputs)
 
 
-def _child_inputs(case: Case, action: ActionStep, wanted: Mapping[str, InputSpec]) -> Iterator[Finding]:
+def _child_inputs(case: LintContext, action: ActionStep, wanted: Mapping[str, InputSpec]) -> Iterator[Finding]:
     given = action.spec.with_.get("inputs", {})
     path = (*action.path, "with", "inputs")
     for name in given if isinstance(given, dict) else ():
@@ -88,11 +88,11 @@ def _child_inputs(case: Case, action: ActionStep, wanted: Mapping[str, InputSpec
             )
 
 
-def _unknown_loop(case: Case, spot: tuple[int, int], name: str, known: Sequence[str]) -> Finding:
+def _unknown_loop(case: LintContext, spot: tuple[int, int], name: str, known: Sequence[str]) -> Finding:
     return case.finding(spot, "unknown-loop", f"there is no loop `{name}`", suggestion(name, known))
 
 
-def inputs(case: Case) -> Iterator[Finding]:
+def inputs(case: LintContext) -> Iterator[Finding]:
     """Defaults fit their inputs, and a start without a person lacks nothing."""
     mute = [trigger.kind for trigger in case.spec.trigger if trigger.kind in WITHOUT_INPUTS]
     taken = {*ALWAYS, *OF_STEP, *GROUPS, *(name for kind in case.spec.trigger for name in OF_TRIGGER[kind.kind])}

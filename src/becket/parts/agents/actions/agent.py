@@ -27,8 +27,8 @@ class WorkParams(Record):
 async def work(context: ActionContext, params: WorkParams) -> Result:
     await calling.settle_earlier(context)
     calls = await calling.call(context, Task(params.agent, params.brief, Checkout(context), time=params.time))
-    if down := outage.is_one(context, calls):
-        return _result(context, calls, outage.told(context, down))
+    if down := outage.is_outage(context, calls):
+        return _result(context, calls, outage.outage_evidence(context, down))
     if calls.chosen.judged.outcome in RETRYABLE:
         raise calling.failed(calls.chosen)
     return _result(context, calls)

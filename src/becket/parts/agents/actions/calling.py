@@ -19,7 +19,7 @@ from becket.kernel.contract.agent import (
     AgentOutcome,
     AgentReport,
     Agents,
-    Around,
+    CallContext,
     CallFiles,
     Judged,
     Limits,
@@ -32,7 +32,7 @@ from becket.kernel.contract.calls import (
     SPENT_NOTHING,
     CallEnd,
     CallGrant,
-    CallWish,
+    CallRequest,
     counted,
     end_by_files,
     folder_of,
@@ -45,7 +45,7 @@ from becket.kernel.contract.errors import ActionFailed, BecketError, GitFailed
 from becket.kernel.contract.loop import UNHELD
 from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.project import Projects
-from becket.parts.agents import mail
+from becket.parts.agents import messages
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Opened:
     fresh: bool
 
 
-class Ground(Protocol):
+class WorkPlace(Protocol):
     """Where an agent works."""
 
     async def open(self) -> Opened:
@@ -103,7 +103,7 @@ class Task:
 
     agent: str
     brief: str
-    ground: Ground
+    ground: WorkPlace
     number: int = 1
     time: float | None = None
     share: float = 1.0
@@ -112,7 +112,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class FinishedCall:
     """One call that was made."""
 
     agent: str
@@ -134,7 +134,7 @@ class Called:
 class Calls:
     """The calls of one task in their order: the agent's, and those of its fallbacks."""
 
-    made: tuple[Called, ...]
+    made: tuple[FinishedCall, ...]
     now: float = 0.0  # when the last one was over
 
     @property
@@ -145,7 +145,7 @@ class Calls:
         return min(told, self.now + FAILED_ONLY) if told is not None and failed_only else told
 
     @property
-    def chosen(self) -> Called:
+    def chosen(self) -> FinishedCall:
         """The call that counts: the last one where somebody had a turn; else whose quota is back first, else the
         first one.
         """
@@ -166,8 +166,8 @@ async def call(context: ActionContext, task: Task) -> Calls:
     BudgetSpent before a call.
     """
     ends_at = time.monotonic() + _seconds(context, task)
-    made: list[Called] = []
-    unheld: ActionFailed | None = None
+    made: list[FinishedCall] = []
+    unenforceable: ActionFailed | None = None
     names = (task.agent,) if task.alone else chain(context.port(Projects).current(), task.agent)
     for name in names:
         try:
@@ -175,12 +175,12 @@ async def call(context: ActionContext, task: Task) -> Calls:
         except ActionFailed as failure:
             if failure.kind != UNHELD:
                 raise
-            unheld = unheld or failure
+            unenforceable = unenforceable or failure
             continue
         if made[-1].judged.outcome not in ANOTHERS_TURN or time.monotonic() >= ends_at:
             break
-    if unheld is not None and not made:
-        raise unheld
+    if unenforceable is not None and not made:
+        raise unenforceable
     return Calls(tuple(made), await context.now())
 
 
@@ -191,14 +191,14 @@ async def settle_earlier(context: ActionContext) -> None:
     for earlier in await context.open_calls():
         files = _files(context, earlier.call_id)
         for folder in (files.heard, files.inbox):
-            mail.forward(folder, context.folder(mail.MAIL))
+            messages.forward(folder, context.folder(messages.MAIL))
         end = await asyncio.to_thread(end_by_files, earlier, context.port(Agents), files)
         if end is not None:  # otherwise its booking stands
             in_usd = _bounds_money(context, earlier.agent)
             await context.end_call(earlier.grant, counted(end, earlier.limits, untold=False, in_usd=in_usd))
 
 
-def sessions(context: ActionContext, made: Iterable[Called]) -> dict[str, Json]:
+def sessions(context: ActionContext, made: Iterable[FinishedCall]) -> dict[str, Json]:
     """The agents' own sessions, for the next iteration of the same run."""
     known = dict(_sessions_before(context))
     for each in made:
@@ -223,7 +223,7 @@ def raised(calls: Calls) -> Condition:
     return Condition(object=OBJECT, name=chosen.judged.outcome.value, group=NAMES, evidence=evidence)
 
 
-def failed(called: Called) -> ActionFailed:
+def failed(called: FinishedCall) -> ActionFailed:
     """For `retry:`: the same call may succeed at once."""
     judged = called.judged
     return ActionFailed(
@@ -266,7 +266,7 @@ class _Call:
     task: Task
     name: str
     grant: CallGrant | None = None
-    letters: tuple[mail.Letter, ...] = ()
+    letters: tuple[messages.KeptMessage, ...] = ()
     began: float = 0.0
     heard: Usage = field(default_factory=Usage)
 
@@ -279,7 +279,7 @@ class _Call:
         assert self.grant is not None
         return _files(self.context, self.grant.call_id)
 
-    async def made(self, ends_at: float) -> Called:
+    async def made(self, ends_at: float) -> FinishedCall:
         agent = self.context.port(Agents).get(self.name)
         opened = await self.task.ground.open()
         session = str(_sessions_before(self.context).get(self.key) or "") or None
@@ -287,8 +287,8 @@ class _Call:
         self.grant = await self.context.begin_call(self._wish(ends_at))
         self.began = time.monotonic()
         try:
-            around = self._around(opened)
-            report = await agent.run(brief, opened.tree, self.grant.limits, session, around=around)
+            call_context = self._around(opened)
+            report = await agent.run(brief, opened.tree, self.grant.limits, session, call_context=call_context)
             agent_ended()
             judged = await self._judged(report)
         except asyncio.CancelledError:
@@ -299,11 +299,11 @@ class _Call:
             raise
         return await to_its_end(self._settled(agent, judged, report))
 
-    def _wish(self, ends_at: float) -> CallWish:
+    def _wish(self, ends_at: float) -> CallRequest:
         config = self.context.port(Projects).current().agents.get(self.name)
         own = config.limits if config is not None else AgentLimits()
         seconds = max(1.0, min(own.time, ends_at - time.monotonic()))
-        return CallWish(
+        return CallRequest(
             label=f"{self.task.number}-{self.name}",
             agent=self.name,
             driver=config.driver if config is not None else "",
@@ -315,21 +315,21 @@ class _Call:
     def _brief(self, *, resumed_fresh: bool) -> str:
         if not self.task.heeds:
             return self.task.brief
-        unread, read = mail.waiting(self.context.folder(mail.MAIL)), mail.waiting(self._read)
+        unread, read = messages.waiting(self.context.folder(messages.MAIL)), messages.waiting(self._read)
         self.letters = tuple(sorted((*read, *unread), key=lambda letter: letter.path.name))
-        again = mail.prompt("resumed") if resumed_fresh else ""
-        return mail.above(again + self.task.brief, self.letters)
+        again = messages.prompt("resumed") if resumed_fresh else ""
+        return messages.above(again + self.task.brief, self.letters)
 
     @property
     def _read(self) -> Path:
         """For what was read in this very step: whoever does the step once more has to read it too."""
-        return self.context.folder(mail.MAIL) / f"{self.context.run.iteration}-{self.context.step_id}"
+        return self.context.folder(messages.MAIL) / f"{self.context.run.iteration}-{self.context.step_id}"
 
-    def _around(self, opened: Opened) -> Around:
+    def _around(self, opened: Opened) -> CallContext:
         home = self.context.folder("home") / self.key
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.files.inbox.mkdir(parents=True, exist_ok=True)
-        return Around(
+        return CallContext(
             watcher=self.context.watcher(), readable=opened.readable, files=self.files, home=home, heard=self._hear
         )
 
@@ -345,19 +345,19 @@ class _Call:
                 return judge(report, ())
             return Judged(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
 
-    async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> Called:
+    async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> FinishedCall:
         used = report.usage if report.usage.seconds else report.usage.model_copy(update={"seconds": self._elapsed()})
         report = report.model_copy(update={"usage": used})
         reason = self.context.redact(judged.reason)[:REASON_LIMIT]
         judged = judged.model_copy(update={"reason": reason})
         if judged.outcome not in ANOTHERS_TURN:
-            mail.put_away(self.letters, self._read)
+            messages.put_away(self.letters, self._read)
         untold = self._may_have_spent(judged.outcome, report) and await self._told_by_files(agent) is None
         await self._end(judged.outcome, reason, report, untold=untold)
         await self._keep()
         if judged.outcome is AgentOutcome.quota_wait and report.until is None:  # in the call's record it stays untold
             report = report.model_copy(update={"until": await self._guess()})
-        return Called(self.name, self.task.number, judged, report)
+        return FinishedCall(self.name, self.task.number, judged, report)
 
     async def _guess(self) -> float:
         """When to look for a quota of which nobody said when it is back: the longer it is gone, the later."""
@@ -391,16 +391,16 @@ class _Call:
 
     async def _end(self, outcome: AgentOutcome, reason: str, report: AgentReport, *, untold: bool) -> None:
         assert self.grant is not None
-        post = self.context.folder(mail.MAIL)
-        mail.forward(self.files.heard, post if outcome in HEARD_IN_VAIN else self._read)
-        mail.forward(self.files.inbox, post)
+        post = self.context.folder(messages.MAIL)
+        messages.forward(self.files.heard, post if outcome in HEARD_IN_VAIN else self._read)
+        messages.forward(self.files.inbox, post)
         end = CallEnd(
             outcome=outcome, reason=reason, usage=report.usage, until=report.until, session=report.session,
             model=report.model, version=report.version, over=overshot(report.usage, self.grant.limits),
         )  # fmt: skip
         in_usd = _bounds_money(self.context, self.name)
         await self.context.end_call(self.grant, counted(end, self.grant.limits, untold=untold, in_usd=in_usd))
-        mail.forward(self.files.inbox, post)  # until now people were told that it is at work
+        messages.forward(self.files.inbox, post)  # until now people were told that it is at work
 
     async def _keep(self, most: int = KEPT) -> None:
         """The log, the events and the vendor's own words; a call that resumed within itself has several of each."""

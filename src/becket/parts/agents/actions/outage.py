@@ -22,7 +22,7 @@ LAST_LOOK = 60.0
 """The last look is so many seconds before the wait is over: it is to end by its own name."""
 
 
-def is_one(context: ActionContext, *tried: Calls) -> Calls | None:
+def is_outage(context: ActionContext, *tried: Calls) -> Calls | None:
     """The calls to be told of, where a model failed, nobody else could do the work, and the loop waits for that."""
     if MODEL_ERROR not in context.spec.wait_conditions:
         return None
@@ -44,7 +44,7 @@ Told = tuple[dict[str, Json], tuple[Condition, ...]]
 """What the condition `agent.model_error` has in its evidence besides, and what is raised beside it in the end."""
 
 
-def told(context: ActionContext, calls: Calls) -> Told:
+def outage_evidence(context: ActionContext, calls: Calls) -> Told:
     chosen, model = calls.chosen, _model(context, calls)
     again = look_again(context, MODEL_ERROR, calls.now)
     evidence: dict[str, Json] = {"model": model, "until": again}

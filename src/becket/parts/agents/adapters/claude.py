@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from becket.kernel.contract.agent import Usage
+from becket.parts.agents.adapters.call_environment import CallEnvironment, ProgramNeeds
 from becket.parts.agents.adapters.claude_dialect import ClaudeDialect
 from becket.parts.agents.adapters.dialect import Dialect
-from becket.parts.agents.adapters.headless import HeadlessAgent, Turn
-from becket.parts.agents.adapters.outfit import Wants, Worn
+from becket.parts.agents.adapters.headless import AgentTurn, HeadlessAgent
 
 HOSTS = ("api.anthropic.com", "platform.claude.com", "console.anthropic.com")
 """Its models; where a login renews itself, now and in older versions."""
@@ -35,16 +35,16 @@ class ClaudeAgent(HeadlessAgent):
     vendor = "claude"
     tells_money = True
 
-    def wants(self) -> Wants:
+    def wants(self) -> ProgramNeeds:
         env = dict(_ENV)
         if self._contained:
             env["IS_SANDBOX"] = "1"  # without it, it refuses to work without questions as root
         if self.config.endpoint:
             env["ANTHROPIC_BASE_URL"] = self.config.endpoint
         keys = (self.config.key,) if self.config.key in _TOKENS else ("ANTHROPIC_API_KEY",)
-        return Wants(program="claude", skills=".claude/skills", hosts=HOSTS, env=env, keys=keys)
+        return ProgramNeeds(program="claude", skills=".claude/skills", hosts=HOSTS, env=env, keys=keys)
 
-    def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
+    def command(self, environment: CallEnvironment, turn: AgentTurn) -> tuple[str, ...]:
         options = ["-p", "--output-format", "stream-json", "--verbose", "--strict-mcp-config"]
         if self.config.model:
             options += ["--model", self.config.model]
@@ -55,14 +55,14 @@ class ClaudeAgent(HeadlessAgent):
         if turn.limits.usd:
             options += ["--max-budget-usd", f"{turn.limits.usd:.6f}"]
         # The options with any number of values come last: they take all that follows them.
-        return (str(worn.program), *options, *self.config.args, *self._permissions())
+        return (str(environment.program), *options, *self.config.args, *self._permissions())
 
     def dialect(self, tree: Path, before: Usage) -> Dialect:
         return ClaudeDialect(tree, before)
 
     @property
     def _contained(self) -> bool:
-        return self.outfit.processes.holds().files
+        return self.driver_context.processes.holds().files
 
     def _permissions(self) -> tuple[str, ...]:
         if self._contained:

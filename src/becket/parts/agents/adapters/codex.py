@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from becket.kernel.contract.agent import Usage
+from becket.parts.agents.adapters.call_environment import CallEnvironment, ProgramNeeds
 from becket.parts.agents.adapters.codex_dialect import CodexDialect
 from becket.parts.agents.adapters.codex_ledger import CodexLedger
 from becket.parts.agents.adapters.dialect import Dialect
-from becket.parts.agents.adapters.headless import HeadlessAgent, Turn
+from becket.parts.agents.adapters.headless import AgentTurn, HeadlessAgent
 from becket.parts.agents.adapters.hearing import Ledger
-from becket.parts.agents.adapters.outfit import Wants, Worn
 
 HOSTS = ("api.openai.com", "auth.openai.com", "chatgpt.com")
 _VENDORS_ENDPOINT = "https://api.openai.com/v1"
@@ -40,22 +40,22 @@ class CodexAgent(HeadlessAgent):
 
     vendor = "codex"
 
-    def wants(self) -> Wants:
-        return Wants(program="codex", skills=".agents/skills", hosts=HOSTS)
+    def wants(self) -> ProgramNeeds:
+        return ProgramNeeds(program="codex", skills=".agents/skills", hosts=HOSTS)
 
-    def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
-        sandbox = _CONTAINED if self.outfit.processes.holds().files else _UNCONTAINED
+    def command(self, environment: CallEnvironment, turn: AgentTurn) -> tuple[str, ...]:
+        sandbox = _CONTAINED if self.driver_context.processes.holds().files else _UNCONTAINED
         model = ("-m", self.config.model) if self.config.model else ()
         options = (*sandbox, "--skip-git-repo-check", *_QUIET, *model, *self._provider(), *self.config.args)
         # `-`: the prompt comes on standard input, where its length has no limit. Options must stand before `resume`.
         asked = ("resume", turn.session, "-") if turn.session else ("-",)
-        return (str(worn.program), "exec", "--json", *options, *asked)
+        return (str(environment.program), "exec", "--json", *options, *asked)
 
     def dialect(self, tree: Path, before: Usage) -> Dialect:
         return CodexDialect(tree, before, model=self.config.model or "")
 
-    def ledger(self, worn: Worn) -> Ledger:
-        return CodexLedger(worn.home)
+    def ledger(self, environment: CallEnvironment) -> Ledger:
+        return CodexLedger(environment.home)
 
     def _provider(self) -> tuple[str, ...]:
         if not self.config.endpoint and not self.config.key:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallState, EventKind, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Usage
 from becket.kernel.contract.process import ChildEnd, ChildResult
-from becket.parts.agents.adapters import loose
+from becket.parts.agents.adapters import lenient_json
 from becket.parts.agents.adapters.codex_ledger import tokens_of
 from becket.parts.agents.adapters.dialect import NOTHING, Heard, below, minus
 from becket.parts.agents.adapters.lines import Vital
@@ -49,19 +49,19 @@ class CodexDialect:
         self._running: set[str] = set()
 
     def take(self, line: str) -> list[AgentEvent]:
-        event = loose.parsed(line)
-        kind = loose.text(event, "type")
+        event = lenient_json.parsed(line)
+        kind = lenient_json.text(event, "type")
         if kind in ("item.started", "item.completed"):
-            return self._item(loose.mapping(event, "item"), over=kind == "item.completed")
+            return self._item(lenient_json.mapping(event, "item"), over=kind == "item.completed")
         if kind == "thread.started":
-            self.heard.session = loose.text(event, "thread_id") or None
+            self.heard.session = lenient_json.text(event, "thread_id") or None
             return []
         if kind == "turn.completed":
-            return self._completed(loose.mapping(event, "usage"))
+            return self._completed(lenient_json.mapping(event, "usage"))
         if kind == "turn.failed":
-            return self._failed(loose.text(event, "error", "message"))
+            return self._failed(lenient_json.text(event, "error", "message"))
         if kind == "error":
-            return self._noted(loose.text(event, "message"))
+            return self._noted(lenient_json.text(event, "message"))
         if line.strip() and kind not in _WITHOUT_MEANING:
             self.heard.unknown += 1
         return []
@@ -74,32 +74,34 @@ class CodexDialect:
         if result.end is ChildEnd.exited:
             self.heard.last_error = self.heard.last_error or tail.rpartition("\n")[2]
 
-    def _item(self, item: loose.Object, *, over: bool) -> list[AgentEvent]:
+    def _item(self, item: lenient_json.Object, *, over: bool) -> list[AgentEvent]:
         self.heard.patience, self.heard.last_error = 0.0, ""
-        kind, call = loose.text(item, "type"), loose.text(item, "id")
+        kind, call = lenient_json.text(item, "type"), lenient_json.text(item, "id")
         if kind == "error":
-            return [AgentEvent(kind=EventKind.error, text=loose.text(item, "message"))] if over else []
+            return [AgentEvent(kind=AgentEventKind.error, text=lenient_json.text(item, "message"))] if over else []
         self._count(call, over=over, tool=kind in _TOOLS or kind == "file_change")
         if kind in ("agent_message", "reasoning"):
-            return self._words(kind, loose.text(item, "text")) if over else []
+            return self._words(kind, lenient_json.text(item, "text")) if over else []
         state = _state(item) if over else CallState.started
         if state is CallState.refused:
-            self.heard.refusals.append(loose.text(item, "command") or kind)
+            self.heard.refusals.append(lenient_json.text(item, "command") or kind)
         if kind == "file_change":
-            paths = tuple(below(self._tree, loose.text(change, "path")) for change in loose.objects(item, "changes"))
-            return [AgentEvent(kind=EventKind.edit, tool="apply_patch", call=call, state=state, paths=paths)]
+            paths = tuple(
+                below(self._tree, lenient_json.text(change, "path")) for change in lenient_json.objects(item, "changes")
+            )
+            return [AgentEvent(kind=AgentEventKind.edit, tool="apply_patch", call=call, state=state, paths=paths)]
         if kind in _TOOLS:
             said = _said_of(item)
-            return [AgentEvent(kind=EventKind.tool_call, text=said, tool=_TOOLS[kind], call=call, state=state)]
+            return [AgentEvent(kind=AgentEventKind.tool_call, text=said, tool=_TOOLS[kind], call=call, state=state)]
         if kind != "todo_list":
             self.heard.unknown += 1
         return []
 
     def _words(self, kind: str, text: str) -> list[AgentEvent]:
         if kind == "reasoning":
-            return [AgentEvent(kind=EventKind.thinking, text=text)]
+            return [AgentEvent(kind=AgentEventKind.thinking, text=text)]
         self.heard.said = text
-        return [AgentEvent(kind=EventKind.message, text=text)]
+        return [AgentEvent(kind=AgentEventKind.message, text=text)]
 
     def _count(self, call: str, *, over: bool, tool: bool) -> None:
         if self._next_is_new and not self._running:
@@ -112,13 +114,13 @@ class CodexDialect:
             self._running.discard(call)
             self._next_is_new = True
 
-    def _completed(self, told: loose.Object) -> list[AgentEvent]:
+    def _completed(self, told: lenient_json.Object) -> list[AgentEvent]:
         """Its figures are those of the whole thread, from its first turn on."""
         self.heard.total = tokens_of(told)
         turns = max(self._steps, self.heard.usage.turns)  # its thread record may know of steps that were not printed
         self.heard.usage = minus(self.heard.total, self._before).model_copy(update={"turns": turns})
         self.heard.ended = True
-        return [AgentEvent(kind=EventKind.usage, usage=self.heard.usage)]
+        return [AgentEvent(kind=AgentEventKind.usage, usage=self.heard.usage)]
 
     def _failed(self, message: str) -> list[AgentEvent]:
         message = message or self.heard.last_error or "the turn failed, and codex did not say why"
@@ -126,7 +128,7 @@ class CodexDialect:
         self.heard.ended, self.heard.error = True, message
         if trouble is not None:
             self.heard.hint, self.heard.until = trouble.outcome, trouble.until
-        return [AgentEvent(kind=EventKind.error, text=message)]
+        return [AgentEvent(kind=AgentEventKind.error, text=message)]
 
     def _noted(self, message: str) -> list[AgentEvent]:
         """Not the end: it says so while it tries again. What ends a turn is `turn.failed`."""
@@ -136,17 +138,17 @@ class CodexDialect:
             self.heard.patience = _PATIENCE_QUOTA
         elif trouble is not None or _OFFLINE in message:
             self.heard.patience = _PATIENCE
-        return [AgentEvent(kind=EventKind.error, text=message)]
+        return [AgentEvent(kind=AgentEventKind.error, text=message)]
 
 
-def _state(item: loose.Object) -> CallState:
+def _state(item: lenient_json.Object) -> CallState:
     exit_code = item.get("exit_code")
-    if isinstance(exit_code, int) and exit_code != 0 and loose.text(item, "status") != "declined":
+    if isinstance(exit_code, int) and exit_code != 0 and lenient_json.text(item, "status") != "declined":
         return CallState.failed
-    return _STATES.get(loose.text(item, "status"), CallState.done)
+    return _STATES.get(lenient_json.text(item, "status"), CallState.done)
 
 
-def _said_of(item: loose.Object) -> str:
-    if command := loose.text(item, "command") or loose.text(item, "query"):
+def _said_of(item: lenient_json.Object) -> str:
+    if command := lenient_json.text(item, "command") or lenient_json.text(item, "query"):
         return command
-    return " ".join(filter(None, (loose.text(item, "server"), loose.text(item, "tool"))))
+    return " ".join(filter(None, (lenient_json.text(item, "server"), lenient_json.text(item, "tool"))))

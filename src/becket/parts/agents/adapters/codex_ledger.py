@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from becket.kernel.contract.agent import Usage
-from becket.parts.agents.adapters import loose
+from becket.parts.agents.adapters import lenient_json
 from becket.parts.agents.adapters.dialect import larger
 from becket.parts.agents.adapters.lines import few_lines, read_plain
 
@@ -46,14 +46,14 @@ class CodexLedger:
         self._offset += len(whole) + len(newline)
         for line in few_lines(whole, _TOLD):
             if _TOLD.search(line):
-                self._take(loose.parsed(line.decode("utf-8", "replace")))
+                self._take(lenient_json.parsed(line.decode("utf-8", "replace")))
 
-    def _take(self, entry: loose.Object | None) -> None:
-        payload = loose.mapping(entry, "payload")
-        if loose.text(entry, "type") == "turn_context":
-            self.model = loose.text(payload, "model") or self.model
-        told = loose.mapping(payload, "info", "total_token_usage")
-        if loose.text(payload, "type") != "token_count" or not told:
+    def _take(self, entry: lenient_json.Object | None) -> None:
+        payload = lenient_json.mapping(entry, "payload")
+        if lenient_json.text(entry, "type") == "turn_context":
+            self.model = lenient_json.text(payload, "model") or self.model
+        told = lenient_json.mapping(payload, "info", "total_token_usage")
+        if lenient_json.text(payload, "type") != "token_count" or not told:
             return
         total = larger(self._total, tokens_of(told))
         if total != self._total:
@@ -61,11 +61,11 @@ class CodexLedger:
         self._total = total
 
 
-def tokens_of(told: loose.Object) -> Usage:
+def tokens_of(told: lenient_json.Object) -> Usage:
     """As codex counts, on standard output and in its record alike."""
     return Usage(
-        input_tokens=loose.count(told, "input_tokens"),
-        cached_tokens=loose.count(told, "cached_input_tokens"),
-        cache_write_tokens=loose.count(told, "cache_write_input_tokens"),
-        output_tokens=loose.count(told, "output_tokens"),
+        input_tokens=lenient_json.count(told, "input_tokens"),
+        cached_tokens=lenient_json.count(told, "cached_input_tokens"),
+        cache_write_tokens=lenient_json.count(told, "cache_write_input_tokens"),
+        output_tokens=lenient_json.count(told, "output_tokens"),
     )

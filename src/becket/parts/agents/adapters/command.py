@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, CallFiles, EventKind, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallFiles, Usage
 from becket.kernel.contract.process import ChildEnd, ChildResult
+from becket.parts.agents.adapters.call_environment import CallEnvironment, ProgramNeeds
 from becket.parts.agents.adapters.dialect import Dialect, Heard
-from becket.parts.agents.adapters.headless import HeadlessAgent, Turn
+from becket.parts.agents.adapters.headless import AgentTurn, HeadlessAgent
 from becket.parts.agents.adapters.lines import Vital
-from becket.parts.agents.adapters.outfit import Wants, Worn
 from becket.parts.agents.adapters.reports import last_usage
 from becket.parts.agents.adapters.watch import SAID_LOOKED_AT
 
@@ -36,12 +36,12 @@ class CommandAgent(HeadlessAgent):
     vendor = "command"
     resumes = False
 
-    def wants(self) -> Wants:
-        return Wants(skills=_SKILLS)
+    def wants(self) -> ProgramNeeds:
+        return ProgramNeeds(skills=_SKILLS)
 
-    def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
+    def command(self, environment: CallEnvironment, turn: AgentTurn) -> tuple[str, ...]:
         assert self.config.run is not None
-        if (worn.home / _SKILLS).is_dir():
+        if (environment.home / _SKILLS).is_dir():
             return ("sh", "-euc", _WITH_SKILLS, "sh", self.config.run)
         return ("sh", "-euc", self.config.run)
 
@@ -64,7 +64,7 @@ class PlainDialect:
     def take(self, line: str) -> list[AgentEvent]:
         text = line.encode("utf-8", "replace").decode()
         self.heard.said = f"{self.heard.said}{text}\n"[-SAID_LOOKED_AT:]
-        return [AgentEvent(kind=EventKind.message, text=text)] if text.strip() else []
+        return [AgentEvent(kind=AgentEventKind.message, text=text)] if text.strip() else []
 
     def close(self, result: ChildResult, tail: str) -> None:
         if result.end is not ChildEnd.exited:

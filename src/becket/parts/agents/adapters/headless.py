@@ -7,15 +7,21 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, AgentReport, Around, CallFiles, EventKind, Limits, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentReport, CallContext, CallFiles, Limits, Usage
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.process import ChildResult, ChildSpec
 from becket.parts.agents.adapters import reports, versions
+from becket.parts.agents.adapters.call_environment import (
+    CallEnvironment,
+    CallImpossible,
+    DriverContext,
+    ProgramNeeds,
+    parts_of,
+)
 from becket.parts.agents.adapters.dialect import Dialect, Heard, larger, plus
-from becket.parts.agents.adapters.hearing import Hearing, Ledger
+from becket.parts.agents.adapters.hearing import Ledger, OutputReader
 from becket.parts.agents.adapters.inbox import Inbox, Message
-from becket.parts.agents.adapters.lines import Lines, lines_of
-from becket.parts.agents.adapters.outfit import Outfit, Unfit, Wants, Worn, parts_of
+from becket.parts.agents.adapters.lines import LineReader, lines_of
 from becket.parts.agents.adapters.prices import priced, refuse_blind_limit, tightest
 from becket.parts.agents.adapters.sessions import Sessions, remember_before, remembered_before
 from becket.parts.agents.adapters.watch import Watch
@@ -25,7 +31,7 @@ _LOOKS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class AgentTurn:
     """What one child is asked: the brief, or a person's message to the session that the brief began."""
 
     prompt: str
@@ -35,12 +41,12 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HeadlessCall:
     """One call while it goes on."""
 
-    worn: Worn
+    environment: CallEnvironment
     tree: Path
-    around: Around
+    call_context: CallContext
     limits: Limits
     watch: Watch
     sessions: Sessions
@@ -54,19 +60,19 @@ class HeadlessAgent(ABC):
     tells_money = False
     lingers = 10.0  # seconds that the program may live on after its terminal event
 
-    def __init__(self, name: str, config: AgentConfig, outfit: Outfit) -> None:
+    def __init__(self, name: str, config: AgentConfig, driver_context: DriverContext) -> None:
         self.name = name
         self.config = config
-        self.outfit = outfit
+        self.driver_context = driver_context
 
     @abstractmethod
-    def wants(self) -> Wants: ...
+    def wants(self) -> ProgramNeeds: ...
 
     @abstractmethod
-    def command(self, worn: Worn, turn: Turn) -> tuple[str, ...]:
+    def command(self, environment: CallEnvironment, turn: AgentTurn) -> tuple[str, ...]:
         """The command line of one child; the prompt goes to its standard input."""
 
-    def ledger(self, worn: Worn) -> Ledger | None:
+    def ledger(self, environment: CallEnvironment) -> Ledger | None:
         """What the program writes down of its session besides what it prints, if it does."""
         return None
 
@@ -75,20 +81,26 @@ class HeadlessAgent(ABC):
         """A new reader. `before` is what the vendor had counted of the session already."""
 
     async def run(
-        self, brief: str, workspace: Path, limits: Limits, session: str | None = None, *, around: Around | None = None
+        self,
+        brief: str,
+        workspace: Path,
+        limits: Limits,
+        session: str | None = None,
+        *,
+        call_context: CallContext | None = None,
     ) -> AgentReport:
-        price = self.outfit.prices(self.config.model or "")
+        price = self.driver_context.prices(self.config.model or "")
         refuse_blind_limit(self.name, self.config, price, tells_money=self.tells_money)
-        around = around or Around()
+        call_context = call_context or CallContext()
         limits = tightest(limits, self.config)
         try:
-            with self.outfit.wear(self.config, self.wants(), around) as worn:
-                watch = Watch(limits, worn.files, around.heard, price, redact=self.outfit.redact)
-                call = Call(worn, workspace, around, limits, watch, Sessions(worn))
-                return await self._whole(call, Turn(brief, session if self.resumes else None, limits))
-        except Unfit as unfit:
-            if around.files is not None:
-                Watch(limits, around.files, around.heard).finish(str(unfit))
+            with self.driver_context.prepare(self.config, self.wants(), call_context) as environment:
+                watch = Watch(limits, environment.files, call_context.heard, price, redact=self.driver_context.redact)
+                call = HeadlessCall(environment, workspace, call_context, limits, watch, Sessions(environment))
+                return await self._whole(call, AgentTurn(brief, session if self.resumes else None, limits))
+        except CallImpossible as unfit:
+            if call_context.files is not None:
+                Watch(limits, call_context.files, call_context.heard).finish(str(unfit))
             return unfit.report()
 
     def used(self, files: CallFiles) -> Usage | None:
@@ -102,11 +114,11 @@ class HeadlessAgent(ABC):
                 dialect.take(line)
             usage, total = plus(usage, dialect.heard.usage), dialect.heard.total
             model = dialect.heard.model or model
-        usage = priced(usage, self.outfit.prices(model or self.config.model or ""))
+        usage = priced(usage, self.driver_context.prices(model or self.config.model or ""))
         usage = larger(usage, reports.last_usage(files))
         return usage if usage.tokens else None  # it may have used more than nothing: only its vendor knows
 
-    async def _whole(self, call: Call, turn: Turn) -> AgentReport:
+    async def _whole(self, call: HeadlessCall, turn: AgentTurn) -> AgentReport:
         """The brief, and then what people say meanwhile, in one session and within the same limits."""
         error = "it was broken off"
         try:
@@ -120,8 +132,8 @@ class HeadlessAgent(ABC):
             call.watch.finish(error)
         return report.model_copy(update={"usage": call.watch.usage})
 
-    async def _turns(self, call: Call, turn: Turn) -> AgentReport:
-        inbox = Inbox(call.worn.files)
+    async def _turns(self, call: HeadlessCall, turn: AgentTurn) -> AgentReport:
+        inbox = Inbox(call.environment.files)
         denied: dict[str, None] = {}
         undelivered: list[Message] = []
         settled = Usage()
@@ -132,7 +144,7 @@ class HeadlessAgent(ABC):
             denied |= dict.fromkeys(result.denied)
             settled = plus(settled, heard.usage)
             if heard.session_gone and turn.session:
-                turn = Turn(turn.prompt, None, call.limits, turn.part + 1)
+                turn = AgentTurn(turn.prompt, None, call.limits, turn.part + 1)
                 continue
             if undelivered and not heard.ended:
                 break
@@ -140,10 +152,10 @@ class HeadlessAgent(ABC):
             message = inbox.take() if self._goes_on(heard, hearing) else None
             if message is None:
                 break
-            call.watch.take(AgentEvent(kind=EventKind.message, text=message.text, by=message.by or "a person"))
+            call.watch.take(AgentEvent(kind=AgentEventKind.message, text=message.text, by=message.by or "a person"))
             undelivered.append(message)
-            turn = Turn(message.text, heard.session, _left(call.limits, settled), turn.part + 1)
-        report = reports.of(heard, result, hearing.stopped, call.watch, call.worn)
+            turn = AgentTurn(message.text, heard.session, _left(call.limits, settled), turn.part + 1)
+        report = reports.of(heard, result, hearing.stopped, call.watch, call.environment)
         for message in undelivered:
             inbox.give_back(message)
         error = report.error
@@ -153,32 +165,36 @@ class HeadlessAgent(ABC):
             update={
                 "error": error,
                 "session": session,
-                "version": heard.version or self._version(call.worn),
+                "version": heard.version or self._version(call.environment),
                 "denied": tuple(denied),
                 "unheard": tuple(message.text for message in inbox.left()),
             }
         )
 
-    async def _one(self, call: Call, turn: Turn, settled: Usage) -> tuple[Heard, ChildResult, Hearing]:
+    async def _one(
+        self, call: HeadlessCall, turn: AgentTurn, settled: Usage
+    ) -> tuple[Heard, ChildResult, OutputReader]:
         """One child, from its start to its end."""
         before = call.sessions.total(turn.session)
         if turn.part == 1:
-            remember_before(call.worn.files, turn.session, before)
+            remember_before(call.environment.files, turn.session, before)
         dialect = self.dialect(call.tree, before)
-        hearing = Hearing(
+        hearing = OutputReader(
             dialect,
             call.watch,
             call.sessions,
-            self.outfit.prices,
+            self.driver_context.prices,
             before=before,
             settled=settled,
             session=turn.session,
-            ledger=self.ledger(call.worn),
+            ledger=self.ledger(call.environment),
             lingers=self.lingers,
         )
         prompt = turn.prompt.encode("utf-8", "replace")
         seconds = call.limits.seconds - call.watch.seconds
-        spec = call.worn.child(self.command(call.worn, turn), call.tree, seconds, stdin=prompt, part=turn.part)
+        spec = call.environment.child(
+            self.command(call.environment, turn), call.tree, seconds, stdin=prompt, part=turn.part
+        )
         try:
             result = await self._attend(spec, call, hearing)
         finally:
@@ -186,16 +202,18 @@ class HeadlessAgent(ABC):
         dialect.close(result, reports.tail_of(spec.output))
         return dialect.heard, result, hearing
 
-    async def _attend(self, spec: ChildSpec, call: Call, hearing: Hearing) -> ChildResult:
+    async def _attend(self, spec: ChildSpec, call: HeadlessCall, hearing: OutputReader) -> ChildResult:
         assert spec.stdout is not None
         spec.stdout.unlink(missing_ok=True)  # of an earlier attempt: it would be read as this child's
-        hearing.rein.close()
+        hearing.control.close()
         ended = asyncio.Event()
-        child = asyncio.ensure_future(self.outfit.processes.run(spec, call.around.watcher, hearing.rein))
+        child = asyncio.ensure_future(
+            self.driver_context.processes.run(spec, call.call_context.watcher, hearing.control)
+        )
         child.add_done_callback(lambda _: ended.set())
         looking = asyncio.ensure_future(_look_now_and_then(hearing))
         try:
-            lines = Lines(spec.stdout, ended, hearing.vital)
+            lines = LineReader(spec.stdout, ended, hearing.vital)
             async for batch in lines.batches():
                 hearing.hear(batch)
             result = await child
@@ -205,19 +223,19 @@ class HeadlessAgent(ABC):
             looking.cancel()
             await _gone(child)
 
-    def _goes_on(self, heard: Heard, hearing: Hearing) -> bool:
+    def _goes_on(self, heard: Heard, hearing: OutputReader) -> bool:
         return self.resumes and heard.ended and not heard.error and not hearing.stopped and heard.session is not None
 
-    def _warn(self, call: Call) -> None:
-        warning = versions.warning(self.vendor, self._version(call.worn))
+    def _warn(self, call: HeadlessCall) -> None:
+        warning = versions.warning(self.vendor, self._version(call.environment))
         if warning:
-            call.watch.take(AgentEvent(kind=EventKind.message, text=warning, by="becket"))
+            call.watch.take(AgentEvent(kind=AgentEventKind.message, text=warning, by="becket"))
 
-    def _version(self, worn: Worn) -> str:
-        return versions.of_package(worn.program) if worn.program is not None else ""
+    def _version(self, environment: CallEnvironment) -> str:
+        return versions.of_package(environment.program) if environment.program is not None else ""
 
 
-async def _look_now_and_then(hearing: Hearing) -> None:
+async def _look_now_and_then(hearing: OutputReader) -> None:
     while True:
         await asyncio.sleep(_LOOKS)
         hearing.look()

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from becket.kernel.contract.agent import AgentEvent, EventKind, Usage
-from becket.kernel.contract.process import Rein
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, Usage
+from becket.kernel.contract.process import ChildControl
 from becket.parts.agents.adapters.dialect import Dialect, larger, minus, plus
 from becket.parts.agents.adapters.lines import Vital
 from becket.parts.agents.adapters.reports import over
@@ -24,7 +24,7 @@ class Ledger(Protocol):
     def total(self, session: str) -> Usage: ...
 
 
-class Hearing:
+class OutputReader:
     """`stopped` says why we ended the child, if we did."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Hearing:
         ledger: Ledger | None = None,
         lingers: float = 10.0,
     ) -> None:
-        self.rein = Rein()
+        self.control = ChildControl()
         self.stopped = ""
         self._dialect = dialect
         self._watch = watch
@@ -91,7 +91,7 @@ class Hearing:
         self._sessions.note(heard.session, heard.total)
         if usage.tokens and (usage.turns > self._told.turns or heard.ended) and usage != self._told:
             self._told = usage
-            self._watch.take(AgentEvent(kind=EventKind.usage, usage=plus(self._settled, usage)))
+            self._watch.take(AgentEvent(kind=AgentEventKind.usage, usage=plus(self._settled, usage)))
         if self._watch.passed and not heard.ended:
             self._stop(over(self._watch.passed))
 
@@ -105,7 +105,7 @@ class Hearing:
     def _stop(self, why: str) -> None:
         if not self.stopped:
             self.stopped = why
-            self.rein.end()
+            self.control.end()
 
     def _set_timer(self) -> None:
         """A program that has ended, or that waits for what will not come, is given some seconds more."""
@@ -115,7 +115,7 @@ class Hearing:
             return  # the seconds count from the first sign of it
         if self._timer is not None:
             self._timer.cancel()
-        end = self.rein.end if heard.ended else self._give_up
+        end = self.control.end if heard.ended else self._give_up
         self._timer = asyncio.get_running_loop().call_later(wanted, end) if wanted else None
         self._timer_for = wanted
 

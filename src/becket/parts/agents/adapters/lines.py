@@ -27,7 +27,7 @@ LARGEST = 64_000_000
 """Bytes that are read of a file at once."""
 
 
-class Lines:
+class LineReader:
     """Follows one file, which may not exist yet. Bytes that are no text become replacement characters."""
 
     def __init__(self, path: Path, ended: asyncio.Event, vital: Vital = None) -> None:

@@ -22,7 +22,7 @@ _FOLDER, _FILE = 0o700, 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Loan:
+class LentCredential:
     """One credential: the user's file, and the agent's copy of it."""
 
     source: Path
@@ -36,7 +36,7 @@ class Loan:
         return self.lent is not None
 
 
-def lend(credentials: Iterable[Credential], users: Path, home: Path) -> tuple[Loan, ...]:
+def lend(credentials: Iterable[Credential], users: Path, home: Path) -> tuple[LentCredential, ...]:
     """Copy the user's files into the agent's HOME, readable for nobody else."""
     loans = []
     for credential in credentials:
@@ -47,11 +47,11 @@ def lend(credentials: Iterable[Credential], users: Path, home: Path) -> tuple[Lo
         if held is not None:
             remove(copy)
             _write(copy, held)
-        loans.append(Loan(source, copy, home, credential.write_back, held))
+        loans.append(LentCredential(source, copy, home, credential.write_back, held))
     return tuple(loans)
 
 
-def take_back(loans: Iterable[Loan]) -> None:
+def take_back(loans: Iterable[LentCredential]) -> None:
     """Remove the copies; what the agent renewed goes back to the user, if it is still what it was meant to be."""
     for loan in loans:
         if not loan.there or not _is_real(loan.copy, loan.home):
@@ -75,7 +75,7 @@ def put_skills(skills: Mapping[str, Path], home: Path, place: str) -> None:
         shutil.copytree(source, folder / name, symlinks=True)
 
 
-def _fits(loan: Loan, new: bytes) -> bool:
+def _fits(loan: LentCredential, new: bytes) -> bool:
     """Not if the user's own file changed meanwhile: then a newer login is there already."""
     if new == loan.lent or not new or _read(loan.source) != loan.lent:
         return False

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, AgentReport, CallFiles, EventKind, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, AgentReport, CallFiles, Usage
 from becket.kernel.contract.process import ChildEnd, ChildResult
-from becket.parts.agents.adapters import loose
+from becket.parts.agents.adapters import lenient_json
+from becket.parts.agents.adapters.call_environment import CallEnvironment
 from becket.parts.agents.adapters.dialect import Heard
 from becket.parts.agents.adapters.lines import lines_of
-from becket.parts.agents.adapters.outfit import Worn
 from becket.parts.agents.adapters.trouble import recognise
 from becket.parts.agents.adapters.watch import Watch
 
 _TAIL = 8_192
 
 
-def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, worn: Worn) -> AgentReport:
+def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, environment: CallEnvironment) -> AgentReport:
     if stopped and watch.passed:
         stopped = over(watch.passed)  # by now it may be further beyond
     ended, error, hint = _judged(heard, result, stopped)
@@ -34,7 +34,7 @@ def of(heard: Heard, result: ChildResult, stopped: str, watch: Watch, worn: Worn
         model=heard.model,
         refusals=tuple(heard.refusals[:50]),
         unknown_events=heard.unknown,
-        transcript=worn.files.raw,
+        transcript=environment.files.raw,
     )
 
 
@@ -42,10 +42,10 @@ def tell_what_is_missing(watch: Watch, passed_over: int, capped: bool) -> None:
     """What is shown of a call is not all that it said: people are told so."""
     if passed_over:
         text = f"{passed_over} lines came too fast to be shown: they are in the transcript"
-        watch.take(AgentEvent(kind=EventKind.message, text=text, by="becket"))
+        watch.take(AgentEvent(kind=AgentEventKind.message, text=text, by="becket"))
     if capped:
         text = "it said more than is kept: of the transcript the middle is dropped"
-        watch.take(AgentEvent(kind=EventKind.message, text=text, by="becket"))
+        watch.take(AgentEvent(kind=AgentEventKind.message, text=text, by="becket"))
 
 
 def over(passed: tuple[str, ...]) -> str:
@@ -111,10 +111,10 @@ def tail_of(log: Path) -> str:
 def last_usage(files: CallFiles) -> Usage:
     """What a call had used at the last event that was written, if nobody saw its end."""
     usage, seconds = Usage(), 0.0
-    for event in map(loose.parsed, lines_of(files.events)):
-        seconds = max(seconds, loose.number(event, "at"))
+    for event in map(lenient_json.parsed, lines_of(files.events)):
+        seconds = max(seconds, lenient_json.number(event, "at"))
         try:
-            usage = Usage.model_validate(loose.mapping(event, "usage") or usage)
+            usage = Usage.model_validate(lenient_json.mapping(event, "usage") or usage)
         except ValidationError:
             continue
     return usage.model_copy(update={"seconds": seconds})

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from becket.kernel.contract.agent import CallFiles, Usage
-from becket.parts.agents.adapters.outfit import Worn
+from becket.parts.agents.adapters.call_environment import CallEnvironment
 
 _KEPT = 100
 
@@ -17,8 +17,8 @@ _KEPT = 100
 class Sessions:
     """Kept beside the run's HOME, not in it: the agent must not be able to write what it has used."""
 
-    def __init__(self, worn: Worn) -> None:
-        self._path = worn.memory
+    def __init__(self, environment: CallEnvironment) -> None:
+        self._path = environment.memory
         self._totals = _read(self._path) if self._path is not None else {}
 
     def total(self, session: str | None) -> Usage:

@@ -64,7 +64,7 @@ _CLOCK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class AgentTrouble:
     """`until` only of quota_wait, where somebody told it: never in the past, never more than eight days off."""
 
     outcome: AgentOutcome
@@ -79,7 +79,7 @@ def recognise(
     code: str = "",
     retry_after: str | float | None = None,
     resets_at: float | None = None,
-) -> Trouble | None:
+) -> AgentTrouble | None:
     """What an error means, by its status, the vendor's code and its words; None if nothing in it is known.
 
     `retry_after` is the header's value or seconds; `resets_at` is in seconds since 1970.
@@ -90,18 +90,18 @@ def recognise(
     quota = _QUOTA.search(words) or _UNPAID.search(words)
     if status in _QUOTA_STATUS or (quota and status not in _AUTH_STATUS):
         told = told_time(text, now, retry_after, resets_at)
-        return Trouble(AgentOutcome.quota_wait, None if told is None else _bounded(told, now))
+        return AgentTrouble(AgentOutcome.quota_wait, None if told is None else _bounded(told, now))
     if status in _AUTH_STATUS or _AUTH.search(words):
-        return Trouble(AgentOutcome.auth_missing)
+        return AgentTrouble(AgentOutcome.auth_missing)
     if _REFUSAL.search(words):
-        return Trouble(AgentOutcome.refused)
+        return AgentTrouble(AgentOutcome.refused)
     if (status is not None and status >= 500) or _MODEL.search(words):
         # An overloaded model that says when to come back is a wait like any other.
         told = told_time(text, now, retry_after, resets_at)
         if told is not None and re.search("(?i)overloaded|capacity|unavailable", words):
-            return Trouble(AgentOutcome.quota_wait, _bounded(told, now))
-        return Trouble(AgentOutcome.model_error)
-    return Trouble(AgentOutcome.model_error) if status is not None else None
+            return AgentTrouble(AgentOutcome.quota_wait, _bounded(told, now))
+        return AgentTrouble(AgentOutcome.model_error)
+    return AgentTrouble(AgentOutcome.model_error) if status is not None else None
 
 
 def told_time(

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from becket.kernel.contract.agent import AgentEvent, CallFiles, EventKind, Limits, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallFiles, Limits, Usage
 from becket.kernel.contract.calls import overshot
 from becket.parts.agents.adapters.prices import priced
 from becket.parts.agents.section import Price
@@ -84,13 +84,13 @@ class Watch:
         """Count, stamp, write and tell one event. Its usage, if it has one, is of the call so far."""
         if event.usage is not None:
             self._usage = event.usage
-        if event.kind is not EventKind.end:
+        if event.kind is not AgentEventKind.end:
             if self._told_all:
                 return
             self._taken += 1
             if self._taken >= MOST_EVENTS or self._written >= MOST_WRITTEN:
                 self._told_all = True
-                event = AgentEvent(kind=EventKind.error, text=_TOO_MUCH)
+                event = AgentEvent(kind=AgentEventKind.error, text=_TOO_MUCH)
         at = round(self.seconds, 3)
         update = {"at": at, "text": self._shown(event.text)}
         stamped = event.model_copy(update=update | ({"usage": self.usage} if event.usage is not None else {}))
@@ -110,7 +110,7 @@ class Watch:
             return
         self._ended = self.seconds
         try:
-            self.take(AgentEvent(kind=EventKind.end, text=text, usage=self._usage))
+            self.take(AgentEvent(kind=AgentEventKind.end, text=text, usage=self._usage))
         finally:
             self._finished = True
             with contextlib.suppress(OSError):

@@ -15,12 +15,12 @@ BRIEF_LIMIT = 200_000
 JUDGED = "call_judged"
 
 
-class BriefParams(Record):
+class OnceBriefParams(Record):
     brief: str
     base: str
 
 
-async def brief(context: ActionContext, params: BriefParams) -> Result:
+async def brief(context: ActionContext, params: OnceBriefParams) -> Result:
     """A person's own words are the task itself: they are not fenced, and not shortened either."""
     if not params.brief.strip():
         raise ActionFailed("the brief is empty; say what is to be done", kind="no_brief")
@@ -35,14 +35,14 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
     return Result(outputs=outputs)
 
 
-class SettleParams(Record):
+class OnceSettleParams(Record):
     outcome: str
     said: str = ""
     sha: str = ""
     patch: str = ""
 
 
-async def settle(context: ActionContext, params: SettleParams) -> Result:
+async def settle(context: ActionContext, params: OnceSettleParams) -> Result:
     evidence: dict[str, Json] = {"outcome": params.outcome, "sha": params.sha}
     return Result(
         outputs=params.model_dump(mode="json"),
@@ -53,11 +53,11 @@ async def settle(context: ActionContext, params: SettleParams) -> Result:
 
 ACTIONS = (
     ActionDef(
-        name="once.brief", summary="Write the brief around a person's words.", run=brief, params=BriefParams,
+        name="once.brief", summary="Write the brief around a person's words.", run=brief, params=OnceBriefParams,
         outputs=("brief", "subject"),
     ),
     ActionDef(
-        name="once.settle", summary="Say what came of the call.", run=settle, params=SettleParams,
+        name="once.settle", summary="Say what came of the call.", run=settle, params=OnceSettleParams,
         raises=(ConditionGroup(names=(JUDGED,)),), outputs=("outcome", "said", "sha", "patch"),
     ),
 )  # fmt: skip

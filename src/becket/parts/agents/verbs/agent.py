@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli import words as cli_words
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, RunId, end, group, in_app
 from becket.kernel.contract.errors import UsageError
@@ -152,13 +152,13 @@ def spend(
     as_json: AsJson = False,
 ) -> None:
     """Show what agents used: calls, time, turns, tokens, money, outcomes; and what the budgets leave."""
-    from becket.app.record.agent_spend import By, spending
+    from becket.app.record.agent_spend import SpendGrouping, spending
 
-    if by not in list(By):
-        raise typer.BadParameter(f"{by!r} is not one of {', '.join(By)}", param_hint="--by")
+    if by not in list(SpendGrouping):
+        raise typer.BadParameter(f"{by!r} is not one of {', '.join(SpendGrouping)}", param_hint="--by")
 
     async def read(app: App) -> Spending:
-        return await spending(app, days, By(by))
+        return await spending(app, days, SpendGrouping(by))
 
     found = in_app(read)
     if as_json:

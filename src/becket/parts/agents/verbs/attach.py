@@ -9,18 +9,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from becket.cli import words as cli_words
-from becket.cli.paper import note
+from becket.cli.output import note
 from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents import words
-from becket.parts.agents.verbs.call import Live
+from becket.parts.agents.verbs.call import LiveCall
 
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.kernel.contract.agent import AgentEvent
     from becket.kernel.contract.calls import AgentCall
     from becket.kernel.contract.run import Run
-    from becket.parts.agents.desk import Delivery
+    from becket.parts.agents.desk import MessageDelivery
 
 LOOK_EVERY = 0.2
 
@@ -34,8 +34,8 @@ _WORDS = {
 }
 
 
-def deliver(run_id: str, text: str) -> Delivery:
-    async def put(app: App) -> Delivery:
+def deliver(run_id: str, text: str) -> MessageDelivery:
+    async def put(app: App) -> MessageDelivery:
         from becket.parts.agents.desk import say as tell
 
         return await tell(app, me(app), run_id, _message(text))
@@ -49,17 +49,17 @@ def _message(text: str) -> str:
     return text
 
 
-def how(done: Delivery) -> str:
+def how(done: MessageDelivery) -> str:
     """When the agent learns of it: known by its driver."""
     return NEXT_CALL if done.agent is None else _BY_DRIVER.get(done.driver, NEXT_BRIEF)
 
 
-def delivery_words(done: Delivery) -> str:
+def delivery_words(done: MessageDelivery) -> str:
     return _WORDS[how(done)].format(agent=done.agent, run_id=done.run_id)
 
 
 def follow(run_id: str, text: str | None, as_json: bool) -> None:
-    tell: Callable[[AgentCall, AgentEvent], None] = _print_json if as_json else Live().tell
+    tell: Callable[[AgentCall, AgentEvent], None] = _print_json if as_json else LiveCall().tell
     run = in_app(lambda app: _follow(app, run_id, text, tell))
     if not as_json:
         note(words.ATTACH_ENDED.format(run_id=run.run_id, status=cli_words.STATUS[run.status.value]))
@@ -73,7 +73,7 @@ def _print_json(call: AgentCall, event: AgentEvent) -> None:
 
 
 async def _follow(app: App, run_id: str, text: str | None, tell: Callable[[AgentCall, AgentEvent], None]) -> Run:
-    from becket.app.record.agent_watch import Listener
+    from becket.app.record.agent_watch import CallListener
     from becket.kernel.contract.run import ENDED
     from becket.parts.agents.desk import say as tell_agent
 
@@ -84,7 +84,7 @@ async def _follow(app: App, run_id: str, text: str | None, tell: Callable[[Agent
         await _show_kept(app, run, tell)
         return run
     calls = await app.store.calls(run.run_id)
-    listener = Listener(app, run.run_id, tell, [call for call in calls if call.end is not None])
+    listener = CallListener(app, run.run_id, tell, [call for call in calls if call.end is not None])
     if not any(call.end is None for call in calls):
         note(words.ATTACH_WAITS.format(run_id=run.run_id))
     listening = asyncio.create_task(listener.listen())
@@ -105,7 +105,7 @@ async def _follow(app: App, run_id: str, text: str | None, tell: Callable[[Agent
 
 
 async def _show_kept(app: App, run: Run, tell: Callable[[AgentCall, AgentEvent], None]) -> None:
-    from becket.app.record.agent_watch import Listener
+    from becket.app.record.agent_watch import CallListener
 
     told = 0
 
@@ -114,7 +114,7 @@ async def _show_kept(app: App, run: Run, tell: Callable[[AgentCall, AgentEvent],
         told += 1
         tell(call, event)
 
-    await Listener(app, run.run_id, count).tell_kept()
+    await CallListener(app, run.run_id, count).tell_kept()
     if not told:
         note(words.ATTACH_NOTHING.format(run_id=run.run_id))
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from becket.cli import words as cli_words
 from becket.cli.agent_lines import EventLines, used_words
-from becket.cli.paper import emit, note, say
+from becket.cli.output import emit, note, say
 from becket.cli.plain import Paint, clock, line, safe, short, took
 from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.errors import UsageError
-from becket.kernel.contract.run import ENDED, Run, Status
+from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.parts.agents import words
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from becket.kernel.contract.agent import AgentEvent
     from becket.kernel.contract.calls import AgentCall
     from becket.kernel.contract.git import TreeState
-    from becket.parts.agents.desk import Called
+    from becket.parts.agents.desk import CallResult
 
 MOST_DIFF_LINES = 200
 MOST_SAID_LINES = 12
@@ -32,9 +32,9 @@ DIFF_BYTES = 400_000
 
 def call(name: str, brief: str, folder: Path | None, apply: bool, as_json: bool) -> int:
     """Returns the exit code."""
-    view = Silent() if as_json else Live()
+    view = SilentCall() if as_json else LiveCall()
 
-    async def whole(app: App) -> tuple[Called, bool, tuple[str, ...], str]:
+    async def whole(app: App) -> tuple[CallResult, bool, tuple[str, ...], str]:
         from becket.app.driving import others_queued
         from becket.app.foreground import shown
         from becket.parts.agents import desk
@@ -68,7 +68,7 @@ def _stopped(run: Run) -> str:
     """What came of a Ctrl-C: the run may have ended by itself in that moment."""
     if run.status not in ENDED:
         return words.AGENT_STILL.format(run_id=run.run_id)
-    text = words.AGENT_STOPPED if run.status is Status.cancelled else cli_words.ENDED_ALREADY
+    text = words.AGENT_STOPPED if run.status is RunStatus.cancelled else cli_words.ENDED_ALREADY
     return text.format(run_id=run.run_id, status=cli_words.STATUS[run.status.value])
 
 
@@ -87,7 +87,7 @@ def uncommitted(tree: TreeState) -> str:
     return f"{shown} and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else shown
 
 
-class Silent:
+class SilentCall:
     """For --json."""
 
     def begins(self, run_id: str, name: str, base: str, tree: TreeState) -> None:
@@ -97,7 +97,7 @@ class Silent:
         pass
 
 
-class Live:
+class LiveCall:
     """A line for each event; which agent speaks is said whenever another one begins to."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Live:
         self._lines.setdefault(call.call_id, EventLines()).tell(event)
 
 
-def show(called: Called, patch: str, applied: bool, wanted: bool) -> None:
+def show(called: CallResult, patch: str, applied: bool, wanted: bool) -> None:
     """Diff, the agent's last words, what each call used, and the outcome as the runtime judges it."""
     _show_diff(patch)
     if called.patch is not None:
@@ -171,7 +171,7 @@ def call_words(call: AgentCall) -> str:
     return said + over
 
 
-def outcome_words(called: Called) -> str:
+def outcome_words(called: CallResult) -> str:
     paint = Paint()
     name = paint.green(_name(called)) if called.changed else paint.yellow(_name(called))
     said = words.AGENT_OUTCOME.format(outcome=name, reason=line(called.reason, 400)) + _back(called)
@@ -180,7 +180,7 @@ def outcome_words(called: Called) -> str:
     return said
 
 
-def _back(called: Called) -> str:
+def _back(called: CallResult) -> str:
     """When its quota is back, where somebody told, or that nobody did."""
     until = next((call.end.until for call in reversed(called.calls) if call.end is not None and call.end.until), None)
     if until is not None and not called.changed:
@@ -188,13 +188,13 @@ def _back(called: Called) -> str:
     return f" ({words.AGENT_WAITS_UNTOLD})" if called.outcome is AgentOutcome.quota_wait else ""
 
 
-def _name(called: Called) -> str:
+def _name(called: CallResult) -> str:
     if called.outcome is not None:
         return called.outcome.value.replace("_", " ")
     return words.AGENT_NO_OUTCOME if called.calls else words.AGENT_NOT_CALLED
 
 
-def document(called: Called, applied: bool, unseen: tuple[str, ...]) -> dict[str, object]:
+def document(called: CallResult, applied: bool, unseen: tuple[str, ...]) -> dict[str, object]:
     """What --json prints."""
     return {
         "run": called.run.model_dump(mode="json"),

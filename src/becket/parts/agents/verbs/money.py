@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.cli.paper import columns, note, say
+from becket.cli.output import columns, note, say
 from becket.cli.plain import clock, money, took
 from becket.parts.agents import words
 
 if TYPE_CHECKING:
-    from becket.app.record.agent_spend import Left, Spending, Spent
+    from becket.app.record.agent_spend import BudgetLeft, Spending, SpendTotal
 
 _PERIODS = {"day": "today", "month": "this month"}
 
@@ -29,7 +29,7 @@ def show(found: Spending) -> None:
         note(words.SPEND_OPEN.format(count=_calls(found.total.open)))
 
 
-def _row(spent: Spent) -> tuple[str, ...]:
+def _row(spent: SpendTotal) -> tuple[str, ...]:
     outcomes = [f"{count} {name.replace('_', ' ')}" for name, count in spent.outcomes.items()]
     outcomes += [f"{spent.open} open"] if spent.open else []
     outcomes += [f"{spent.overshot} over a limit"] if spent.overshot else []
@@ -40,7 +40,7 @@ def _row(spent: Spent) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _left(left: Left) -> str:
+def _left(left: BudgetLeft) -> str:
     scope = f", {left.scope}" if left.scope else ""
     return words.SPEND_LEFT.format(
         period=_PERIODS[left.period], scope=scope, left=amount(left.kind, left.left), most=amount(left.kind, left.most)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from becket.cli import words
-from becket.cli.paper import emit
+from becket.cli.output import emit
 from becket.cli.plain import Paint, clock, short
 from becket.cli.shape import AsJson, end, me
 from becket.kernel.contract.errors import BecketError, UsageError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.record.report.model import Report
     from becket.app.record.verify import Checked
-    from becket.app.state import State
+    from becket.app.state import StateFolder
     from becket.kernel.contract.run import Run
 
 SERVICE, BOILING = "kettle", 212.0
@@ -84,7 +84,7 @@ class _Demo:
     def __init__(self, folder: Path, *, quiet: bool) -> None:
         self._folder = folder
         self._quiet = quiet
-        self._state: State | None = None
+        self._state: StateFolder | None = None
         self._report: Report | None = None
         self._page: Path | None = None
         self._checks: tuple[Checked, ...] = ()
@@ -137,11 +137,11 @@ class _Demo:
 
     async def _started(self) -> None:
         """What was there before Becket is proven when somebody asks for it; everything after that by itself."""
-        from becket.app.desk import Wish, start
+        from becket.app.desk import RunRequest, start
 
         app = self._open()
         try:
-            await start(app, me(app), Wish(loop_id="heal"))
+            await start(app, me(app), RunRequest(loop_id="heal"))
         finally:
             await app.store.close()
 

@@ -12,7 +12,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.made import BaseBranch, BaseSha, BaseVerdicts, takes
-from becket.parts.gates.culprit import Culprit, Noise, Observation, Undecided, search
+from becket.parts.gates.culprit import Culprit, CulpritUndecided, Noise, Observation, search
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
@@ -76,7 +76,7 @@ async def _red_step(context: ActionContext, params: CulpritParams) -> StepVerdic
 
 async def _search(
     context: ActionContext, params: CulpritParams, commits: list[str], red: StepVerdict
-) -> Culprit | Undecided:
+) -> Culprit | CulpritUndecided:
     async def is_bad(sha: str) -> bool | None:
         proof = await open_tree(context, sha, params.base)
         if isinstance(proof, SetupFailed):

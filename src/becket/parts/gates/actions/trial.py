@@ -11,7 +11,7 @@ from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import ActionFailed
-from becket.kernel.contract.gate import GateColor, RedClass, TriedStep, Trouble
+from becket.kernel.contract.gate import GateColor, RedClass, StepTrouble, TriedStep
 from becket.kernel.contract.process import ChildEnd
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Said
@@ -98,19 +98,19 @@ async def _tried(context: ActionContext, result: StepResult) -> TriedStep:
     )  # fmt: skip
 
 
-def _trouble(result: StepResult) -> Trouble | None:
+def _trouble(result: StepResult) -> StepTrouble | None:
     said, report = result.verdict, result.report
     if said.green or report is None:
         return None
     if said.end == ChildEnd.timeout:
-        return Trouble.timeout
+        return StepTrouble.timeout
     if result.kind is RedClass.environment:
-        return Trouble.environment
+        return StepTrouble.environment
     if report.failing and any(case.file for case in report.failing):
-        return Trouble.code
+        return StepTrouble.code
     if any(problem.code is ProblemCode.missing for problem in report.problems):
-        return Trouble.no_report
-    return Trouble.no_tests if not report.tests_run and not report.problems else Trouble.code
+        return StepTrouble.no_report
+    return StepTrouble.no_tests if not report.tests_run and not report.problems else StepTrouble.code
 
 
 async def _failed(context: ActionContext, failed: SetupFailed) -> TriedStep:
@@ -120,7 +120,7 @@ async def _failed(context: ActionContext, failed: SetupFailed) -> TriedStep:
         text = last_lines(await context.read(log), TAIL_LINES)
         summary = await context.keep(text.encode(), "setup.summary.txt")
     return TriedStep(
-        gate="", step=SETUP, color=GateColor.red, trouble=Trouble.environment, exit_code=failed.exit_code,
+        gate="", step=SETUP, color=GateColor.red, trouble=StepTrouble.environment, exit_code=failed.exit_code,
         reasons=(failed.reason,), summary=summary, log=log,
     )  # fmt: skip
 

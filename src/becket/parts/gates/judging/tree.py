@@ -18,7 +18,7 @@ from becket.parts.gates.section import SET_UP, SetupConfig
 
 
 @dataclass(slots=True)
-class Use:
+class TreeUse:
     """Whether a tree must be opened (again) before a step may begin: a program ran in it, or nobody needed it yet."""
 
     began: bool = False
@@ -32,7 +32,7 @@ class ProofTree:
     tree_hash: str
     config: Config
     setup: SetupReady | None = None
-    use: Use = field(default_factory=Use, compare=False)
+    use: TreeUse = field(default_factory=TreeUse, compare=False)
 
     @property
     def root(self) -> Path:
@@ -84,7 +84,7 @@ async def open_tree(
     """
     git = context.port(Git)
     config = config or await context.port(Projects).committed(defined_by)
-    use = Use(began=when_needed and not resident)
+    use = TreeUse(began=when_needed and not resident)
     if resident:
         folder, tree = context.port(Places).resident()
         try:
@@ -121,7 +121,7 @@ async def beside(context: ActionContext, proof: ProofTree, place: str) -> ProofT
     workspace = await context.port(Git).open_workspace(context.folder(place), proof.workspace.sha)
     if proof.setup is not None:
         context.port(Setups).provide(workspace, proof.setup)
-    return replace(proof, workspace=workspace, use=Use())
+    return replace(proof, workspace=workspace, use=TreeUse())
 
 
 async def set_up(

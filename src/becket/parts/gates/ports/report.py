@@ -21,7 +21,7 @@ Message = Annotated[str, AfterValidator(lambda text: cap_text(text, MESSAGE_CAP)
 Excerpt = Annotated[str, AfterValidator(lambda text: cap_text(text, EXCERPT_CAP))]
 
 
-class Outcome(StrEnum):
+class CaseOutcome(StrEnum):
     """How one test ended. `error` is a test that could not be judged: set-up, crash, timeout, build."""
 
     passed = "passed"
@@ -33,12 +33,12 @@ class Outcome(StrEnum):
 
     @property
     def bad(self) -> bool:
-        return self in (Outcome.failed, Outcome.error)
+        return self in (CaseOutcome.failed, CaseOutcome.error)
 
     @property
     def held(self) -> bool:
         """Did the test run, and did everything it asserts hold?"""
-        return self in (Outcome.passed, Outcome.xpassed)
+        return self in (CaseOutcome.passed, CaseOutcome.xpassed)
 
 
 class TestCase(Record):
@@ -47,7 +47,7 @@ class TestCase(Record):
     __test__: ClassVar[bool] = False  # its name would make pytest collect it
 
     id: str
-    outcome: Outcome
+    outcome: CaseOutcome
     seconds: float | None = None
     message: Message = ""
     file: str | None = None
@@ -101,7 +101,7 @@ class TestReport(Record):
     @property
     def executed(self) -> tuple[TestCase, ...]:
         """The cases that ran, containers included."""
-        return tuple(case for case in self.cases if case.outcome is not Outcome.skipped)
+        return tuple(case for case in self.cases if case.outcome is not CaseOutcome.skipped)
 
     @property
     def failing(self) -> tuple[TestCase, ...]:
@@ -117,10 +117,10 @@ class TestReport(Record):
         """Whether ids can prove what ran; a report that only counts its passed tests cannot."""
         return self.unnamed_passed == 0 and self.unnamed_skipped == 0
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: CaseOutcome) -> int:
         """Tests of this outcome, without containers."""
         named = sum(case.outcome is outcome and not case.group for case in self.cases)
-        unnamed = {Outcome.passed: self.unnamed_passed, Outcome.skipped: self.unnamed_skipped}
+        unnamed = {CaseOutcome.passed: self.unnamed_passed, CaseOutcome.skipped: self.unnamed_skipped}
         return named + unnamed.get(outcome, 0)
 
 

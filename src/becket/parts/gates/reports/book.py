@@ -8,23 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from becket.kernel.engine.junit_xml import MOST_CASES
-from becket.parts.gates.ports.report import Outcome, Problem, ProblemCode, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, Problem, ProblemCode, TestCase, TestReport
 from becket.parts.gates.reports.text import clean
 
 MOST_PROBLEMS = 20
 LONGEST_ID = 1_000
 
 _SEVERITY = {
-    Outcome.error: 5,
-    Outcome.failed: 4,
-    Outcome.xfailed: 3,
-    Outcome.xpassed: 2,
-    Outcome.passed: 1,
-    Outcome.skipped: 0,
+    CaseOutcome.error: 5,
+    CaseOutcome.failed: 4,
+    CaseOutcome.xfailed: 3,
+    CaseOutcome.xpassed: 2,
+    CaseOutcome.passed: 1,
+    CaseOutcome.skipped: 0,
 }
 
 
-def worse(one: Outcome, other: Outcome) -> Outcome:
+def worse(one: CaseOutcome, other: CaseOutcome) -> CaseOutcome:
     """The outcome that counts where one test was reported twice: no later `ok` takes a failure back."""
     return one if _SEVERITY[one] >= _SEVERITY[other] else other
 
@@ -34,7 +34,7 @@ class Draft:
     """A case as a tool reported it. `where` tells cases of one id apart: the suite or the file it stood in."""
 
     id: str
-    outcome: Outcome
+    outcome: CaseOutcome
     where: str = ""
     seconds: float | None = None
     message: str = ""

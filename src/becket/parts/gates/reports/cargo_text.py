@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.book import CaseBook, Draft
-from becket.parts.gates.reports.places import Place, find_place
+from becket.parts.gates.reports.places import FailurePlace, find_place
 from becket.parts.gates.reports.text import first_line, line_number, lines_of, seconds_of
 from becket.parts.gates.reports.tree import Tree
 
@@ -36,7 +36,12 @@ _ERROR = re.compile(r"^error(?:\[E\d{1,6}\])?: (.*)$")
 _NOT_COMPILE = re.compile(r"^error: could not compile `([^`]{1,200})`")
 _AT = re.compile(r"^\s*--> ([^\s:]{1,400}):(\d{1,8}):\d+$")
 _ABORTED = re.compile(r"process didn't exit successfully: .{0,2000}?(\((?:signal|exit)[^)]{0,200}\))")
-_WORDS = {"ok": Outcome.passed, "FAILED": Outcome.failed, "ignored": Outcome.skipped, "bench:": Outcome.passed}
+_WORDS = {
+    "ok": CaseOutcome.passed,
+    "FAILED": CaseOutcome.failed,
+    "ignored": CaseOutcome.skipped,
+    "bench:": CaseOutcome.passed,
+}
 
 
 @dataclass(slots=True)
@@ -45,13 +50,13 @@ class _Binary:
 
     label: str
     expected: int
-    outcomes: dict[str, tuple[Outcome, str]] = field(default_factory=dict)
+    outcomes: dict[str, tuple[CaseOutcome, str]] = field(default_factory=dict)
     details: dict[str, list[str]] = field(default_factory=dict)
     pending: str | None = None
     counts: tuple[int, int, int] | None = None
     seconds: float | None = None
 
-    def told(self, name: str, outcome: Outcome, note: str = "") -> None:
+    def told(self, name: str, outcome: CaseOutcome, note: str = "") -> None:
         known = self.outcomes.get(name)
         if known is None or not known[0].bad:
             self.outcomes[name] = (outcome, note)
@@ -62,7 +67,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.binaries: list[_Binary] = []
-        self.errors: list[tuple[str, Place | None, list[str]]] = []
+        self.errors: list[tuple[str, FailurePlace | None, list[str]]] = []
         self.compile_failed: list[str] = []
         self.last_error = ""
         self.aborted = ""
@@ -114,7 +119,7 @@ class _Reader:
         if line in ("failures:", "successes:"):
             self._state = "details"
         elif terse := _TERSE.match(line):
-            binary.told(terse[1], Outcome.failed)
+            binary.told(terse[1], CaseOutcome.failed)
         elif test := _TEST.match(line):
             word = _WORD.match(test[2])
             binary.pending = None if word else test[1]
@@ -140,7 +145,7 @@ class _Reader:
             self._state, self._detail = ("names" if line == "failures:" else "passed names"), None
         elif self._state == "names" and line.startswith("    "):
             name = next((known for known in binary.outcomes if _SUFFIX.sub("", known) == line[4:]), line[4:])
-            binary.told(name, Outcome.failed)
+            binary.told(name, CaseOutcome.failed)
         elif self._detail is not None and len(self._detail) < MOST_LINES:
             self._detail.append(line)
 
@@ -158,7 +163,7 @@ class _Reader:
             return
         message, place, text = self.errors[-1]
         if place is None and (at := _AT.match(line)):
-            self.errors[-1] = (message, Place(at[1], line_number(at[2])), text)
+            self.errors[-1] = (message, FailurePlace(at[1], line_number(at[2])), text)
         if len(text) < MOST_LINES:
             text.append(line)
 
@@ -184,14 +189,14 @@ def read_cargo(output: bytes, tree: Tree, book: CaseBook) -> None:
 def _add_build(reader: _Reader, tree: Tree, book: CaseBook) -> None:
     if not reader.compile_failed:
         if reader.binaries:
-            book.add(Draft(id=BUILD_ID, outcome=Outcome.passed, group=True))
+            book.add(Draft(id=BUILD_ID, outcome=CaseOutcome.passed, group=True))
         return
     first = next((error for error in reader.errors if error[1] is not None), None)
     message, place, _ = first or (f"could not compile {reader.compile_failed[0]}", None, [])
     book.add(
         Draft(
             id=BUILD_ID,
-            outcome=Outcome.error,
+            outcome=CaseOutcome.error,
             message=message,
             file=tree.relative(place.file) if place else None,
             line=place.line if place else None,
@@ -209,15 +214,15 @@ def _drafts(binary: _Binary, aborted: str, tree: Tree) -> Iterator[Draft]:
     if binary.counts is None and binary.pending is not None:
         plain = _SUFFIX.sub("", binary.pending)
         note = f"it did not come to its end {aborted}".strip()
-        yield _draft(binary.label, plain, Outcome.error, note, details.get(plain, []), tree)
+        yield _draft(binary.label, plain, CaseOutcome.error, note, details.get(plain, []), tree)
 
 
-def _draft(label: str, name: str, outcome: Outcome, note: str, lines: list[str], tree: Tree) -> Draft:
+def _draft(label: str, name: str, outcome: CaseOutcome, note: str, lines: list[str], tree: Tree) -> Draft:
     text = "\n".join(lines).strip("\n")
     place = find_place(text, tree) if outcome.bad else None
     documented = _DOC_NAME.match(name)
     if documented:  # its line number moves with every edit above it; the id must not
-        place = Place(documented[1], line_number(documented[3]))
+        place = FailurePlace(documented[1], line_number(documented[3]))
         name = f"{documented[1]} - {documented[2]}".removesuffix(" - ")
     return Draft(
         id=f"{label}::{name}",
@@ -249,8 +254,8 @@ def _check_counts(binary: _Binary, aborted: str, book: CaseBook) -> None:
         return
     passed, failed, ignored = binary.counts
     named = [outcome for outcome, _ in binary.outcomes.values()]
-    book.unnamed_passed += max(0, passed - named.count(Outcome.passed))
-    book.unnamed_skipped += max(0, ignored - named.count(Outcome.skipped))
+    book.unnamed_passed += max(0, passed - named.count(CaseOutcome.passed))
+    book.unnamed_skipped += max(0, ignored - named.count(CaseOutcome.skipped))
     if failed > sum(outcome.bad for outcome in named):
         book.problem(ProblemCode.mismatch, f"{binary.label} counts {failed} failures and does not name all of them")
     if passed + failed + ignored < binary.expected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from becket.parts.gates.ports.report import Outcome, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestReport
 
 
 class NotRun(NamedTuple):
@@ -25,5 +25,5 @@ def every_id_ran(reference_ids: Iterable[str], report: TestReport) -> NotRun:
     known = {case.id: case.outcome for case in report.cases}
     return NotRun(
         missing=tuple(name for name in wanted if name not in known),
-        skipped=tuple(name for name in wanted if known.get(name) is Outcome.skipped),
+        skipped=tuple(name for name in wanted if known.get(name) is CaseOutcome.skipped),
     )

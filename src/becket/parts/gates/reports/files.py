@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from becket.parts.gates.ports.report import Outcome
+from becket.parts.gates.ports.report import CaseOutcome
 from becket.parts.gates.reports.book import Draft
 
 
 def with_files(drafts: Iterable[Draft]) -> list[Draft]:
     """The drafts, and one group for each file that has named tests."""
-    outcomes: dict[str, set[Outcome]] = {}
+    outcomes: dict[str, set[CaseOutcome]] = {}
     result, alone = [], set()
     for draft in drafts:
         path, inside, _ = draft.id.partition("::")
@@ -28,8 +28,8 @@ def with_files(drafts: Iterable[Draft]) -> list[Draft]:
     return result
 
 
-def together(outcomes: set[Outcome]) -> Outcome:
+def together(outcomes: set[CaseOutcome]) -> CaseOutcome:
     """The result of a container, from those of its tests."""
     if any(outcome.bad for outcome in outcomes):
-        return Outcome.failed
-    return Outcome.skipped if outcomes == {Outcome.skipped} else Outcome.passed
+        return CaseOutcome.failed
+    return CaseOutcome.skipped if outcomes == {CaseOutcome.skipped} else CaseOutcome.passed

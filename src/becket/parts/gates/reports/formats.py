@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode, TestReport
 from becket.parts.gates.reports.book import CaseBook, Draft
 from becket.parts.gates.reports.files import with_files
 from becket.parts.gates.reports.folder import LARGEST_FILE
@@ -70,11 +70,11 @@ def _reader(kind: str) -> Callable[[bytes, Tree, CaseBook], None]:
 
 def _plain(exit_code: int | None, book: CaseBook) -> None:
     if exit_code == 0:
-        book.add(Draft(id=PLAIN_ID, outcome=Outcome.passed))
+        book.add(Draft(id=PLAIN_ID, outcome=CaseOutcome.passed))
     elif exit_code is None or exit_code < 0 or exit_code > 128:
-        book.add(Draft(id=PLAIN_ID, outcome=Outcome.error, message="the command did not end by itself"))
+        book.add(Draft(id=PLAIN_ID, outcome=CaseOutcome.error, message="the command did not end by itself"))
     else:
-        book.add(Draft(id=PLAIN_ID, outcome=Outcome.failed, message=f"exit code {exit_code}"))
+        book.add(Draft(id=PLAIN_ID, outcome=CaseOutcome.failed, message=f"exit code {exit_code}"))
 
 
 def _junit(path: str, output: bytes, tree: Tree, find_files: FindFiles | None, book: CaseBook) -> None:

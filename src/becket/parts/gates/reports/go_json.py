@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.book import CaseBook, Draft, worse
-from becket.parts.gates.reports.places import Place, find_place, go_file, go_module
+from becket.parts.gates.reports.places import FailurePlace, find_place, go_file, go_module
 from becket.parts.gates.reports.text import clean, first_line, line_number, seconds_of
 from becket.parts.gates.reports.tree import Tree
 
@@ -24,10 +24,10 @@ _BUILD_OF = re.compile(r"^# (\S{1,500})(?: \[(\S{1,500}?)\])?$")
 _LOCATED = re.compile(r"^\s+([^\s:]{1,300}\.go):(\d{1,8}): (.*)$")
 _FRAME = re.compile(r"^\s*(?:=== (?:RUN|PAUSE|CONT|NAME) |--- (?:PASS|FAIL|SKIP|BENCH): )")
 _ENDS = {
-    "pass": Outcome.passed,
-    "bench": Outcome.passed,
-    "fail": Outcome.failed,
-    "skip": Outcome.skipped,
+    "pass": CaseOutcome.passed,
+    "bench": CaseOutcome.passed,
+    "fail": CaseOutcome.failed,
+    "skip": CaseOutcome.skipped,
 }
 
 
@@ -35,7 +35,7 @@ _ENDS = {
 class _Unit:
     """A test, a package or a build: how it ended, and the beginning and the end of what it printed."""
 
-    outcome: Outcome | None = None
+    outcome: CaseOutcome | None = None
     seconds: float | None = None
     running: bool = False
     head: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class _Unit:
     tail_size: int = 0
     marked: list[str] = field(default_factory=list)  # what the tool itself calls an error, in newer versions
 
-    def end(self, outcome: Outcome, seconds: float | None) -> None:
+    def end(self, outcome: CaseOutcome, seconds: float | None) -> None:
         self.outcome = outcome if self.outcome is None else worse(self.outcome, outcome)
         self.seconds = seconds
         self.running = False
@@ -114,7 +114,7 @@ class _Stream:
         if action == "build-output":
             build.write(_text(event.get("Output")))
         elif action == "build-fail":
-            build.outcome = Outcome.error
+            build.outcome = CaseOutcome.error
 
     def line(self, line: str) -> None:
         """A line that is no event: older go tools report a failed build this way."""
@@ -125,9 +125,9 @@ class _Stream:
             own = self.builds.get(failed[1])
             for build in [own] if own else self.builds.values():
                 unit.write(build.text)
-            unit.end(Outcome.failed, None)
+            unit.end(CaseOutcome.failed, None)
         elif begun := _BUILD_OF.match(line):
-            self._open_build = self.builds.setdefault(begun[1], _Unit(outcome=Outcome.error))
+            self._open_build = self.builds.setdefault(begun[1], _Unit(outcome=CaseOutcome.error))
         elif self._open_build is not None and line:
             self._open_build.write(line + "\n")
         elif line and len(self.loose) < 20:
@@ -190,8 +190,8 @@ def _add_test(
     outcome = unit.outcome
     message = ""
     if outcome is None or unit.running:
-        benchmark = test.startswith("Benchmark") and whole.outcome is Outcome.passed
-        outcome = Outcome.passed if benchmark else Outcome.error
+        benchmark = test.startswith("Benchmark") and whole.outcome is CaseOutcome.passed
+        outcome = CaseOutcome.passed if benchmark else CaseOutcome.error
         message = "" if benchmark else f"it did not come to its end: {_panic(unit.text) or 'no result was reported'}"
     place = None
     if outcome.bad:
@@ -211,7 +211,7 @@ def _add_test(
     )
 
 
-def _assertion(unit: _Unit, package: str, module: str, tree: Tree) -> tuple[str, Place | None]:
+def _assertion(unit: _Unit, package: str, module: str, tree: Tree) -> tuple[str, FailurePlace | None]:
     """The last line that names a place: `t.Log` looks the same, and what ends a test comes after what it logs."""
     panic = _panic(unit.text)
     if panic:
@@ -222,7 +222,7 @@ def _assertion(unit: _Unit, package: str, module: str, tree: Tree) -> tuple[str,
         return "\n".join(line for line in lines if not _FRAME.match(line))[:600], None
     index, match = located[-1]
     more = [line.strip() for line in lines[index + 1 : index + 8] if line.startswith("        ")]
-    return "\n".join([match[3], *more]), Place(go_file(match[1], package, module, tree), line_number(match[2]))
+    return "\n".join([match[3], *more]), FailurePlace(go_file(match[1], package, module, tree), line_number(match[2]))
 
 
 def _panic(text: str) -> str:
@@ -234,11 +234,11 @@ def _add_package(package: str, unit: _Unit, a_test_is_blamed: bool, tree: Tree, 
     outcome = unit.outcome
     if outcome is None:
         book.problem(ProblemCode.incomplete, f"the stream ends before the package {package} does")
-        outcome = Outcome.error
-    if outcome is Outcome.failed and not a_test_is_blamed:
-        outcome = Outcome.error
+        outcome = CaseOutcome.error
+    if outcome is CaseOutcome.failed and not a_test_is_blamed:
+        outcome = CaseOutcome.error
     text = unit.text
-    place = find_place(text, tree) if outcome is Outcome.error else None
+    place = find_place(text, tree) if outcome is CaseOutcome.error else None
     telling = [
         line for line in text.splitlines() if line.strip() and not line.startswith(("# ", "FAIL", "PASS", "exit"))
     ]
@@ -247,7 +247,7 @@ def _add_package(package: str, unit: _Unit, a_test_is_blamed: bool, tree: Tree, 
             id=package,
             outcome=outcome,
             seconds=unit.seconds,
-            message="\n".join(telling[:4]) if outcome is Outcome.error else "",
+            message="\n".join(telling[:4]) if outcome is CaseOutcome.error else "",
             file=place.file if place else None,
             line=place.line if place else None,
             excerpt=text,

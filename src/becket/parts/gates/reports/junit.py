@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from becket.kernel.engine.junit_xml import Element, XmlCase, read_xml
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.book import CaseBook, Draft, worse
-from becket.parts.gates.reports.places import Place, find_place, go_file, go_module
+from becket.parts.gates.reports.places import FailurePlace, find_place, go_file, go_module
 from becket.parts.gates.reports.text import first_line, line_number, seconds_of
 from becket.parts.gates.reports.tree import Tree
 
@@ -64,20 +64,20 @@ def _draft(case: XmlCase, tree: Tree, folder: str) -> Draft:
     )
 
 
-def _outcome(case: XmlCase) -> Outcome:
+def _outcome(case: XmlCase) -> CaseOutcome:
     skipped = case.first("skipped")
     todo = skipped is not None and skipped.attributes.get("type", "") in _ALL_TODO
     if todo and skipped is not None:
         ran = case.failed or skipped.attributes["type"] == "pytest.xfail"
-        return Outcome.xfailed if ran else Outcome.xpassed
+        return CaseOutcome.xfailed if ran else CaseOutcome.xpassed
     if case.first("error") is not None:
-        return Outcome.error
+        return CaseOutcome.error
     if case.first("failure") is not None:
-        return Outcome.failed
+        return CaseOutcome.failed
     states = {case.attributes.get("status", "").lower(), case.attributes.get("result", "").lower()}
     if skipped is not None or states & _NOT_RUN:
-        return Outcome.skipped
-    return Outcome.passed
+        return CaseOutcome.skipped
+    return CaseOutcome.passed
 
 
 def _text_of(case: XmlCase, verdict: Element | None) -> str:
@@ -92,7 +92,7 @@ def _text_of(case: XmlCase, verdict: Element | None) -> str:
     return "\n".join(parts)
 
 
-def _message(verdict: Element | None, text: str, outcome: Outcome) -> str:
+def _message(verdict: Element | None, text: str, outcome: CaseOutcome) -> str:
     if verdict is None:
         return ""
     message = verdict.attributes.get("message", "").strip()
@@ -105,15 +105,15 @@ def _message(verdict: Element | None, text: str, outcome: Outcome) -> str:
     return "\n".join(located[-1:] or telling[:4])[:600] or verdict.attributes.get("type", "")
 
 
-def _failure_place(text: str, about: str, tree: Tree) -> Place | None:
+def _failure_place(text: str, about: str, tree: Tree) -> FailurePlace | None:
     _, _, cause = text.partition("\n  cause: ")  # node wraps what was thrown
     place = (find_place(cause, tree, about) if cause else None) or find_place(text, tree, about)
     if place is not None and place.file.endswith(".go"):
-        return Place(go_file(place.file, about, go_module(tree), tree), place.line)
+        return FailurePlace(go_file(place.file, about, go_module(tree), tree), place.line)
     return place
 
 
-def _identity(case: XmlCase, tree: Tree, folder: str) -> tuple[str, Place | None]:
+def _identity(case: XmlCase, tree: Tree, folder: str) -> tuple[str, FailurePlace | None]:
     """The id, and where the test itself is defined as far as the report tells."""
     name = case.attributes.get("name", "").strip()
     group = case.attributes.get("classname", "").strip()
@@ -121,12 +121,12 @@ def _identity(case: XmlCase, tree: Tree, folder: str) -> tuple[str, Place | None
     path = tree.relative(file) if file else ""
     line = line_number(case.attributes.get("line"))
     if path.endswith(".py"):
-        return _node_id(path, group, name), Place(path, None if line is None else line + 1)
+        return _node_id(path, group, name), FailurePlace(path, None if line is None else line + 1)
     found = _python_file(group or name, tree, folder, of_pytest=case.suites[:1] == ("pytest",))
     if found is not None:
         inside, shown = found
-        return _node_id(inside, group, name), Place(shown, None)
-    place = Place(path, line) if path else None
+        return _node_id(inside, group, name), FailurePlace(shown, None)
+    place = FailurePlace(path, line) if path else None
     name = tree.relative(name) if name.startswith("/") else name
     if group in ("", "test", "suite"):  # node names no class; its suites tell where a test belongs
         return " > ".join([*case.suites, name]) if name else group, place

@@ -38,12 +38,12 @@ _JVM_SOURCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FailurePlace:
     file: str
     line: int | None
 
 
-def find_place(text: str, tree: Tree, about: str = "") -> Place | None:
+def find_place(text: str, tree: Tree, about: str = "") -> FailurePlace | None:
     """The innermost place within the tree, else the innermost that is not a library's, else none.
 
     `about` is the class of a JVM test: its own frame is wanted, not the assertion library's.
@@ -55,19 +55,19 @@ def find_place(text: str, tree: Tree, about: str = "") -> Place | None:
     places = list(_places(text))[:MOST_PLACES]
     for place in places:
         if tree.owns(place.file):
-            return Place(tree.relative(place.file), place.line)
+            return FailurePlace(tree.relative(place.file), place.line)
     for place in places:
         if not any(mark in place.file for mark in _FOREIGN):
-            return Place(tree.relative(place.file), place.line)
+            return FailurePlace(tree.relative(place.file), place.line)
     return None
 
 
-def _places(text: str) -> Iterator[Place]:
+def _places(text: str) -> Iterator[FailurePlace]:
     """Innermost first, as each language prints its traces."""
     for pattern in (_PYTHON, _PYTHON_NATIVE, _GO):
-        yield from reversed([Place(match[1], line_number(match[2])) for match in pattern.finditer(text)])
+        yield from reversed([FailurePlace(match[1], line_number(match[2])) for match in pattern.finditer(text)])
     for pattern in (_RUST, _GO_FRAME, _SCRIPT, _PERL, _ANY):
-        yield from (Place(match[1], line_number(match[2])) for match in pattern.finditer(text))
+        yield from (FailurePlace(match[1], line_number(match[2])) for match in pattern.finditer(text))
 
 
 def go_module(tree: Tree) -> str:
@@ -86,7 +86,7 @@ def go_file(file: str, package: str, module: str, tree: Tree) -> str:
     return tree.relative(path) if tree.owns(path) else file
 
 
-def _jvm_place(text: str, tree: Tree, about: str) -> Place | None:
+def _jvm_place(text: str, tree: Tree, about: str) -> FailurePlace | None:
     frames = [(match[1], match[2], line_number(match[3])) for match in _JVM.finditer(text)]
     if not frames:
         return None
@@ -96,5 +96,5 @@ def _jvm_place(text: str, tree: Tree, about: str) -> Place | None:
     path = f"{package}/{own[1]}" if package else own[1]
     for folder in _JVM_SOURCES:
         if tree.has(f"{folder}/{path}"):
-            return Place(f"{folder}/{path}", own[2])
-    return Place(path, own[2])
+            return FailurePlace(f"{folder}/{path}", own[2])
+    return FailurePlace(path, own[2])

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from becket.parts.gates.ports.report import Outcome
+from becket.parts.gates.ports.report import CaseOutcome
 from becket.parts.gates.reports.book import Draft
 from becket.parts.gates.reports.places import find_place
 from becket.parts.gates.reports.tree import Tree
@@ -39,7 +39,7 @@ class Block:
         more = "\n".join(self.captured)
         return Draft(
             id=name,
-            outcome=Outcome.error if self.is_error else Outcome.failed,
+            outcome=CaseOutcome.error if self.is_error else CaseOutcome.failed,
             message="\n".join(line for line in asserted[:6] if line),
             file=place.file if place else None,
             line=place.line if place else None,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.book import CaseBook, Draft, worse
 from becket.parts.gates.reports.files import with_files
 from becket.parts.gates.reports.pytest_blocks import Block, blocks_of, describe
@@ -22,14 +22,14 @@ LONGEST_ID = 4_000
 MOST_SPLITS = 50
 
 _WORDS = {
-    "PASSED": Outcome.passed,
-    "FAILED": Outcome.failed,
-    "ERROR": Outcome.error,
-    "SKIPPED": Outcome.skipped,
-    "XFAIL": Outcome.xfailed,
-    "XPASS": Outcome.xpassed,
-    "SUBFAILED": Outcome.failed,
-    "SUBFAIL": Outcome.failed,
+    "PASSED": CaseOutcome.passed,
+    "FAILED": CaseOutcome.failed,
+    "ERROR": CaseOutcome.error,
+    "SKIPPED": CaseOutcome.skipped,
+    "XFAIL": CaseOutcome.xfailed,
+    "XPASS": CaseOutcome.xpassed,
+    "SUBFAILED": CaseOutcome.failed,
+    "SUBFAIL": CaseOutcome.failed,
 }
 _WORD = "PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS"
 _HEADER = re.compile(r"^=+ (.{1,200}?) =+$")
@@ -110,13 +110,13 @@ def _counts(end_line: str) -> Counter[str]:
 
 def _read_session(session: _Session, tree: Tree, book: CaseBook) -> dict[str, Draft]:
     progress, middle, summary = _parts(session)
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, CaseOutcome] = {}
     messages: dict[str, str] = {}
     passed = set()
     skips = 0
     for name, outcome in _verbose(progress):
         outcomes[name] = worse(outcomes.get(name, outcome), outcome)
-        passed |= {name} if outcome is Outcome.passed else set()
+        passed |= {name} if outcome is CaseOutcome.passed else set()
     for line in summary:
         skipped = _SKIPS.match(line)
         match = None if skipped else _SUMMARY.match(line)
@@ -126,12 +126,12 @@ def _read_session(session: _Session, tree: Tree, book: CaseBook) -> dict[str, Dr
         name, message = _split(match[2], outcomes)
         outcome = _WORDS[match[1]]
         outcomes[name] = worse(outcomes.get(name, outcome), outcome)
-        passed |= {name} if outcome is Outcome.passed else set()
+        passed |= {name} if outcome is CaseOutcome.passed else set()
         messages.setdefault(name, message)
     found = blocks_of(middle)
     details = describe(found, [name for name, outcome in outcomes.items() if outcome.bad], tree)
     for name, block in _only_in_blocks(found, outcomes, details, tree):
-        outcomes[name] = Outcome.error if block.is_error else Outcome.failed
+        outcomes[name] = CaseOutcome.error if block.is_error else CaseOutcome.failed
     _count_the_rest(session, outcomes, passed, book)
     _find_problems(session, progress, outcomes, book)
     return {
@@ -139,7 +139,7 @@ def _read_session(session: _Session, tree: Tree, book: CaseBook) -> dict[str, Dr
     }
 
 
-def _draft(name: str, outcome: Outcome, message: str, detail: Draft | None) -> Draft:
+def _draft(name: str, outcome: CaseOutcome, message: str, detail: Draft | None) -> Draft:
     file = name.partition("::")[0]
     own = file if file.endswith(".py") else None
     if detail is None:
@@ -168,7 +168,7 @@ def _parts(session: _Session) -> tuple[Sequence[str], Sequence[str], Sequence[st
     )
 
 
-def _verbose(progress: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
+def _verbose(progress: Sequence[str]) -> Iterator[tuple[str, CaseOutcome]]:
     for line in progress:
         if match := _XDIST.match(line):
             yield match[2], _WORDS[match[1]]
@@ -176,7 +176,7 @@ def _verbose(progress: Sequence[str]) -> Iterator[tuple[str, Outcome]]:
             yield told
 
 
-def _told_verbosely(line: str) -> tuple[str, Outcome] | None:
+def _told_verbosely(line: str) -> tuple[str, CaseOutcome] | None:
     """`id WORD (reason)   [ 12%]`. Taken from the end: a parameter may hold any of the words."""
     line = _PERCENT.sub("", line[-LONGEST_ID:]).rstrip()
     for word in _WORD.split("|"):
@@ -188,7 +188,7 @@ def _told_verbosely(line: str) -> tuple[str, Outcome] | None:
     return (line[:at], _WORDS[word]) if at > 0 and "::" in line[:at] else None
 
 
-def _split(text: str, known: dict[str, Outcome]) -> tuple[str, str]:
+def _split(text: str, known: dict[str, CaseOutcome]) -> tuple[str, str]:
     """`id - message`; a parameter may itself hold ` - `."""
     at = -1
     for _ in range(MOST_SPLITS):
@@ -202,7 +202,7 @@ def _split(text: str, known: dict[str, Outcome]) -> tuple[str, str]:
 
 
 def _only_in_blocks(
-    blocks: list[Block], outcomes: dict[str, Outcome], details: dict[str, Draft], tree: Tree
+    blocks: list[Block], outcomes: dict[str, CaseOutcome], details: dict[str, Draft], tree: Tree
 ) -> Iterator[tuple[str, Block]]:
     """Failures that only their traceback names: old versions and `-r N` write no summary."""
     for block in blocks:
@@ -213,17 +213,19 @@ def _only_in_blocks(
                 yield name, block
 
 
-def _count_the_rest(session: _Session, outcomes: dict[str, Outcome], passed: set[str], book: CaseBook) -> None:
+def _count_the_rest(session: _Session, outcomes: dict[str, CaseOutcome], passed: set[str], book: CaseBook) -> None:
     named = Counter(outcomes.values())
     counts = session.counts
     book.unnamed_passed += max(0, counts["passed"] - len(passed))
-    book.unnamed_skipped += max(0, counts["skipped"] - named[Outcome.skipped])
+    book.unnamed_skipped += max(0, counts["skipped"] - named[CaseOutcome.skipped])
     bad = counts["failed"] + counts["error"]
-    if bad and not named[Outcome.failed] + named[Outcome.error]:
+    if bad and not named[CaseOutcome.failed] + named[CaseOutcome.error]:
         book.problem(ProblemCode.mismatch, f"pytest counts {bad} failures and names none of them; run it with -rfE")
 
 
-def _find_problems(session: _Session, progress: Sequence[str], outcomes: dict[str, Outcome], book: CaseBook) -> None:
+def _find_problems(
+    session: _Session, progress: Sequence[str], outcomes: dict[str, CaseOutcome], book: CaseBook
+) -> None:
     broken = next((line for line in reversed(progress) if line.startswith("INTERNALERROR>")), None)
     if broken:
         book.problem(ProblemCode.crashed, f"pytest broke: {broken.removeprefix('INTERNALERROR>').strip()}")

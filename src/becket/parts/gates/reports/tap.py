@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from becket.parts.gates.ports.report import Outcome, ProblemCode
+from becket.parts.gates.ports.report import CaseOutcome, ProblemCode
 from becket.parts.gates.reports.book import CaseBook, Draft
 from becket.parts.gates.reports.places import find_place
 from becket.parts.gates.reports.tap_yaml import diagnostics, place_of
@@ -202,14 +202,14 @@ def _draft(point: _Point, name: str, tree: Tree) -> Draft:
     )
 
 
-def _outcome(point: _Point, failure: str) -> Outcome:
+def _outcome(point: _Point, failure: str) -> CaseOutcome:
     if point.directive == "skip":
-        return Outcome.skipped
+        return CaseOutcome.skipped
     if point.directive == "todo":
-        return Outcome.xpassed if point.ok else Outcome.xfailed
+        return CaseOutcome.xpassed if point.ok else CaseOutcome.xfailed
     if point.ok:
-        return Outcome.passed
-    return Outcome.error if failure in _NOT_ASSERTED else Outcome.failed
+        return CaseOutcome.passed
+    return CaseOutcome.error if failure in _NOT_ASSERTED else CaseOutcome.failed
 
 
 def _described(match: re.Match[str]) -> _Point:

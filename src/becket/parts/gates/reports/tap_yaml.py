@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from becket.parts.gates.reports.places import Place
+from becket.parts.gates.reports.places import FailurePlace
 from becket.parts.gates.reports.text import line_number
 from becket.parts.gates.reports.tree import Tree
 
@@ -43,15 +43,15 @@ def diagnostics(lines: Sequence[str]) -> dict[str, str]:
     return {name: text.strip() for name, text in found.items()}
 
 
-def place_of(found: dict[str, str], tree: Tree) -> Place | None:
+def place_of(found: dict[str, str], tree: Tree) -> FailurePlace | None:
     """Where the point's test stands, by the key that its harness uses."""
     file = found.get("at.fileName") or found.get("at.file") or found.get("file")
     if file:
-        return Place(
+        return FailurePlace(
             tree.relative(file), line_number(found.get("at.lineNumber") or found.get("at.line") or found.get("line"))
         )
     match = _LOCATION.match(found.get("location", "") or found.get("at", ""))
-    return Place(tree.relative(match[1]), line_number(match[2])) if match else None
+    return FailurePlace(tree.relative(match[1]), line_number(match[2])) if match else None
 
 
 def _unquoted(value: str) -> str:

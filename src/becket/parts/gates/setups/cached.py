@@ -20,9 +20,9 @@ from becket.parts.gates.ports.setup import OpenRuns, SetupFailed, SetupReady
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import words
-from becket.parts.gates.setups.entries import Entry, Made, State, entries, new_entry
+from becket.parts.gates.setups.entries import SetupContent, SetupEntry, SetupState, entries, new_entry
 from becket.parts.gates.setups.keys import NoKey, key_files, key_of
-from becket.parts.gates.setups.links import InTheWay, Plan, made_paths, opened_folders, provide
+from becket.parts.gates.setups.links import InTheWay, LinkPlan, made_paths, opened_folders, provide
 from becket.parts.gates.setups.locks import held, held_if_free
 
 before_run = CrashPoint("setup.before_run", "the entry holds its key files, the command has not run")
@@ -102,9 +102,9 @@ class CachedSetups:
         async with held(self._lock(key)):
             of_key = [entry for entry in entries(self._home, key[:16]) if entry.record.key == key]
             for entry in of_key:
-                if entry.record.state is State.quarantined and entry.used_by(run_id) and entry.whole:
-                    entry.write(State.trusted)
-            return any(entry.record.state is State.trusted for entry in of_key)
+                if entry.record.state is SetupState.quarantined and entry.used_by(run_id) and entry.whole:
+                    entry.write(SetupState.trusted)
+            return any(entry.record.state is SetupState.trusted for entry in of_key)
 
     def provide(self, workspace: Workspace, ready: SetupReady) -> None:
         provide(workspace, ready)
@@ -122,16 +122,16 @@ class CachedSetups:
         now, read_only = self._clock(), self._processes.holds().files
         usable = [entry for entry in of_key if entry.serves(wanted.run_id, now, read_only=read_only)]
         if usable:
-            best = max(usable, key=lambda entry: (entry.record.state is State.trusted, entry.record.made_at))
+            best = max(usable, key=lambda entry: (entry.record.state is SetupState.trusted, entry.record.made_at))
             return self._ready(best, wanted, built=False)
         made = await self._build(wanted)
-        return self._ready(made, wanted, built=True) if isinstance(made, Entry) else made
+        return self._ready(made, wanted, built=True) if isinstance(made, SetupEntry) else made
 
-    def _ready(self, entry: Entry, wanted: _Wanted, *, built: bool) -> SetupReady | SetupFailed:
+    def _ready(self, entry: SetupEntry, wanted: _Wanted, *, built: bool) -> SetupReady | SetupFailed:
         made = entry.record.made
         assert made is not None
         try:
-            plan = Plan(entry.tree, made.paths, frozenset(made.opened), wanted.listing.keys())
+            plan = LinkPlan(entry.tree, made.paths, frozenset(made.opened), wanted.listing.keys())
         except InTheWay as path:
             reason = words.IN_THE_WAY.format(path=path, sha=wanted.sha[:12])
             return SetupFailed(reason=reason, log=entry.log, environment=False)
@@ -144,12 +144,12 @@ class CachedSetups:
             links=tuple(plan.links),
             paths=tuple(plan.paths),
             built=built,
-            trusted=entry.record.state is State.trusted,
+            trusted=entry.record.state is SetupState.trusted,
             seconds=made.seconds,
             log=entry.log,
         )
 
-    async def _build(self, wanted: _Wanted) -> Entry | SetupFailed:
+    async def _build(self, wanted: _Wanted) -> SetupEntry | SetupFailed:
         entry = new_entry(self._home, wanted.key, wanted.run_id, self._clock())
         await asyncio.to_thread(self._remove_leftovers, wanted.key, entry.folder)
         for path, kind in wanted.files.items():
@@ -169,18 +169,18 @@ class CachedSetups:
         if isinstance(made, SetupFailed):
             await asyncio.to_thread(entry.fail)
             return made
-        entry.write(State.quarantined, made, untouched=self._processes.holds().files)
+        entry.write(SetupState.quarantined, made, untouched=self._processes.holds().files)
         after_record()
         return entry
 
     def _remove_leftovers(self, key: str, new: Path) -> None:
         """What nobody will ever use: we hold the key's lock, so what is half built is a crash's."""
         for entry in entries(self._home, key[:16]):
-            dead = entry.record.state in (State.building, State.failed)
+            dead = entry.record.state in (SetupState.building, SetupState.failed)
             if entry.folder != new and (dead or (entry.record.made is not None and not entry.whole)):
                 entry.remove()
 
-    async def _run(self, entry: Entry, wanted: _Wanted) -> ChildResult:
+    async def _run(self, entry: SetupEntry, wanted: _Wanted) -> ChildResult:
         spec = ChildSpec(
             argv=("sh", "-euc", wanted.setup.run),
             tree=entry.tree,
@@ -202,13 +202,13 @@ class CachedSetups:
                     if not entries(self._home, lock.stem):
                         lock.unlink(missing_ok=True)
 
-    def _latest_trusted(self) -> list[Entry]:
-        trusted = [entry for entry in entries(self._home) if entry.record.state is State.trusted]
+    def _latest_trusted(self) -> list[SetupEntry]:
+        trusted = [entry for entry in entries(self._home) if entry.record.state is SetupState.trusted]
         trusted.sort(key=lambda entry: entry.record.made_at)
         latest = {entry.record.key: entry for entry in trusted}  # two runs may have built one key, each for itself
         return sorted(latest.values(), key=lambda entry: entry.used_at, reverse=True)[: self._keep]
 
-    def _latest_new(self) -> list[Entry]:
+    def _latest_new(self) -> list[SetupEntry]:
         now = self._clock()
         new = [entry for entry in entries(self._home) if entry.record.untouched and entry.is_new(now)]
         return sorted(new, key=lambda entry: entry.used_at, reverse=True)[:MOST_UNPROVEN]
@@ -222,16 +222,16 @@ class CachedSetups:
             unused = entry.forget_users(open_runs)
             mine = entry.record.made_by in open_runs
             needed = {
-                State.building: False,
-                State.failed: mine,
-                State.quarantined: mine or not unused or entry.folder in kept,
-                State.trusted: entry.folder in kept or not unused,
+                SetupState.building: False,
+                SetupState.failed: mine,
+                SetupState.quarantined: mine or not unused or entry.folder in kept,
+                SetupState.trusted: entry.folder in kept or not unused,
             }
             if not needed[entry.record.state]:
                 entry.remove()
 
 
-def _judge(entry: Entry, wanted: _Wanted, result: ChildResult) -> Made | SetupFailed:
+def _judge(entry: SetupEntry, wanted: _Wanted, result: ChildResult) -> SetupContent | SetupFailed:
     """What the command made, or why it is nothing that a proof could use."""
     reason, environment = _problem(wanted, result), False
     if reason:
@@ -243,7 +243,7 @@ def _judge(entry: Entry, wanted: _Wanted, result: ChildResult) -> Made | SetupFa
         elif editable := _editable(entry.tree, paths):
             reason = words.EDITABLE.format(command=wanted.command, path=editable)
         else:
-            return Made(paths=paths, opened=opened_folders(entry.tree, paths), seconds=result.seconds)
+            return SetupContent(paths=paths, opened=opened_folders(entry.tree, paths), seconds=result.seconds)
     log = entry.log if entry.log.exists() else None
     return SetupFailed(reason=reason, log=log, exit_code=result.exit_code, environment=environment)
 

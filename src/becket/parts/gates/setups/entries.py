@@ -18,14 +18,14 @@ _RECORD = "setup.json"
 _NAME = re.compile(r"(?P<start>[0-9a-f]{16})-(?P<number>[0-9]+)")
 
 
-class State(StrEnum):
+class SetupState(StrEnum):
     building = "building"  # or left by a crash, if nobody holds the key's lock
     quarantined = "quarantined"  # no tree was proven with it yet
     trusted = "trusted"
     failed = "failed"  # only its log is left
 
 
-class Made(Record):
+class SetupContent(Record):
     """What a finished set-up holds."""
 
     paths: tuple[str, ...]  # topmost ones that are not the commit's
@@ -35,14 +35,14 @@ class Made(Record):
 
 class EntryRecord(Record):
     key: str
-    state: State
+    state: SetupState
     made_by: str
     made_at: float
-    made: Made | None = None
+    made: SetupContent | None = None
     untouched: bool = False  # every sandbox that it was shown in kept it read-only
 
 
-class Entry:
+class SetupEntry:
     """One folder `<first 16 of the key>-<number>`. Whoever writes it holds the key's lock."""
 
     def __init__(self, folder: Path, record: EntryRecord) -> None:
@@ -76,19 +76,19 @@ class Entry:
 
     def is_new(self, now: float) -> bool:
         """Long enough for one who tries again and again; a set-up that came out broken does not last."""
-        return self.record.state is State.quarantined and now - self.record.made_at < UNPROVEN_FOR
+        return self.record.state is SetupState.quarantined and now - self.record.made_at < UNPROVEN_FOR
 
     def serves(self, run_id: str, now: float, *, read_only: bool) -> bool:
         """A quarantined entry serves its own run; others while it is new, if no step could ever write to it."""
         state = self.record.state
-        mine = state is State.quarantined and self.record.made_by == run_id
+        mine = state is SetupState.quarantined and self.record.made_by == run_id
         shared = self.record.untouched and read_only and self.is_new(now)
-        return (mine or shared or state is State.trusted) and self.whole
+        return (mine or shared or state is SetupState.trusted) and self.whole
 
     def used_by(self, run_id: str) -> bool:
         return self.record.made_by == run_id or (self._users / run_id).exists()
 
-    def write(self, state: State, made: Made | None = None, *, untouched: bool | None = None) -> None:
+    def write(self, state: SetupState, made: SetupContent | None = None, *, untouched: bool | None = None) -> None:
         kept = self.record.untouched if untouched is None else untouched
         update = {"state": state, "made": made or self.record.made, "untouched": kept}
         self.record = self.record.model_copy(update=update)
@@ -112,31 +112,33 @@ class Entry:
 
     def fail(self) -> None:
         """Keep the log and nothing else."""
-        self.write(State.failed)
+        self.write(SetupState.failed)
         remove(self.tree)
 
     def remove(self) -> None:
-        self.write(State.building)  # half removed is as little worth as half built
+        self.write(SetupState.building)  # half removed is as little worth as half built
         remove(self.folder)
 
 
-def new_entry(home: Path, key: str, run_id: str, at: float) -> Entry:
+def new_entry(home: Path, key: str, run_id: str, at: float) -> SetupEntry:
     """A number that no leftover has: a program of a crashed build may still hold the old path."""
     number = 1 + max((int(found["number"]) for found in _names(home) if found["start"] == key[:16]), default=0)
-    entry = Entry(home / f"{key[:16]}-{number}", EntryRecord(key=key, state=State.building, made_by=run_id, made_at=at))
+    entry = SetupEntry(
+        home / f"{key[:16]}-{number}", EntryRecord(key=key, state=SetupState.building, made_by=run_id, made_at=at)
+    )
     entry.folder.mkdir(mode=0o700)
-    entry.write(State.building)
+    entry.write(SetupState.building)
     entry.tree.mkdir()
     return entry
 
 
-def entries(home: Path, start: str = "") -> list[Entry]:
+def entries(home: Path, start: str = "") -> list[SetupEntry]:
     """All entries, or those of one key. An unreadable record is a crash's: its entry counts as half built."""
     found = []
     for name in _names(home):
         if name["start"].startswith(start):
             folder = home / name.string
-            found.append(Entry(folder, _read(folder, name["start"])))
+            found.append(SetupEntry(folder, _read(folder, name["start"])))
     return found
 
 
@@ -150,4 +152,4 @@ def _read(folder: Path, start: str) -> EntryRecord:
     try:
         return EntryRecord.model_validate_json((folder / _RECORD).read_bytes())
     except (OSError, ValidationError):
-        return EntryRecord(key=start, state=State.building, made_by="", made_at=0.0)
+        return EntryRecord(key=start, state=SetupState.building, made_by="", made_at=0.0)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from becket.kernel.contract.base import Json, digest_of
-from becket.kernel.contract.given import keyed
 from becket.kernel.contract.process import Holds
+from becket.kernel.contract.variables import keyed
 from becket.parts.gates.machine import seen_beside
 from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import words

@@ -98,7 +98,7 @@ def _leads_into_tree(tree: Path, path: str, made: Collection[str]) -> bool:
 
 
 @dataclass
-class Plan:
+class LinkPlan:
     """The links that one commit needs for what a set-up made."""
 
     tree: Path

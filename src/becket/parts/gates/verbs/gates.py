@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from becket.cli.paper import columns, emit, note, say
+from becket.cli.output import columns, emit, note, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, end, group
 from becket.parts.gates import words

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import emit, note
+from becket.cli.output import emit, note
 from becket.cli.plain import short
 from becket.cli.shape import AsJson, end, in_app
 from becket.kernel.contract.errors import BecketError, UsageError
@@ -21,7 +21,7 @@ from becket.parts.gates import words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.kernel.contract.process import Rein
+    from becket.kernel.contract.process import ChildControl
 
 LOOK_EVERY = 0.02
 CHUNK = 1 << 16
@@ -60,8 +60,8 @@ def shell(
             argv = ("sh", "-euc", text) if words_given else _shell(interactive)
             with _raw() if interactive else contextlib.nullcontext():
                 said = proof.root.parent / "said"
-                async with _relayed(said, stdin=not words_given, quiet=as_json) as rein:
-                    done = await desk.execute(app, proof, chosen, argv, said, rein=rein, terminal=interactive)
+                async with _relayed(said, stdin=not words_given, quiet=as_json) as control:
+                    done = await desk.execute(app, proof, chosen, argv, said, control=control, terminal=interactive)
             if as_json:
                 output = said.read_text("utf-8", "replace") if said.exists() else ""
                 emit({"sha": sha, "step": chosen.name, **done.model_dump(mode="json"), "output": output})
@@ -94,41 +94,41 @@ def _raw() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _relayed(said: Path, *, stdin: bool, quiet: bool) -> AsyncIterator[Rein | None]:
+async def _relayed(said: Path, *, stdin: bool, quiet: bool) -> AsyncIterator[ChildControl | None]:
     """What we read goes in, what is printed inside comes out, until the block ends."""
-    from becket.kernel.contract.process import Rein
+    from becket.kernel.contract.process import ChildControl
 
-    rein = Rein() if stdin else None
+    control = ChildControl() if stdin else None
     telling = asyncio.create_task(asyncio.sleep(0) if quiet else _tell(said))
     loop = asyncio.get_running_loop()
-    if rein is not None:
-        _hear(loop, rein)
+    if control is not None:
+        _hear(loop, control)
     try:
-        yield rein
+        yield control
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
-        if rein is not None:
+        if control is not None:
             with contextlib.suppress(ValueError, OSError):
                 loop.remove_reader(sys.stdin.fileno())
 
 
-def _hear(loop: asyncio.AbstractEventLoop, rein: Rein) -> None:
+def _hear(loop: asyncio.AbstractEventLoop, control: ChildControl) -> None:
     descriptor = sys.stdin.fileno()
 
     def heard() -> None:
         data = os.read(descriptor, CHUNK)
         if data:
-            rein.say(data)
+            control.say(data)
         else:
             loop.remove_reader(descriptor)
-            rein.close()
+            control.close()
 
     try:
         loop.add_reader(descriptor, heard)
     except PermissionError:  # a file is always ready, and cannot be waited for
-        rein.say(sys.stdin.buffer.read())
-        rein.close()
+        control.say(sys.stdin.buffer.read())
+        control.close()
 
 
 async def _tell(said: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from becket.cli.paper import note, say
+from becket.cli.output import note, say
 from becket.cli.plain import Paint, fitted, line, safe, short, took
 from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.gate import no_tests_counted
@@ -26,7 +26,7 @@ SAY_EVERY = 30.0
 
 def attempt(steps: tuple[str, ...], at: str | None, as_json: bool, folder: Path | None = None) -> Tried:
     """Try them and show how it goes."""
-    view = Silent() if as_json else Terminal() if sys.stdout.isatty() else Pipe()
+    view = SilentTrial() if as_json else LiveTrial() if sys.stdout.isatty() else PlainTrial()
 
     async def whole(app: App) -> Tried:
         from becket.parts.gates import trial
@@ -49,7 +49,7 @@ def attempt(steps: tuple[str, ...], at: str | None, as_json: bool, folder: Path 
     return in_app(whole, sys.stderr, folder)
 
 
-class Silent:
+class SilentTrial:
     """For --json."""
 
     def begins(self, sha: str) -> None:
@@ -65,7 +65,7 @@ class Silent:
         pass
 
 
-class Pipe(Silent):
+class PlainTrial(SilentTrial):
     """A line for each step, and one now and then while a long one runs."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Pipe(Silent):
             sys.stdout.flush()
 
 
-class Terminal(Pipe):
+class LiveTrial(PlainTrial):
     """The step at work in the last line, with its time and what it printed last."""
 
     def at_work(self, name: str, seconds: float, said: str) -> None:

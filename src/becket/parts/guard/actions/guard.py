@@ -12,7 +12,7 @@ from becket.kernel.contract.base import Json, Record, digest_of
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.guard import Change, ChangeClass, GuardRule, Reading, Refusal
+from becket.kernel.contract.guard import Change, ChangeClass, Classification, GuardRule, Refusal
 from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, BaseVerdicts, CandidateSha, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Name
@@ -22,15 +22,15 @@ from becket.parts.guard.actions.side import commands_run, side_of, tests_run
 from becket.parts.guard.reading.failing import homes_of, names_tests, places_of
 from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
+from becket.parts.guard.reading.sentences import against, asked, question
 from becket.parts.guard.reading.side import TestSide
-from becket.parts.guard.reading.told import against, asked, question
 from becket.parts.guard.section import GUARD, GuardConfig
 
 NAMES = ("guard_ok", "guard_refused", "guard_sent_back", "test_change_asked")
 CLASSES = tuple(kind.value for kind in ChangeClass)
 _SHOWN = 40
 
-Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]], Mapping[str, bytes]], Reading]
+Reader = Callable[[Change, TestSide, Mapping[str, Sequence[str]], Mapping[str, bytes]], Classification]
 """Says what a change newly can do."""
 
 
@@ -111,7 +111,7 @@ async def check(context: ActionContext, params: GuardParams, read: Reader | None
 
 async def _tell_kept_out(context: ActionContext, params: GuardParams, refusals: tuple[Refusal, ...]) -> Result:
     """There is nothing to read any more, and what is told is what the guard said then."""
-    reading = Reading(kind=ChangeClass.plain)
+    reading = Classification(kind=ChangeClass.plain)
     words = against(refusals, reading)
     goes_back = params.send_back and _iterations_left(context) >= 2 and not _before(context).get("sent")
     name = "guard_sent_back" if goes_back else "guard_refused"
@@ -164,7 +164,7 @@ def _name(refusals: Sequence[Refusal]) -> str:
     return "test_change_asked" if all(refusal.asks for refusal in refusals) else "guard_refused"
 
 
-def _goes_back(context: ActionContext, trust: GuardConfig, name: str, reading: Reading) -> bool:
+def _goes_back(context: ActionContext, trust: GuardConfig, name: str, reading: Classification) -> bool:
     """Only what an agent made, while it can be asked again. Where another candidate of the attempt waits, that one is
     tried instead, and the agent may still be told once.
     """
@@ -198,7 +198,7 @@ def _before(context: ActionContext) -> Mapping[str, Json]:
     return context.outputs.get(context.step_id, {})
 
 
-def _summary(refusals: Sequence[Refusal], reading: Reading) -> str:
+def _summary(refusals: Sequence[Refusal], reading: Classification) -> str:
     if refusals:
         return f"{len(refusals)} against it, first {refusals[0]}"
     first = next((each for each in reading.findings if each.kind is reading.kind), None)

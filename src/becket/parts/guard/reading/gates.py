@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from becket.parts.guard.reading.obeyed import RUNNERS, obeyed_by
+from becket.parts.guard.reading.task_runners import RUNNERS, obeyed_by
 
 _SEPARATOR = re.compile(r"^(?:&&|\|\||;|\||&|\(|\)|!|then|do|else|if|while|until|exec|time|env|command|nice|xargs)$")
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")

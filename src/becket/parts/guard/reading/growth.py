@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from becket.parts.guard.reading.languages.shape import Shape, Tongue
+from becket.parts.guard.reading.languages.shape import Language, Shape
 
 _TOKENS = "token_tree"
 
 
-def has_only_grown(old: Shape, new: Shape, tongue: Tongue, iterated: frozenset[str] = frozenset()) -> bool:
+def has_only_grown(old: Shape, new: Shape, language: Language, iterated: frozenset[str] = frozenset()) -> bool:
     """`iterated`: names of tables that the file hands to its tests row by row."""
-    return _Growth(old, tongue, iterated).of(old, new)
+    return _Growth(old, language, iterated).of(old, new)
 
 
-def tables_in(shapes: Sequence[Shape], tongue: Tongue) -> frozenset[str]:
+def tables_in(shapes: Sequence[Shape], language: Language) -> frozenset[str]:
     """Names that a loop or a table call goes through."""
     found: set[str] = set()
     for root in shapes:
         for shape in root.walk():
-            if shape.kind in tongue.loops:
-                found.update(part.text for child in shape.children[:4] for part in child.walk_outside(tongue.blocks))
-            elif tongue.is_table_call(shape):
+            if shape.kind in language.loops:
+                found.update(part.text for child in shape.children[:4] for part in child.walk_outside(language.blocks))
+            elif language.is_table_call(shape):
                 found.update(part.text for part in shape.walk())
     return frozenset(found - {""})
 
 
 class _Growth:
-    def __init__(self, old: Shape, tongue: Tongue, iterated: frozenset[str]) -> None:
-        self._tongue = tongue
+    def __init__(self, old: Shape, language: Language, iterated: frozenset[str]) -> None:
+        self._tongue = language
         self._names = {shape.text for shape in old.walk() if shape.text}
-        self._iterated = iterated | tables_in([old], tongue)
+        self._iterated = iterated | tables_in([old], language)
 
     def of(self, old: Shape, new: Shape, *, rows: bool = False) -> bool:
         if old == new:
@@ -74,12 +74,15 @@ class _Growth:
 
     def _harmless(self, statement: Shape, *, last: bool) -> bool:
         """May this new statement stand here without touching what the old ones prove?"""
-        tongue = self._tongue
-        if any(tongue.is_skip(part) or tongue.is_patch(part) or tongue.is_hard_exit(part) for part in statement.walk()):
+        language = self._tongue
+        if any(
+            language.is_skip(part) or language.is_patch(part) or language.is_hard_exit(part)
+            for part in statement.walk()
+        ):
             return False
-        if tongue.is_check(statement):
+        if language.is_check(statement):
             return True
-        if any(part.kind in tongue.exits for part in statement.walk_outside(tongue.functions)):
+        if any(part.kind in language.exits for part in statement.walk_outside(language.functions)):
             return False
-        bound = set(tongue.bound_names(statement))
+        bound = set(language.bound_names(statement))
         return not bound & self._names and (last or bool(bound))

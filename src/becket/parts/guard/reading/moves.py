@@ -6,22 +6,22 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from becket.parts.guard.reading.languages.shape import Case, Outline, PartKind, Shape, names_in
+from becket.parts.guard.reading.languages.shape import Outline, PartKind, Shape, SourceTest, names_in
 
 _SCOPE = re.compile(r" > |::|\.")
 _VISIBLE = frozenset({PartKind.helper, PartKind.fixture, PartKind.constant})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CasePlace:
     """Where a test stands: a file of one side of the change."""
 
     path: str
     outline: Outline
-    case: Case
+    case: SourceTest
 
 
-def same_surroundings(old: Place, new: Place) -> bool:
+def same_surroundings(old: CasePlace, new: CasePlace) -> bool:
     before, after = _visible(old), _visible(new)
     asked = {part.text for part in old.case.shape.walk() if part.kind == "arg"}  # pytest gives these by name
     for name in names_in(old.case.shape) | asked:
@@ -56,7 +56,7 @@ def _chain(scope: str) -> set[str]:
     return {"", scope, *(scope[:end] for end in ends)}
 
 
-def _visible(place: Place) -> dict[str, Shape | str]:
+def _visible(place: CasePlace) -> dict[str, Shape | str]:
     scopes = _chain(place.case.scope)
     found: dict[str, Shape | str] = {}
     for entry in place.outline.imports:
@@ -69,10 +69,10 @@ def _visible(place: Place) -> dict[str, Shape | str]:
     return found
 
 
-def _fixtures(place: Place) -> set[str]:
+def _fixtures(place: CasePlace) -> set[str]:
     return {part.name for part in place.outline.parts if part.kind is PartKind.fixture}
 
 
-def _setups(place: Place) -> list[Shape]:
+def _setups(place: CasePlace) -> list[Shape]:
     scopes = _chain(place.case.scope)
     return [part.shape for part in place.outline.parts if part.kind is PartKind.setup and part.scope in scopes]

@@ -11,10 +11,10 @@ from becket.parts.gates.setups.keys import is_key
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.gates import GatePrograms
 from becket.parts.guard.reading.languages.pyshape import parse
-from becket.parts.guard.reading.languages.shape import Unreadable
-from becket.parts.guard.reading.obeyed import obeys_otherwise
+from becket.parts.guard.reading.languages.shape import UnreadableSource
 from becket.parts.guard.reading.paths import refused
 from becket.parts.guard.reading.side import SideReason, TestSide
+from becket.parts.guard.reading.task_runners import obeys_otherwise
 
 _WHOLE: tuple[tuple[GuardRule, re.Pattern[str], str], ...] = (
     (GuardRule.gate_definition, re.compile(r"^becket\.ya?ml$|^\.becket/"), words.GATE_CHANGED),
@@ -72,5 +72,5 @@ def _conftest(file: ChangedFile) -> Iterator[Refusal]:
 def _same_code(file: ChangedFile) -> bool:
     try:
         return file.same or parse(file.old()) == parse(file.new())
-    except (Unreadable, RecursionError):
+    except (UnreadableSource, RecursionError):
         return False

@@ -10,7 +10,7 @@ from functools import cached_property
 from becket.kernel.contract.guard import GuardRule
 from becket.parts.guard.reading import words
 from becket.parts.guard.reading.growth import has_only_grown, tables_in
-from becket.parts.guard.reading.languages.shape import Outline, Part, PartKind, Shape, Tongue, names_in
+from becket.parts.guard.reading.languages.shape import Language, Outline, PartKind, Shape, SupportPart, names_in
 from becket.parts.guard.reading.languages.treesitter import dotted
 from becket.parts.guard.reading.moves import absolute_origin
 from becket.parts.guard.reading.weakening import Difference, new_skip
@@ -24,30 +24,30 @@ _WILD = re.compile(r"\*$|asterisk")
 _MAIN = re.compile(r"__name__|require\.main|import\.meta\.main")
 
 
-def compare_support(old: Outline, new: Outline, tongue: Tongue, paths: tuple[str, str]) -> Iterator[Difference]:
+def compare_support(old: Outline, new: Outline, language: Language, paths: tuple[str, str]) -> Iterator[Difference]:
     """All that is wrong with how a test file changed outside its tests. `paths`: the old and the new one."""
     yield from _imports(old, new, paths)
-    yield from _wildcards(old, new, tongue)
-    yield from _Parts(old, new, tongue).differences()
+    yield from _wildcards(old, new, language)
+    yield from _Parts(old, new, language).differences()
 
 
-def judge_new_file(new: Outline, tongue: Tongue, source: bytes) -> Iterator[Difference]:
+def judge_new_file(new: Outline, language: Language, source: bytes) -> Iterator[Difference]:
     """A new file proves nothing, and may not reach into other tests when it is loaded."""
     for part in new.parts:
         if part.kind in {PartKind.statement, PartKind.constant} and not _is_main(part.shape):
-            yield from _reaching(part.shape, new, tongue)
-        elif part.kind is PartKind.setup and _reaches_beyond_the_file(part, tongue):
+            yield from _reaching(part.shape, new, language)
+        elif part.kind is PartKind.setup and _reaches_beyond_the_file(part, language):
             yield Difference(GuardRule.test_support_changed, part.shape.line, words.setup_added(part.name))
-    yield from judge_new_tests(new.shapes(), tongue, source)
+    yield from judge_new_tests(new.shapes(), language, source)
 
 
-def judge_new_tests(shapes: Sequence[Shape], tongue: Tongue, source: bytes) -> Iterator[Difference]:
+def judge_new_tests(shapes: Sequence[Shape], language: Language, source: bytes) -> Iterator[Difference]:
     """A new test may not end the run, nor crowd the others out of it."""
     for root in shapes if _ENDS_OR_CROWDS_OUT.search(source) else ():
         for shape in root.walk():
-            if tongue.is_hard_exit(shape):
+            if language.is_hard_exit(shape):
                 yield Difference(GuardRule.early_exit, shape.line, words.EXITS)
-            elif tongue.is_skip(shape) and _CROWDS_OUT.search(shape.text or _flat(shape)):
+            elif language.is_skip(shape) and _CROWDS_OUT.search(shape.text or _flat(shape)):
                 yield Difference(GuardRule.test_skipped, shape.line, words.CROWDS_OUT)
 
 
@@ -55,18 +55,18 @@ def _flat(shape: Shape) -> str:
     return ".".join(part.text for part in shape.walk_outside(frozenset({"arguments", "function"})) if part.text)
 
 
-def _reaches_beyond_the_file(part: Part, tongue: Tongue) -> bool:
-    if tongue.name == "Go":
+def _reaches_beyond_the_file(part: SupportPart, language: Language) -> bool:
+    if language.name == "Go":
         return part.name in {"TestMain", "init"}
-    return tongue.name == "Python" and part.name in {"pytest_plugins", "load_tests"}
+    return language.name == "Python" and part.name in {"pytest_plugins", "load_tests"}
 
 
-def _reaching(shape: Shape, outline: Outline, tongue: Tongue) -> Iterator[Difference]:
+def _reaching(shape: Shape, outline: Outline, language: Language) -> Iterator[Difference]:
     """JavaScript's runners load each file apart: there only what it imports from the project itself is shared."""
     own = {entry.name for entry in outline.imports if entry.origin.startswith(".")}
-    apart = tongue.name in {"JavaScript", "TypeScript"}
-    for found in shape.walk_outside(tongue.functions):
-        if not tongue.is_patch(found) or (apart and not _assigns_to(found, own)):
+    apart = language.name in {"JavaScript", "TypeScript"}
+    for found in shape.walk_outside(language.functions):
+        if not language.is_patch(found) or (apart and not _assigns_to(found, own)):
             continue
         yield Difference(GuardRule.test_weakened, found.line, words.PATCHED_AT_LOAD)
         return
@@ -93,18 +93,18 @@ def _imports(old: Outline, new: Outline, paths: tuple[str, str]) -> Iterator[Dif
             yield Difference(GuardRule.test_support_changed, entry.line, words.import_changed(entry.name))
 
 
-def _wildcards(old: Outline, new: Outline, tongue: Tongue) -> Iterator[Difference]:
+def _wildcards(old: Outline, new: Outline, language: Language) -> Iterator[Difference]:
     """Whatever a new `import *` brings may hide what the tests used: in Python at once, elsewhere where that went."""
     known = {entry.origin for entry in old.imports}
     gone = known - {entry.origin for entry in new.imports}
-    for entry in new.imports if gone or tongue.name == "Python" else ():
+    for entry in new.imports if gone or language.name == "Python" else ():
         if entry.origin not in known and entry.name == entry.origin and _WILD.search(entry.origin):
             yield Difference(GuardRule.test_support_changed, entry.line, words.import_changed(entry.origin))
 
 
 class _Parts:
-    def __init__(self, old: Outline, new: Outline, tongue: Tongue) -> None:
-        self._old, self._new, self._tongue = old, new, tongue
+    def __init__(self, old: Outline, new: Outline, language: Language) -> None:
+        self._old, self._new, self._tongue = old, new, language
         self._before, self._after = _by_key(old.parts), _by_key(new.parts)
         self._tested = {case.scope for case in old.cases}
 
@@ -216,7 +216,7 @@ def _may_skip(call: Shape) -> bool:
     return any(part.text in {"pytest", "unittest", "skip", "importorskip", "exit"} for part in call.children[0].walk())
 
 
-def _by_key(parts: Sequence[Part]) -> dict[_Key, list[Shape]]:
+def _by_key(parts: Sequence[SupportPart]) -> dict[_Key, list[Shape]]:
     found: dict[_Key, list[Shape]] = defaultdict(list)
     for part in parts:
         found[part.key].append(part.shape)

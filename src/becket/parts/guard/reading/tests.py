@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from becket.kernel.contract.guard import READ_LIMIT, Change, ChangedFile, ChangeStatus, GuardRule, Refusal
 from becket.parts.guard.reading import plain, words
 from becket.parts.guard.reading.growth import has_only_grown, tables_in
-from becket.parts.guard.reading.languages import language_of, tongue_for
-from becket.parts.guard.reading.languages.shape import Case, Outline, Tongue, Unreadable
-from becket.parts.guard.reading.moves import Place, same_surroundings
+from becket.parts.guard.reading.languages import language_for, language_of
+from becket.parts.guard.reading.languages.shape import Language, Outline, SourceTest, UnreadableSource
+from becket.parts.guard.reading.moves import CasePlace, same_surroundings
 from becket.parts.guard.reading.side import SideReason, TestSide, would_run
 from becket.parts.guard.reading.support import compare_support, judge_new_file, judge_new_tests
 from becket.parts.guard.reading.weakening import Difference, describe
@@ -32,18 +32,18 @@ class _File:
     """One changed file that holds tests, with what of it could be read."""
 
     file: ChangedFile
-    tongue: Tongue
+    language: Language
     was_side: bool  # of the tests by more than its name, by its old path
     is_side: bool
     old: Outline = field(default_factory=Outline)
     new: Outline = field(default_factory=Outline)
-    lost: list[Case] = field(default_factory=list)
+    lost: list[SourceTest] = field(default_factory=list)
     tables: frozenset[str] | None = None
 
     def iterated(self) -> frozenset[str]:
         """Names of tables that the file's tests go through, as base had them."""
         if self.tables is None:
-            self.tables = tables_in(self.old.shapes(), self.tongue)
+            self.tables = tables_in(self.old.shapes(), self.language)
         return self.tables
 
 
@@ -51,7 +51,7 @@ class _File:
 class _Arrived:
     """A test that the candidate has and base had not, at this place."""
 
-    place: Place
+    place: CasePlace
     declared: bool
 
 
@@ -63,12 +63,12 @@ def judge_tests(change: Change, side: TestSide, settled: frozenset[str]) -> Iter
             continue
         try:
             found = _opened(file, side)
-        except (Unreadable, RecursionError):
+        except (UnreadableSource, RecursionError):
             yield from _as_text(file, side)
             continue
         if found is not None:
             files.append(found)
-        elif _on_side(file, side) and tongue_for(file.old_path) is None:
+        elif _on_side(file, side) and language_for(file.old_path) is None:
             yield from _unparsed(file)
         elif file.status is ChangeStatus.typechange and _on_side(file, side):
             yield refusal(file, Difference(GuardRule.test_changed, 0, words.TYPE_CHANGED))
@@ -85,34 +85,34 @@ def _surely(side: TestSide, path: str) -> bool:
 
 def _opened(file: ChangedFile, side: TestSide) -> _File | None:
     """None for what holds no tests that we could read."""
-    tongue = tongue_for(file.old_path)
-    if tongue is None or file.status is ChangeStatus.typechange:
+    language = language_for(file.old_path)
+    if language is None or file.status is ChangeStatus.typechange:
         return None
     if not _on_side(file, side):
-        return _opened_source(file, tongue)
+        return _opened_source(file, language)
     if max(file.old_size, file.new_size) > _LARGEST_PARSED:
-        raise Unreadable("too large to be parsed")
-    opened = _File(file, tongue, _surely(side, file.old_path), _surely(side, file.path))
-    opened.old = tongue.read(file.old()) if file.in_base else Outline()
+        raise UnreadableSource("too large to be parsed")
+    opened = _File(file, language, _surely(side, file.old_path), _surely(side, file.path))
+    opened.old = language.read(file.old()) if file.in_base else Outline()
     if file.in_candidate and language_of(file.path) == language_of(file.old_path):
-        opened.new = opened.old if file.same else tongue.read(file.new())
+        opened.new = opened.old if file.same else language.read(file.new())
     if opened.new.broken and not opened.old.broken:
-        raise Unreadable("it no longer parses")
+        raise UnreadableSource("it no longer parses")
     if side.only_by_name(file.old_path) and file.in_base and not opened.old.cases:
         return None
     return opened
 
 
-def _opened_source(file: ChangedFile, tongue: Tongue) -> _File | None:
-    if tongue.embedded is None or file.same or file.old_size > _LARGEST_PARSED:
+def _opened_source(file: ChangedFile, language: Language) -> _File | None:
+    if language.embedded is None or file.same or file.old_size > _LARGEST_PARSED:
         return None
     old = file.old()
-    if not tongue.may_have_changed(old, file.new()):
+    if not language.may_have_changed(old, file.new()):
         return None
-    opened = _File(file, tongue, was_side=False, is_side=False)
-    opened.old = tongue.embedded(old)
+    opened = _File(file, language, was_side=False, is_side=False)
+    opened.old = language.embedded(old)
     if opened.old.cases or opened.old.parts:
-        opened.new = tongue.embedded(file.new()) if file.in_candidate else Outline()
+        opened.new = language.embedded(file.new()) if file.in_candidate else Outline()
     return opened
 
 
@@ -132,8 +132,8 @@ def _arrivals(files: Sequence[_File]) -> dict[int, list[_Arrived]]:
         for case in item.new.cases:
             if case.name in known or not case.runs:
                 continue
-            with contextlib.suppress(Unreadable, RecursionError):
-                found[case.shape.digest].append(_Arrived(Place(item.file.path, item.new, case), item.is_side))
+            with contextlib.suppress(UnreadableSource, RecursionError):
+                found[case.shape.digest].append(_Arrived(CasePlace(item.file.path, item.new, case), item.is_side))
     return found
 
 
@@ -141,7 +141,7 @@ def _or_as_text(item: _File, side: TestSide, judge: Callable[[_File], Iterable[R
     """What is too deep to be compared shows only while it is."""
     try:
         yield from list(judge(item))
-    except (Unreadable, RecursionError):
+    except (UnreadableSource, RecursionError):
         yield from _as_text(item.file, side)
 
 
@@ -160,9 +160,9 @@ def _same_names(item: _File) -> Iterator[Refusal]:
             yield from _changed(item, case, now)
 
 
-def _changed(item: _File, case: Case, now: Case) -> Iterator[Refusal]:
-    if not has_only_grown(case.shape, now.shape, item.tongue, item.iterated()):
-        found = describe(case.shape, now.shape, item.tongue, now.line)
+def _changed(item: _File, case: SourceTest, now: SourceTest) -> Iterator[Refusal]:
+    if not has_only_grown(case.shape, now.shape, item.language, item.iterated()):
+        found = describe(case.shape, now.shape, item.language, now.line)
         yield _refused(item, Difference(found.rule, found.line, words.of_test(case.name, found.message)))
 
 
@@ -188,8 +188,8 @@ def _gone(item: _File, arrived: dict[int, list[_Arrived]]) -> Iterator[Refusal]:
         yield _refused(item, Difference(GuardRule.test_deleted, 0, rest))
 
 
-def _found_again(item: _File, case: Case, arrived: dict[int, list[_Arrived]]) -> bool:
-    old = Place(item.file.old_path, item.old, case)
+def _found_again(item: _File, case: SourceTest, arrived: dict[int, list[_Arrived]]) -> bool:
+    old = CasePlace(item.file.old_path, item.old, case)
     candidates = arrived.get(case.shape.digest, [])
     for candidate in candidates:
         runs = _runs_at(item, candidate.place.path, declared=candidate.declared)
@@ -202,15 +202,15 @@ def _found_again(item: _File, case: Case, arrived: dict[int, list[_Arrived]]) ->
 def _around(item: _File) -> Iterator[Refusal]:
     """Everything in the file but its tests."""
     if not item.file.in_base:
-        found = judge_new_file(item.new, item.tongue, item.file.new())
+        found = judge_new_file(item.new, item.language, item.file.new())
         yield from (_refused(item, difference) for difference in found)
         yield from _new_special_file(item)
     elif item.file.in_candidate:
         paths = (item.file.old_path, item.file.path)
-        yield from (_refused(item, found) for found in compare_support(item.old, item.new, item.tongue, paths))
+        yield from (_refused(item, found) for found in compare_support(item.old, item.new, item.language, paths))
         known = {case.name for case in item.old.cases}
         come = [case.shape for case in item.new.cases if case.name not in known]
-        yield from (_refused(item, found) for found in judge_new_tests(come, item.tongue, item.file.new()))
+        yield from (_refused(item, found) for found in judge_new_tests(come, item.language, item.file.new()))
         if item.file.status is ChangeStatus.renamed and not item.old.cases and _left_folder(item.file):
             yield _refused(item, Difference(GuardRule.test_support_changed, 0, words.SUPPORT_MOVED))
     elif not item.old.cases and item.was_side:

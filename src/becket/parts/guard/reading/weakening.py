@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from becket.kernel.contract.guard import GuardRule
 from becket.parts.guard.reading import words
-from becket.parts.guard.reading.languages.shape import Shape, Tongue
+from becket.parts.guard.reading.languages.shape import Language, Shape
 
 _STRONG = re.compile(
     r"^(?:Eq|Is|assert_?(?:list|dict|count|sequence|tuple|set)?_?equals?|assert_eq!|assertSame|to(?:Be|Equal|StrictEqual)"
@@ -33,44 +33,44 @@ class Difference:
     message: str
 
 
-def describe(old: Shape, new: Shape, tongue: Tongue, line: int) -> Difference:
+def describe(old: Shape, new: Shape, language: Language, line: int) -> Difference:
     """The first and plainest thing that can be said of a test that changed."""
     for judge in (_skipped, _emptied, _patched, _lost, _guarded, _left_early, _shrunk):
-        found = judge(old, new, tongue)
+        found = judge(old, new, language)
         if found is not None:
             return Difference(found.rule, found.line or line, found.message)
     return Difference(GuardRule.test_changed, _first_difference(old, new) or line, words.STEPS_CHANGED)
 
 
-def new_skip(old: Sequence[Shape], new: Sequence[Shape], tongue: Tongue) -> Shape | None:
+def new_skip(old: Sequence[Shape], new: Sequence[Shape], language: Language) -> Shape | None:
     """A skip that was not there before."""
-    known = Counter(part for root in old for part in root.walk() if tongue.is_skip(part))
+    known = Counter(part for root in old for part in root.walk() if language.is_skip(part))
     for root in new:
         for part in root.walk():
-            if tongue.is_skip(part):
+            if language.is_skip(part):
                 if not known[part]:
                     return part
                 known[part] -= 1
     return None
 
 
-def _skipped(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
-    found = new_skip([old], [new], tongue)
+def _skipped(old: Shape, new: Shape, language: Language) -> Difference | None:
+    found = new_skip([old], [new], language)
     return None if found is None else Difference(GuardRule.test_skipped, found.line, words.SKIPPED)
 
 
-def _checks(shape: Shape, tongue: Tongue) -> Iterator[Shape]:
-    if tongue.is_check(shape):
+def _checks(shape: Shape, language: Language) -> Iterator[Shape]:
+    if language.is_check(shape):
         yield shape
         return
     for child in shape.children:
-        yield from _checks(child, tongue)
+        yield from _checks(child, language)
 
 
-def _emptied(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
-    if any(True for _ in _checks(new, tongue)):
+def _emptied(old: Shape, new: Shape, language: Language) -> Difference | None:
+    if any(True for _ in _checks(new, language)):
         return None
-    if any(True for _ in _checks(old, tongue)):
+    if any(True for _ in _checks(old, language)):
         return Difference(GuardRule.test_emptied, 0, words.NO_CHECK_LEFT)
     return Difference(GuardRule.test_emptied, 0, words.NO_STEP_LEFT) if _size(new) * 3 < _size(old) else None
 
@@ -79,14 +79,14 @@ def _size(shape: Shape) -> int:
     return sum(1 for _ in shape.walk())
 
 
-def _patched(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
-    known = {part for part in old.walk() if tongue.is_patch(part)}
-    found = next((part for part in new.walk() if tongue.is_patch(part) and part not in known), None)
+def _patched(old: Shape, new: Shape, language: Language) -> Difference | None:
+    known = {part for part in old.walk() if language.is_patch(part)}
+    found = next((part for part in new.walk() if language.is_patch(part) and part not in known), None)
     return None if found is None else Difference(GuardRule.test_weakened, found.line, words.PATCHED)
 
 
-def _lost(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
-    before, after = list(_checks(old, tongue)), list(_checks(new, tongue))
+def _lost(old: Shape, new: Shape, language: Language) -> Difference | None:
+    before, after = list(_checks(old, language)), list(_checks(new, language))
     gone = list((Counter(before) - Counter(after)).elements())
     come = list((Counter(after) - Counter(before)).elements())
     if not gone:
@@ -94,18 +94,18 @@ def _lost(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
     if len(come) < len(gone):
         return Difference(GuardRule.test_weakened, 0, words.checks_removed(len(gone) - len(come)))
     for was, now in zip(gone, come, strict=False):
-        if reason := loosened(was, now, tongue):
+        if reason := loosened(was, now, language):
             return Difference(GuardRule.test_weakened, now.line, reason)
     return Difference(GuardRule.test_changed, come[0].line, words.EXPECTATION_CHANGED)
 
 
-def loosened(old: Shape, new: Shape, tongue: Tongue) -> str | None:
+def loosened(old: Shape, new: Shape, language: Language) -> str | None:
     """Why the new check proves less than the old one; None if that cannot be said."""
-    if _always_true(new, tongue):
+    if _always_true(new, language):
         return words.ALWAYS_TRUE
     if (_words(new) & _WIDEST) - _words(old):
         return words.WIDER_EXCEPTION
-    if _strong(old, tongue) and not _strong(new, tongue):
+    if _strong(old, language) and not _strong(new, language):
         return words.LOOSER_COMPARISON
     if "keyword:match" in _words(old) - _words(new) or len(_numbers(old)) > len(_numbers(new)) == 0:
         return words.LESS_EXACT
@@ -116,29 +116,29 @@ def _words(shape: Shape) -> set[str]:
     return {part.text for part in shape.walk()} | {f"{part.kind}:{part.text}" for part in shape.walk()}
 
 
-def _verbs(check: Shape, tongue: Tongue) -> Iterator[str]:
+def _verbs(check: Shape, language: Language) -> Iterator[str]:
     for part in check.walk():
-        name = tongue.name_of_call(part)
+        name = language.name_of_call(part)
         if name:
             yield name.removesuffix("()").rpartition(".")[2]
         elif part.kind in {"Eq", "Is"} or part.text in {"==", "===", "!="}:
             yield "Eq"
 
 
-def _strong(check: Shape, tongue: Tongue) -> bool:
+def _strong(check: Shape, language: Language) -> bool:
     names = {"None", "nil", "null", "undefined"}
     against_nothing = any(part.text in names or part.text == "NoneType None" for part in check.walk())
-    return any(_STRONG.match(verb) for verb in _verbs(check, tongue)) and not against_nothing
+    return any(_STRONG.match(verb) for verb in _verbs(check, language)) and not against_nothing
 
 
-def _always_true(check: Shape, tongue: Tongue) -> bool:
+def _always_true(check: Shape, language: Language) -> bool:
     """Nothing but literals, one thing compared with itself, or `... or True`."""
     if any(_has_true_arm(part) or _compares_with_itself(part) for part in check.walk()):
         return True
     if check.kind in {"With", "AsyncWith"}:
         return False
-    calls = [name for part in check.walk() if (name := tongue.name_of_call(part))]
-    own = calls[0] if calls and tongue.is_check(check) and check.kind not in {"Assert", "assert_statement"} else ""
+    calls = [name for part in check.walk() if (name := language.name_of_call(part))]
+    own = calls[0] if calls and language.is_check(check) and check.kind not in {"Assert", "assert_statement"} else ""
     if any(name != own and not own.startswith(f"{name}()") for name in calls):
         return False
     names = {*re.split(r"[.()!]+", own), "t"}
@@ -189,10 +189,10 @@ def _wider_tolerance(old: Shape, new: Shape) -> str | None:
     return words.TOLERANCE_WIDER if any((now < was) if finer else (now > was) for was, now in pairs) else None
 
 
-def _guarded(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
+def _guarded(old: Shape, new: Shape, language: Language) -> Difference | None:
     """The same checks, but under a condition, a loop or a handler that was not there."""
-    before = Counter(place for child in old.children for place in _under(child, tongue, ()))
-    for place in (place for child in new.children for place in _under(child, tongue, ())):
+    before = Counter(place for child in old.children for place in _under(child, language, ()))
+    for place in (place for child in new.children for place in _under(child, language, ())):
         check, guards = place
         if before[place]:
             before[place] -= 1
@@ -201,31 +201,31 @@ def _guarded(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
     return None
 
 
-def _under(shape: Shape, tongue: Tongue, guards: tuple[Shape, ...]) -> Iterator[tuple[Shape, tuple[Shape, ...]]]:
-    if tongue.is_check(shape):
+def _under(shape: Shape, language: Language, guards: tuple[Shape, ...]) -> Iterator[tuple[Shape, tuple[Shape, ...]]]:
+    if language.is_check(shape):
         yield shape, guards
         return
-    if shape.kind in tongue.guards:
-        head = tuple(child for child in shape.children if child.kind not in tongue.blocks)
+    if shape.kind in language.guards:
+        head = tuple(child for child in shape.children if child.kind not in language.blocks)
         guards = (*guards, Shape(shape.kind, shape.text, head, shape.line))
     for child in shape.children:
-        yield from _under(child, tongue, guards)
+        yield from _under(child, language, guards)
 
 
-def _left_early(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
-    known = Counter(part for part in old.walk_outside(tongue.functions) if part.kind in tongue.exits)
-    for part in new.walk_outside(tongue.functions):
-        if part.kind in tongue.exits or tongue.is_hard_exit(part):
+def _left_early(old: Shape, new: Shape, language: Language) -> Difference | None:
+    known = Counter(part for part in old.walk_outside(language.functions) if part.kind in language.exits)
+    for part in new.walk_outside(language.functions):
+        if part.kind in language.exits or language.is_hard_exit(part):
             if not known[part]:
                 return Difference(GuardRule.test_weakened, part.line, words.LEFT_EARLY)
             known[part] -= 1
     return None
 
 
-def _shrunk(old: Shape, new: Shape, tongue: Tongue) -> Difference | None:
+def _shrunk(old: Shape, new: Shape, language: Language) -> Difference | None:
     """Rows of a table are gone."""
-    before = [part for part in old.walk() if part.kind in tongue.tables]
-    after = [part for part in new.walk() if part.kind in tongue.tables]
+    before = [part for part in old.walk() if part.kind in language.tables]
+    after = [part for part in new.walk() if part.kind in language.tables]
     for was, now in zip(before, after, strict=False):
         if len(now.children) < len(was.children) and set(now.children) <= set(was.children):
             return Difference(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from becket.cli.loops import counted
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.plain import Paint, line
 from becket.cli.shape import AsJson, group
 from becket.kernel.contract.errors import UsageError
 from becket.parts.guard import words
 
 if TYPE_CHECKING:
-    from becket.kernel.contract.guard import Finding
+    from becket.kernel.contract.guard import ClassFinding
     from becket.parts.guard.desk import Explained
 
 guard = group("Say what a change newly can do, and what it would have to prove.")
@@ -51,11 +51,11 @@ def explain(
     if as_json:
         emit({**found.model_dump(mode="json"), "class": found.reading.kind.value})
         return
-    for text in told(found, Paint()):
+    for text in explanation_lines(found, Paint()):
         say(text)
 
 
-def told(found: Explained, paint: Paint) -> Iterator[str]:
+def explanation_lines(found: Explained, paint: Paint) -> Iterator[str]:
     from becket.app.record.report.plain import CLASSES
 
     kind = found.reading.kind.value
@@ -83,7 +83,7 @@ def _colored(kind: str, paint: Paint) -> str:
     return {"plain": paint.green, "powerful": paint.yellow}.get(kind, paint.cyan)(kind)
 
 
-def _finding(one: Finding, paint: Paint) -> str:
+def _finding(one: ClassFinding, paint: Paint) -> str:
     return f"{_colored(one.kind.value, paint)}: {line(one)}" + (
         paint.dim(f"  {line(one.shown, 100)}") if one.shown else ""
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.plain import Paint, line, short
 from becket.cli.shape import AsJson
 from becket.parts.guard import words

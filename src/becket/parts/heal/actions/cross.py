@@ -22,7 +22,7 @@ from becket.parts.gates.judging.gate import StepResult, run_gate
 from becket.parts.gates.judging.reference import NOTHING_PROVEN, WhenProven, when_proven
 from becket.parts.gates.judging.step import has_selection, run_step
 from becket.parts.gates.judging.tree import ProofTree, open_tree
-from becket.parts.gates.ports.report import Outcome, TestCase, TestReport
+from becket.parts.gates.ports.report import CaseOutcome, TestCase, TestReport
 from becket.parts.gates.ports.setup import SetupFailed
 from becket.parts.gates.reports.compare import every_id_ran
 from becket.parts.gates.section import GATES
@@ -144,7 +144,7 @@ async def _crossing(
 
 def _only_skip(before: TestReport, after: TestReport) -> tuple[str, ...]:
     """The files that did not load on the parent, and whose tests the child knows and skips, every one."""
-    skipped = {case.id for case in after.cases if case.outcome is Outcome.skipped}
+    skipped = {case.id for case in after.cases if case.outcome is CaseOutcome.skipped}
     return tuple(case.id for case in before.failing if case.group and case.id in skipped)
 
 
@@ -155,7 +155,7 @@ def _idle_against(idle: Iterable[str], after: TestReport, proven: WhenProven, st
         old, new = _tests_of(name, then), _tests_of(name, after)
         if not old:
             yield words.ONLY_SKIPS.format(file=name)
-        elif ran := [case.id for case in old if case.outcome is not Outcome.skipped]:
+        elif ran := [case.id for case in old if case.outcome is not CaseOutcome.skipped]:
             yield words.SKIPS_WHAT_RAN.format(file=name, test=ran[0])
         elif {case.id for case in old} != {case.id for case in new} or not {case.file for case in old} <= proven.same:
             yield words.SKIPS_OTHERS.format(file=name)
@@ -175,7 +175,7 @@ def _against(before: TestReport, after: TestReport) -> Iterable[str]:
         for name in failed:
             if name not in held:
                 yield f"{name} failed on the parent and did not run and pass on the child"
-    bad = {case.id for case in after.cases if not case.outcome.held and case.outcome is not Outcome.skipped}
+    bad = {case.id for case in after.cases if not case.outcome.held and case.outcome is not CaseOutcome.skipped}
     for case in before.failing:
         if case.group and case.id in bad:
             yield f"{case.id} failed on the parent and did not run and pass on the child"

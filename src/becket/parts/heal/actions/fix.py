@@ -14,7 +14,7 @@ from becket.kernel.actions.candidate import BARRED, GROUP, REPAIR, barred, exist
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
 from becket.kernel.contract.base import Duration, Json, Record
-from becket.kernel.contract.candidate import Bar, Barred, Candidates, Made
+from becket.kernel.contract.candidate import Bar, Barred, Candidates, CommitMade
 from becket.kernel.contract.config import AgentName, Config
 from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git, Workspace
@@ -23,7 +23,7 @@ from becket.kernel.contract.loop import WORK
 from becket.kernel.contract.made import BaseSha, takes
 from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Called, Calls, Opened, Task
+from becket.parts.agents.actions.calling import Calls, FinishedCall, Opened, Task
 from becket.parts.gates.judging.tree import config_of, readable
 from becket.parts.guard.section import GUARD, GuardConfig
 
@@ -56,7 +56,7 @@ class Attempt:
     number: int
     judged: Judged
     calls: Calls
-    made: Made | None
+    made: CommitMade | None
     refusals: tuple[Refusal, ...] = ()  # why nothing was made of what it left
     by_earlier_life: bool = False  # then no call was made now
 
@@ -84,8 +84,10 @@ async def fix(context: ActionContext, params: FixParams) -> Result:
     )
     done = _without_errors(tried)
     useful = sorted((each for each in done if each.made is not None), key=lambda each: len(each.judged.changed_paths))
-    if not useful and not params.tell_crashes and (down := outage.is_one(context, *(each.calls for each in done))):
-        return _result(context, [each for each in done if each.calls is down], useful, outage.told(context, down))
+    if not useful and not params.tell_crashes and (down := outage.is_outage(context, *(each.calls for each in done))):
+        return _result(
+            context, [each for each in done if each.calls is down], useful, outage.outage_evidence(context, down)
+        )
     if not useful and not params.tell_crashes and all(each.judged.outcome in RETRYABLE for each in done):
         failure = calling.failed(done[0].calls.chosen)
         if not _in_vain(context, failure, done):
@@ -116,7 +118,7 @@ async def _attempt(
     keep = f"candidate/{context.run.run_id}/{label}"
     if (before := await _made_before(context, params.base, keep)) is not None:
         known = Judged(outcome=AgentOutcome.changed, reason="it was committed before a crash of ours")
-        earlier = Called(name, number, known, AgentReport(ended=True))
+        earlier = FinishedCall(name, number, known, AgentReport(ended=True))
         return Attempt(number, known, Calls((earlier,)), before, by_earlier_life=True)
     clone = Clone(context, params.base, context.folder(WORK) / str(number), label)
     calls = await calling.call(context, Task(name, brief, clone, number, params.time, share, params.alone))
@@ -199,7 +201,7 @@ class Clone:
         await git.close_workspace(self.folder)
 
 
-async def _made_before(context: ActionContext, base: str, keep: str) -> Made | None:
+async def _made_before(context: ActionContext, base: str, keep: str) -> CommitMade | None:
     """What an earlier life of this very attempt committed: the agent is not paid twice, and its work not lost (L7)."""
     git = context.port(Git)
     try:
@@ -210,7 +212,7 @@ async def _made_before(context: ActionContext, base: str, keep: str) -> Made | N
             return None
     except GitFailed:  # it names what is not there: there is nothing to take over
         return None
-    return Made(sha=sha, tree=await git.tree_of(sha), parent=base)
+    return CommitMade(sha=sha, tree=await git.tree_of(sha), parent=base)
 
 
 def _message(context: ActionContext, params: FixParams) -> str:

@@ -84,7 +84,7 @@ class Counted(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CheckBasis:
     """What the checks are held against: the tests of base, and the languages it is written in."""
 
     side: TestSide
@@ -153,7 +153,9 @@ async def _counted(context: ActionContext, params: HoldoutParams) -> Counted:
     return done
 
 
-async def _count(context: ActionContext, params: HoldoutParams, wanted: Wanted, ground: Ground, about: str) -> Counted:
+async def _count(
+    context: ActionContext, params: HoldoutParams, wanted: Wanted, ground: CheckBasis, about: str
+) -> Counted:
     async with trial(context, wanted.oracle, params.base, ground.side.belongs) as oracle:
         written = kept(context, wanted.about) or await _write(context, wanted, oracle)
         texts = await _texts(context, written.checks)
@@ -179,7 +181,7 @@ async def _write(context: ActionContext, wanted: Wanted, oracle: Trial) -> Writt
     return await write(context, wanted, oracle)
 
 
-def _why_not(name: str, text: str, ground: Ground) -> str:
+def _why_not(name: str, text: str, ground: CheckBasis) -> str:
     language = language_of(name)
     assert language is not None, "only checks of languages that were asked for are taken"
     return why_not(text, language.frameworks, ground.failing, ground.tests)
@@ -200,7 +202,7 @@ async def _texts(context: ActionContext, checks: Sequence[Check]) -> dict[str, s
     return {each.name: (await context.read(each.digest)).decode("utf-8", "replace") for each in checks}
 
 
-async def _ground(context: ActionContext, params: HoldoutParams) -> Ground:
+async def _ground(context: ActionContext, params: HoldoutParams) -> CheckBasis:
     git = context.port(Git)
     side = await side_of(context, params.base, ())
     paths = (await git.listing(params.base)).keys()
@@ -215,7 +217,7 @@ async def _ground(context: ActionContext, params: HoldoutParams) -> Ground:
         read.append((data or b"").decode("utf-8", "replace"))
     stems = {PurePosixPath(path).stem for path in product}
     own = tuple(path for path in tests if PurePosixPath(path).stem not in stems)
-    return Ground(side, own, tuple(read), languages, unsupported)
+    return CheckBasis(side, own, tuple(read), languages, unsupported)
 
 
 async def _evidence(context: ActionContext, params: HoldoutParams) -> str:

@@ -79,7 +79,7 @@ def kept(context: ActionContext, about: str) -> Written | None:
 async def write(context: ActionContext, wanted: Wanted, trial: Trial) -> Written:
     """Raises NothingWritten, and what a call of an agent raises."""
     await calling.settle_earlier(context)
-    desk = Desk(context, wanted)
+    desk = CheckWorkspace(context, wanted)
     if not await desk.left_by_an_earlier_life():
         calls = await calling.call(context, Task(wanted.agent, _brief(wanted, trial), desk, NUMBER, heeds=False))
         if not desk.found():
@@ -111,7 +111,7 @@ async def _kept(context: ActionContext, name: str, text: bytes) -> Check:
 
 
 @dataclass
-class Desk:
+class CheckWorkspace:
     """The checkout in which the checks are written. Its work is never made an object of the repository: whoever repairs
     could read it there.
     """

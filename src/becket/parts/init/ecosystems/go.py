@@ -8,7 +8,7 @@ import re
 from becket.kernel.checks import words
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
-from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools
+from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, UnreadableProject, missing_tools
 
 _CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
 
@@ -16,11 +16,11 @@ _CACHE = 'GOMODCACHE="$PWD/.gomodcache"'
 def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     if not folder.has("go.mod"):
         if not folder.name and folder.names("*.go") and not folder.names("*/go.mod"):
-            raise Unreadable(words.NO_GO_MOD)
+            raise UnreadableProject(words.NO_GO_MOD)
         return None
     has_tests = any(folder.named("*_test.go"))
     if folder.name and not has_tests:
-        raise Unreadable(words.NO_TESTS_BELOW.format(file=folder.below("go.mod")))
+        raise UnreadableProject(words.NO_TESTS_BELOW.format(file=folder.below("go.mod")))
     setup = _setup(folder)
     prefix = f"{_CACHE} " if setup else ""
     fast = GateStep(

@@ -14,7 +14,15 @@ from becket.kernel.checks import words
 from becket.kernel.checks.shell import cannot_fail
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
-from becket.parts.init.ecosystem import TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools, skipped
+from becket.parts.init.ecosystem import (
+    TEST_TIMEOUT,
+    Ecosystem,
+    Folder,
+    Tools,
+    UnreadableProject,
+    missing_tools,
+    skipped,
+)
 from becket.parts.init.ecosystems.node_hooks import inner_script, online_hooks, only_lints
 
 _LOCKS = {
@@ -218,7 +226,7 @@ def _glob(folder: Path, pattern: str) -> list[Path]:
 def _readable(folder: Folder) -> bool:
     try:
         folder.json("package.json")
-    except Unreadable:
+    except UnreadableProject:
         return False
     return True
 

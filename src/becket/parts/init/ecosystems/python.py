@@ -15,7 +15,7 @@ from becket.kernel.checks import words
 from becket.kernel.checks.facts import Missing
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
-from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, Unreadable, missing_tools
+from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, UnreadableProject, missing_tools
 from becket.parts.init.ecosystems.python_needs import Needs, arguments, flat, holding_pytest, named, needs_of
 from becket.parts.init.ecosystems.python_tests import has_own_tests, has_tests, is_test, patterns, test_side
 
@@ -60,7 +60,7 @@ class _Project:
             parser.read_string(self.folder.text(file))
         except configparser.Error as error:
             why = str(error).splitlines()[0]
-            raise Unreadable(words.CANNOT_READ.format(file=self.folder.below(file), why=why)) from error
+            raise UnreadableProject(words.CANNOT_READ.format(file=self.folder.below(file), why=why)) from error
         return parser
 
     @cached_property

@@ -13,7 +13,7 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import ActionFailed, GitFailed
 from becket.kernel.contract.git import Git
-from becket.kernel.contract.guard import ChangeClass, Finding
+from becket.kernel.contract.guard import ChangeClass, ClassFinding
 from becket.kernel.contract.made import BaseBranch, BaseSha, CandidateSha, takes
 from becket.kernel.contract.naming import BranchOrNone, alone
 from becket.kernel.contract.promote import PROMOTE, WhyNot
@@ -187,7 +187,7 @@ def _class_of(context: ActionContext) -> dict[str, Json]:
     for kind in ChangeClass:
         read = context.conditions.get(f"{OBJECT}.{kind}")
         if read is not None:
-            found = [Finding.model_validate(one) for one in read.evidence.get("findings", ())]
+            found = [ClassFinding.model_validate(one) for one in read.evidence.get("findings", ())]
             findings = [f"{one.kind}: {one}" for one in found]
             left_out = max(len(findings) - MOST_SHOWN, 0) + int(read.evidence.get("findings_left_out", 0))
             more = [f"and {left_out} more"] if left_out else []

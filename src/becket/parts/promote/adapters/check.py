@@ -10,7 +10,7 @@ from pathlib import Path
 from becket.kernel.contract.promote import WhyNot
 from becket.kernel.git.program import shown
 from becket.parts.promote.adapters.paths import Files, Listed, Present, Side, Touched
-from becket.parts.promote.adapters.places import Refused
+from becket.parts.promote.adapters.places import PromotionRefused
 
 _NAMED = 5
 
@@ -99,10 +99,10 @@ def _stray(files: Files, folder: bytes, leaving: set[bytes]) -> bytes | None:
     return None
 
 
-def _refusal(dirty: Mapping[bytes, str]) -> Refused:
+def _refusal(dirty: Mapping[bytes, str]) -> PromotionRefused:
     named = [f"{shown(path)} ({how})" for path, how in sorted(dirty.items())]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return Refused(
+    return PromotionRefused(
         WhyNot.main_dirty,
         f"work that is not committed lies where the new commit changes files: {', '.join(named[:_NAMED])}{more}; "
         "commit it, stash it or move it away",

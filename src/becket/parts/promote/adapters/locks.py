@@ -18,9 +18,9 @@ from typing import Self
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.promote import LockMark, ProcessMark, PromoteRequest, WhyNot
 from becket.kernel.git.move import RefBusy, RefLost, explained
-from becket.kernel.git.program import GRACE, GitCommandFailed, Place, end, shown, start
+from becket.kernel.git.program import GRACE, GitCommandFailed, GitPlace, end, shown, start
 from becket.parts.promote.adapters.intent import lock_mark, process_mark, remove_ours
-from becket.parts.promote.adapters.places import Refused, WorkTree
+from becket.parts.promote.adapters.places import PromotionRefused, WorkTree
 
 _COMMAND = ("update-ref", "--no-deref", "--stdin", "-z", "-m")
 _ANSWER = 60.0
@@ -46,7 +46,7 @@ class RefTransaction:
         self.locks: tuple[LockMark, ...] = ()
 
     @classmethod
-    async def begin(cls, place: Place, common_dir: Path, request: PromoteRequest) -> Self:
+    async def begin(cls, place: GitPlace, common_dir: Path, request: PromoteRequest) -> Self:
         """Start git; it takes no lock before `prepare`."""
         process = await start(place, *_COMMAND, reflog_words(request.key), stdin=subprocess.PIPE)
         return cls(process, request, common_dir / request.ref, place.git_dir / "HEAD")
@@ -67,7 +67,7 @@ class RefTransaction:
         if not await self._says(change, "start: ok", "prepare: ok"):
             raise await self._refusal()
         if head != self._head_now():
-            raise Refused(WhyNot.main_busy, f"{self._head} was moved meanwhile; try again")
+            raise PromotionRefused(WhyNot.main_busy, f"{self._head} was moved meanwhile; try again")
         on_head = head[0] == f"ref: {request.ref}"
         paths = [self._lock, self._head.with_name("HEAD.lock")] if on_head else [self._lock]
         self.locks = tuple(lock_mark(path) for path in paths)
@@ -108,7 +108,7 @@ class RefTransaction:
             for mark in self.locks:
                 remove_ours(mark)
 
-    async def _refusal(self) -> Refused | GitFailed:
+    async def _refusal(self) -> PromotionRefused | GitFailed:
         await self._end()
         assert self._process.stderr is not None
         said = shown(await self._process.stderr.read())
@@ -118,8 +118,8 @@ class RefTransaction:
             advice = (
                 f"if no git is running, a killed one has left a lock beside {self._lock} or {self._head}: remove it"
             )
-            return Refused(WhyNot.ref_locked, f"{failed}; {advice}")
-        return Refused(WhyNot.main_moved, str(failed)) if isinstance(failed, RefLost) else failed
+            return PromotionRefused(WhyNot.ref_locked, f"{failed}; {advice}")
+        return PromotionRefused(WhyNot.main_moved, str(failed)) if isinstance(failed, RefLost) else failed
 
 
 class IndexLock:
@@ -138,7 +138,7 @@ class IndexLock:
     def prepare(self) -> LockMark:
         """Make the folder and the file; nothing is locked yet."""
         if self.index.is_symlink():
-            raise Refused(WhyNot.unsupported, f"{self.index} is a symbolic link; promote cannot replace it")
+            raise PromotionRefused(WhyNot.unsupported, f"{self.index} is a symbolic link; promote cannot replace it")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         self._pin.write_bytes(_NOTE)
@@ -151,7 +151,7 @@ class IndexLock:
         except FileExistsError:
             return False
         except PermissionError as error:  # what a file system without hard links says
-            raise Refused(WhyNot.unsupported, f"{self._path} cannot be made: {error}") from error
+            raise PromotionRefused(WhyNot.unsupported, f"{self._path} cannot be made: {error}") from error
         return True
 
     def age(self) -> float:
@@ -167,8 +167,8 @@ class IndexLock:
             return time.time() - self.index.stat().st_mtime < _SETTLED
         return False
 
-    def busy(self) -> Refused:
-        return Refused(
+    def busy(self) -> PromotionRefused:
+        return PromotionRefused(
             WhyNot.main_busy,
             f"another git holds {self._path}; let it end, or, if none is running, remove the file",
         )

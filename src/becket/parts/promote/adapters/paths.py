@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 
 _LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
 _CHUNK = 1 << 20
@@ -18,7 +18,7 @@ _MANY = 500  # more paths than this are not worth naming one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file as a tree or the index has it."""
 
     mode: str
@@ -30,8 +30,8 @@ class Touched:
     """One path that differs between two commits; None where there is no such file."""
 
     path: bytes
-    old: Entry | None
-    new: Entry | None
+    old: FileEntry | None
+    new: FileEntry | None
 
     @property
     def moves_submodule(self) -> bool:
@@ -42,13 +42,13 @@ class Touched:
 class Listed:
     """One path of the index, with the two marks by which a person tells git not to look at the file."""
 
-    entry: Entry | None  # None: in conflict
+    entry: FileEntry | None  # None: in conflict
     skip_worktree: bool
     assume_unchanged: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CheckoutSettings:
     """What decides how a tree's file looks in the work tree."""
 
     filemode: bool = True
@@ -73,7 +73,7 @@ class Present:
     stat: os.stat_result | None = None
 
 
-async def touched_between(place: Place, old: str, new: str) -> tuple[Touched, ...]:
+async def touched_between(place: GitPlace, old: str, new: str) -> tuple[Touched, ...]:
     """Every path that differs, renames as a deletion and an addition."""
     output = await run(place, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--end-of-options", old, new)
     fields = output.stdout.split(b"\0")[:-1]
@@ -85,11 +85,11 @@ def _touched(meta: bytes, path: bytes) -> Touched:
     return Touched(path, _entry(old_mode, old_sha), _entry(new_mode, new_sha))
 
 
-def _entry(mode: str, sha: str) -> Entry | None:
-    return None if mode == "000000" else Entry(mode, sha)
+def _entry(mode: str, sha: str) -> FileEntry | None:
+    return None if mode == "000000" else FileEntry(mode, sha)
 
 
-async def listed(place: Place, paths: Sequence[bytes]) -> dict[bytes, Listed]:
+async def listed(place: GitPlace, paths: Sequence[bytes]) -> dict[bytes, Listed]:
     """The index at these paths (and perhaps others)."""
     wanted = [os.fsdecode(path) for path in paths] if len(paths) <= _MANY else []
     output = await run(place, "--literal-pathspecs", "ls-files", "-v", "--stage", "-z", "--full-name", "--", *wanted)
@@ -99,15 +99,15 @@ async def listed(place: Place, paths: Sequence[bytes]) -> dict[bytes, Listed]:
 def _listed(line: bytes) -> tuple[bytes, Listed]:
     meta, _, path = line.partition(b"\t")
     tag, mode, sha, stage = meta.decode().split(" ")
-    entry = Entry(mode, sha) if stage == "0" else None
+    entry = FileEntry(mode, sha) if stage == "0" else None
     return path, Listed(entry, skip_worktree=tag in "Ss", assume_unchanged=tag.islower())
 
 
-async def read_settings(place: Place) -> Settings:
+async def read_settings(place: GitPlace) -> CheckoutSettings:
     pattern = r"^core\.(filemode|ignorecase|sparsecheckout)$"
     output = await run(place, "config", "--null", "--type=bool", "--get-regexp", pattern, ok=(0, 1))
     found = dict(line.split("\n", 1) for line in output.text.split("\0") if line)
-    return Settings(
+    return CheckoutSettings(
         filemode=found.get("core.filemode") != "false",
         ignorecase=found.get("core.ignorecase") == "true",
         sparse=found.get("core.sparsecheckout") == "true",
@@ -117,7 +117,7 @@ async def read_settings(place: Place) -> Settings:
 class Files:
     """The files of one work tree. No symbolic link is followed on the way to a path."""
 
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: GitPlace, settings: CheckoutSettings) -> None:
         assert place.work_tree is not None
         self.place = place
         self.settings = settings
@@ -178,7 +178,7 @@ class Files:
             return Side.new
         return Side.other
 
-    def _kind_fits(self, entry: Entry, found: os.stat_result) -> bool:
+    def _kind_fits(self, entry: FileEntry, found: os.stat_result) -> bool:
         if stat.S_ISLNK(found.st_mode):
             return entry.mode == _LINK
         if not stat.S_ISREG(found.st_mode):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from becket.kernel.contract.promote import NotPromoted, WhyNot
 from becket.kernel.git.move import under_way
-from becket.kernel.git.program import Place, run
+from becket.kernel.git.program import GitPlace, run
 from becket.kernel.git.refs import Refs, read_text
 
 _UNFINISHED = {
@@ -23,7 +23,7 @@ _UNFINISHED = {
 }
 
 
-class Refused(Exception):
+class PromotionRefused(Exception):
     """Leaves the recipe from any depth with the answer it will give."""
 
     def __init__(self, reason: WhyNot, message: str, paths: tuple[str, ...] = (), main: str | None = None) -> None:
@@ -62,7 +62,7 @@ async def _first(refs: Refs) -> list[WorkTree]:
     if refs.place.git_dir == refs.common_dir:
         return [] if refs.place.work_tree is None else [WorkTree(refs.common_dir, refs.place.work_tree)]
     command = ("config", "--null", "--get-regexp", r"^core\.(bare|worktree)$")
-    output = await run(Place(refs.common_dir), *command, ok=(0, 1))
+    output = await run(GitPlace(refs.common_dir), *command, ok=(0, 1))
     lines = os.fsdecode(output.stdout).split("\0")[:-1]
     settings = {name: value for name, _, value in (line.partition("\n") for line in lines)}
     if settings.get("core.bare") == "true":
@@ -90,7 +90,7 @@ def standing_on(trees: list[WorkTree], ref: str) -> WorkTree | None:
     found = [tree for tree in trees if tree.head == f"ref: {ref}"]
     if len(found) > 1:
         places = " and ".join(str(tree.folder) for tree in found)
-        raise Refused(
+        raise PromotionRefused(
             WhyNot.main_busy, f"{ref} is checked out more than once, at {places}; switch all but one to another branch"
         )
     if not found:
@@ -104,5 +104,5 @@ def standing_on(trees: list[WorkTree], ref: str) -> WorkTree | None:
     return tree
 
 
-def _busy(what: str, tree: WorkTree, advice: str) -> Refused:
-    return Refused(WhyNot.main_busy, f"{what} at {tree.folder or tree.git_dir}; {advice}")
+def _busy(what: str, tree: WorkTree, advice: str) -> PromotionRefused:
+    return PromotionRefused(WhyNot.main_busy, f"{what} at {tree.folder or tree.git_dir}; {advice}")

@@ -26,13 +26,13 @@ from becket.kernel.contract.promote import (
     WhyNot,
     promote_call,
 )
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import GitRepository
 from becket.parts.promote.adapters.intent import is_ours, process_mark
 from becket.parts.promote.adapters.locks import IndexLock, RefTransaction, settle
 from becket.parts.promote.adapters.paths import Files, Touched, read_settings, touched_between
-from becket.parts.promote.adapters.places import Refused, WorkTree, standing_on, work_trees
+from becket.parts.promote.adapters.places import PromotionRefused, WorkTree, standing_on, work_trees
 from becket.parts.promote.adapters.recover import put_in_order
 from becket.parts.promote.adapters.tree import Indexes, TreeMove
 
@@ -81,7 +81,7 @@ class GitPromoter:
                     return earlier
                 plan = await self._plan(request, held)
                 await self._move(plan, log, held)
-        except Refused as refused:
+        except PromotionRefused as refused:
             return await self._told(request, refused.answer)
         except IntentHeld as busy:
             return NotPromoted(reason=WhyNot.main_busy, message=str(busy))
@@ -91,7 +91,7 @@ class GitPromoter:
         try:
             async with log.hold(RECOVERY_PATIENCE) as held:
                 return await put_in_order(self._refs, log, held)
-        except Refused as refused:
+        except PromotionRefused as refused:
             return refused.answer
         except IntentHeld as busy:
             return NotPromoted(reason=WhyNot.main_busy, message=str(busy))
@@ -101,31 +101,39 @@ class GitPromoter:
             return answer
         return answer.model_copy(update={"main": await self._refs.value(request.ref)})
 
-    async def _plan(self, request: PromoteRequest, held: int) -> Plan:
+    async def _plan(self, request: PromoteRequest, held: int) -> PromotionPlan:
         """Everything that can be known without a lock; most refusals come from here, and disturb nobody."""
         refs = self._refs
         if refs.reftable:
-            raise Refused(WhyNot.unsupported, f"{refs.common_dir} keeps its refs as a reftable; promote needs files")
+            raise PromotionRefused(
+                WhyNot.unsupported, f"{refs.common_dir} keeps its refs as a reftable; promote needs files"
+            )
         if refs.leads_to(request.ref):
-            raise Refused(WhyNot.unsupported, f"{request.ref} is a symbolic ref; name the branch that it leads to")
+            raise PromotionRefused(
+                WhyNot.unsupported, f"{request.ref} is a symbolic ref; name the branch that it leads to"
+            )
         if (value := await refs.value(request.ref)) != request.old:
-            raise Refused(WhyNot.main_moved, f"{request.ref} is at {value or 'no commit'}, not at {request.old}")
+            raise PromotionRefused(
+                WhyNot.main_moved, f"{request.ref} is at {value or 'no commit'}, not at {request.old}"
+            )
         commits = (f"{request.old}^{{commit}}", f"{request.new}^{{commit}}")
         if (await run(refs.place, "merge-base", "--is-ancestor", *commits, ok=(0, 1))).code == 1:
-            raise Refused(WhyNot.not_fast_forward, f"{request.new} does not contain {request.old}")
+            raise PromotionRefused(WhyNot.not_fast_forward, f"{request.new} does not contain {request.old}")
         touched = await touched_between(refs.place, *commits)
         if moved := tuple(shown(item.path) for item in touched if item.moves_submodule):
             message = f"the new commit moves submodules ({', '.join(moved)}); merge it by hand"
-            raise Refused(WhyNot.unsupported, message, moved)
+            raise PromotionRefused(WhyNot.unsupported, message, moved)
         trees = await work_trees(refs)
         tree = standing_on(trees, request.ref)
         place = replace(refs.place, inherits=(held,))
         if tree is None:
-            return Plan(refs, request, tuple(trees), place)
-        place = Place(tree.git_dir, tree.folder, inherits=(held,))
-        return Plan(refs, request, tuple(trees), place, tree, Files(place, await read_settings(place)), touched)
+            return PromotionPlan(refs, request, tuple(trees), place)
+        place = GitPlace(tree.git_dir, tree.folder, inherits=(held,))
+        return PromotionPlan(
+            refs, request, tuple(trees), place, tree, Files(place, await read_settings(place)), touched
+        )
 
-    async def _move(self, plan: Plan, log: IntentLog, held: int) -> None:
+    async def _move(self, plan: PromotionPlan, log: IntentLog, held: int) -> None:
         """Take the locks, move, give them back. What failed half way is put in order as after a kill."""
         async with await RefTransaction.begin(plan.place, self._refs.common_dir, plan.request) as ref:
             attempt = _Attempt(plan, ref, log)
@@ -133,25 +141,25 @@ class GitPromoter:
         if attempt.half_done:
             answer = await put_in_order(self._refs, log, held)
             if isinstance(answer, NotPromoted):
-                raise Refused(answer.reason, f"{answer.message} ({error})", answer.paths)
+                raise PromotionRefused(answer.reason, f"{answer.message} ({error})", answer.paths)
             return
         attempt.release()
         before_clear()
         log.clear()
-        if isinstance(error, Refused):
+        if isinstance(error, PromotionRefused):
             raise error
         if error is not None:
-            raise Refused(WhyNot.failed, f"nothing was touched: {error}")
+            raise PromotionRefused(WhyNot.failed, f"nothing was touched: {error}")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PromotionPlan:
     """What a promotion will do, and where. Without `tree` the branch is checked out nowhere."""
 
     refs: Refs
     request: PromoteRequest
     trees: tuple[WorkTree, ...]
-    place: Place
+    place: GitPlace
     tree: WorkTree | None = None
     files: Files | None = None
     touched: Sequence[Touched] = ()
@@ -169,7 +177,7 @@ class Plan:
 class _Attempt:
     """One promotion between its intent and its end."""
 
-    def __init__(self, plan: Plan, ref: RefTransaction, log: IntentLog) -> None:
+    def __init__(self, plan: PromotionPlan, ref: RefTransaction, log: IntentLog) -> None:
         self._plan = plan
         self._ref = ref
         self._log = log
@@ -178,14 +186,14 @@ class _Attempt:
         self._writing = False
         self.half_done = False
 
-    async def run(self) -> Refused | GitFailed | OSError | None:
+    async def run(self) -> PromotionRefused | GitFailed | OSError | None:
         """None: the branch has moved."""
         try:
             await self._take_locks()
             if self._plan.files is not None:
                 await self._move_tree(self._plan.files)
             await self._move_ref()
-        except Refused as refused:
+        except PromotionRefused as refused:
             return refused
         except (GitFailed, OSError) as error:
             self.half_done = self._writing
@@ -223,7 +231,9 @@ class _Attempt:
         after_prepare()
         self._write(self._intent.model_copy(update={"ref_locks": self._ref.locks}))
         if standing_on(await work_trees(self._plan.refs), self._plan.request.ref) != self._plan.tree:
-            raise Refused(WhyNot.main_busy, f"{self._plan.request.ref} was checked out elsewhere meanwhile; try again")
+            raise PromotionRefused(
+                WhyNot.main_busy, f"{self._plan.request.ref} was checked out elsewhere meanwhile; try again"
+            )
 
     async def _move_tree(self, files: Files) -> None:
         ((lock, mark),) = self._locks.items()

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.contract.promote import IntentLog, NotPromoted, Promoted, PromoteIntent, WhyNot
-from becket.kernel.git.program import Place, run, shown
+from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.refs import Refs
 from becket.parts.promote.adapters.intent import is_alive, is_ours, remove_ours
 from becket.parts.promote.adapters.locks import IndexLock
 from becket.parts.promote.adapters.paths import Files, read_settings, touched_between
-from becket.parts.promote.adapters.places import Refused, WorkTree
+from becket.parts.promote.adapters.places import PromotionRefused, WorkTree
 from becket.parts.promote.adapters.tree import Indexes
 from becket.parts.promote.adapters.undo import put_back
 
@@ -43,7 +43,7 @@ class _Remains:
     async def settled(self) -> Promoted | NotPromoted:
         if is_alive(self._intent.transaction):
             message = f"process {self._intent.transaction.pid} of an earlier promotion still runs; end it"
-            raise Refused(WhyNot.main_busy, message)
+            raise PromotionRefused(WhyNot.main_busy, message)
         for mark in self._intent.ref_locks:
             remove_ours(mark)
         value = await self._refs.value(self._request.ref)
@@ -70,7 +70,7 @@ class _Remains:
             self._marks[self._intent.git_dir] = lock.prepare()
             if not lock.take():
                 raise lock.busy()
-        place = Place(self._intent.git_dir, worktree, inherits=(self._held,))
+        place = GitPlace(self._intent.git_dir, worktree, inherits=(self._held,))
         files = Files(place, await read_settings(place))
         touched = await touched_between(place, self._request.old, self._request.new)
         if value is not None and value != self._request.old:

@@ -17,7 +17,7 @@ from becket.kernel.git.program import GitCommandFailed, run
 from becket.parts.promote.adapters.check import refuse_dirty, refuse_in_the_way
 from becket.parts.promote.adapters.locks import IndexLock
 from becket.parts.promote.adapters.paths import Files, Listed, Touched, listed
-from becket.parts.promote.adapters.places import Refused
+from becket.parts.promote.adapters.places import PromotionRefused
 
 CHECKOUT_TIMEOUT = 600.0
 _SOMEBODYS_WORK = ("Cannot merge", "would be overwritten", "would lose untracked")
@@ -74,7 +74,7 @@ class TreeMove:
             # With its time: git compares it with the files' to know which of them it must read again.
             shutil.copy2(self.indexes.before, self.indexes.work)
         except FileNotFoundError:
-            raise Refused(
+            raise PromotionRefused(
                 WhyNot.main_dirty,
                 f"{self.files.place.work_tree} has no index, as after `git clone --no-checkout`; run `git reset` there",
             ) from None
@@ -86,10 +86,10 @@ class TreeMove:
         except GitCommandFailed as failed:
             if "resolve your current index" in failed.stderr:
                 message = f"conflicts are unresolved at {self._place.work_tree}; resolve them and commit"
-                raise Refused(WhyNot.main_busy, message) from failed
+                raise PromotionRefused(WhyNot.main_busy, message) from failed
             if any(words in failed.stderr for words in _SOMEBODYS_WORK):
                 message = f"work at {self._place.work_tree} would be lost: {failed.stderr}; commit it or stash it"
-                raise Refused(WhyNot.main_dirty, message) from failed
+                raise PromotionRefused(WhyNot.main_dirty, message) from failed
             raise
 
     async def _unmark(self, entries: Mapping[bytes, Listed]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from becket.cli.paper import columns, emit, note, say, show_patch
+from becket.cli.output import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.run import Follow, see
 from becket.cli.shape import AsJson, Note, group, in_app, me
@@ -125,11 +125,11 @@ def accept(run_id: Which = None, remark: Note = "", follow: Follow = None, as_js
 
 def _promoted(run: Run) -> int:
     """0 only where the branch is where the person wanted it."""
-    from becket.kernel.contract.run import ENDED, Status
+    from becket.kernel.contract.run import ENDED, RunStatus
 
     if run.status not in ENDED:
         note(words.NOT_YET.format(run_id=run.run_id, branch=safe(str(run.subject.fields.get("branch", "")))))
-    return int(run.status is not Status.completed)
+    return int(run.status is not RunStatus.completed)
 
 
 @proposals.command("decline")

@@ -13,7 +13,7 @@ from pathlib import Path
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.process import identity
 from becket.kernel.process.keeper import processes
-from becket.parts.services.ports import MARKER, Launch, Listener, Look, Sight
+from becket.parts.services.ports import MARKER, Launch, Look, PortListener, ServiceSight
 from becket.parts.services.process import answer, logs, ports
 
 _PAUSE = 0.02
@@ -60,7 +60,7 @@ class ProcessHost:
         """Whoever was seen once is followed by pid and start time, even if the session's leader ends before it."""
         if stop is not None and self.alive(marker, leader):
             await self._ask_to_stop(marker, leader, grace, stop)
-        known: dict[tuple[int, int], processes.Seen] = {}
+        known: dict[tuple[int, int], processes.SeenProcess] = {}
         for number, within in ((signal.SIGTERM, grace), (signal.SIGKILL, _KILL_WITHIN)):
             until, asked = time.monotonic() + within, set[tuple[int, int]]()
             while living := self._living(known, marker, leader):
@@ -86,14 +86,14 @@ class ProcessHost:
 
     @staticmethod
     def _living(
-        known: dict[tuple[int, int], processes.Seen], marker: str, leader: ChildRef | None
-    ) -> list[processes.Seen]:
+        known: dict[tuple[int, int], processes.SeenProcess], marker: str, leader: ChildRef | None
+    ) -> list[processes.SeenProcess]:
         _reap()
         known |= {(process.pid, process.started): process for process in _belonging(marker, leader)}
         now = {pid: processes.look(pid) for pid, _ in known}
         return [seen for (pid, began) in known if (seen := now[pid]) and seen.alive and seen.started == began]
 
-    def listeners(self, port: int) -> tuple[Listener, ...]:
+    def listeners(self, port: int) -> tuple[PortListener, ...]:
         for _ in range(_BLINKS):
             found = ports.holders(ports.sockets(port))
             if all(listener.pid for listener in found):
@@ -104,20 +104,23 @@ class ProcessHost:
     async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> Look:
         if port is None:
             alive = self.alive(marker, leader)
-            return Look(sight=Sight.healthy if alive else Sight.gone, detail="" if alive else "its processes are gone")
+            return Look(
+                sight=ServiceSight.healthy if alive else ServiceSight.gone,
+                detail="" if alive else "its processes are gone",
+            )
         strangers = self._strangers(port, marker)
         if strangers:
-            return Look(sight=Sight.stranger, detail=f"port {port} is also held by {strangers[0]}")
+            return Look(sight=ServiceSight.stranger, detail=f"port {port} is also held by {strangers[0]}")
         if not self.alive(marker, leader):
-            return Look(sight=Sight.gone, detail="its processes are gone")
+            return Look(sight=ServiceSight.gone, detail="its processes are gone")
         wrong = await answer.problem(port, url, self._answer_within)
         if not wrong and (strangers := self._strangers(port, marker)):
-            return Look(sight=Sight.stranger, detail=f"port {port} is also held by {strangers[0]}")
+            return Look(sight=ServiceSight.stranger, detail=f"port {port} is also held by {strangers[0]}")
         if not wrong and not ports.sockets(port):
             wrong = f"nobody listens on port {port} any more"
-        return Look(sight=Sight.unready if wrong else Sight.healthy, detail=wrong)
+        return Look(sight=ServiceSight.unready if wrong else ServiceSight.healthy, detail=wrong)
 
-    def _strangers(self, port: int, marker: str) -> list[Listener]:
+    def _strangers(self, port: int, marker: str) -> list[PortListener]:
         """A socket of ours stays ours: only sockets that were not there at the last look are traced to processes."""
         found = ports.sockets(port)
         if found and self._known.get(port) == (marker, found):
@@ -139,7 +142,7 @@ def _leads(leader: ChildRef | None) -> bool:
     return now is not None and now.started == leader.started and now.alive
 
 
-def _belonging(marker: str, leader: ChildRef | None) -> list[processes.Seen]:
+def _belonging(marker: str, leader: ChildRef | None) -> list[processes.SeenProcess]:
     """Everything alive that carries the marker, and the whole session while its leader certainly is ours."""
     session = leader.pid if leader is not None and _leads(leader) else None
     around = [process for process in processes.look_around() if process.alive and process.pid != os.getpid()]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from becket.kernel.process.identity import environment
-from becket.parts.services.ports import MARKER, Listener
+from becket.parts.services.ports import MARKER, PortListener
 
 _LISTEN = "0A"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -30,15 +30,15 @@ def _listening(rows: list[str], port: int) -> Iterator[str]:
             yield fields[9]
 
 
-def holders(inodes: Collection[str]) -> tuple[Listener, ...]:
+def holders(inodes: Collection[str]) -> tuple[PortListener, ...]:
     """The processes that hold these sockets; one without a pid for each socket that nobody visible holds."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     unseen, found = set(wanted), []
     for name in os.listdir("/proc") if wanted else ():  # noqa: PTH208  # a Path per process is the cost of this loop
         if name.isdigit() and (held := wanted & _descriptors(name)):
             unseen -= held
-            found.append(Listener(pid=int(name), command=command(int(name)), marker=marker(int(name))))
-    return (*found, *(Listener(pid=0, command="", marker=None) for _ in unseen))
+            found.append(PortListener(pid=int(name), command=command(int(name)), marker=marker(int(name))))
+    return (*found, *(PortListener(pid=0, command="", marker=None) for _ in unseen))
 
 
 def _descriptors(pid: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from becket.testing.model.exchange import Ask, Frame, Json, Reply, WireName
+from becket.testing.model.exchange import Frame, Json, ModelRequest, Reply, WireName
 from becket.testing.model.steps import Status
 
 
@@ -14,8 +14,8 @@ class Wire(Protocol):
 
     name: WireName
 
-    def read(self, path: str, headers: Mapping[str, str], body: Json) -> Ask:
-        """Called for each request that asks for a reply. Never raises for what a client sends: `Ask.wrong` says it."""
+    def read(self, path: str, headers: Mapping[str, str], body: Json) -> ModelRequest:
+        """Called for each request that asks for a reply. Never raises: mistakes are in `ModelRequest.wrong`."""
         ...
 
     def key(self, path: str, headers: Mapping[str, str]) -> str | None:
@@ -28,7 +28,7 @@ class Wire(Protocol):
 
     def whole(self, reply: Reply) -> dict[str, Any]: ...
 
-    def stream(self, reply: Reply, ask: Ask) -> Iterator[Frame]: ...
+    def stream(self, reply: Reply, ask: ModelRequest) -> Iterator[Frame]: ...
 
     def error(self, status: Status) -> tuple[dict[str, str], dict[str, Any]]:
         """Headers and body of an error."""

@@ -6,7 +6,18 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from becket.testing.model.exchange import Ask, Frame, Json, Offered, Reply, Stop, Text, Thought, WireName, pieces
+from becket.testing.model.exchange import (
+    Frame,
+    Json,
+    ModelRequest,
+    Offered,
+    Reply,
+    Stop,
+    Text,
+    Thought,
+    WireName,
+    pieces,
+)
 from becket.testing.model.steps import Status
 from becket.testing.model.wires import openai
 from becket.testing.model.wires.reading import items, mapping, missing, text_of
@@ -23,8 +34,8 @@ class Chat:
     def unauthorized(self, given: bool) -> Status:
         return Status(401)
 
-    def read(self, path: str, headers: Mapping[str, str], body: Json) -> Ask:
-        ask = Ask(model=str(body.get("model", "")), stream=body.get("stream") is True)
+    def read(self, path: str, headers: Mapping[str, str], body: Json) -> ModelRequest:
+        ask = ModelRequest(model=str(body.get("model", "")), stream=body.get("stream") is True)
         ask.wants_stream_usage = mapping(body.get("stream_options")).get("include_usage") is True
         ask.wrong += missing(body, ["model", "messages"])
         for tool in items(body.get("tools")):
@@ -47,7 +58,7 @@ class Chat:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _FINISH[reply.stop]}
         return {**_frame(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
 
-    def stream(self, reply: Reply, ask: Ask) -> Iterator[Frame]:
+    def stream(self, reply: Reply, ask: ModelRequest) -> Iterator[Frame]:
         def chunk(delta: dict[str, Any], finish: str | None = None) -> Frame:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
             return Frame({**_frame(reply, "chat.completion.chunk"), "choices": [choice]})
@@ -84,7 +95,7 @@ class Chat:
         return {"input_tokens": tokens}
 
 
-def _read_messages(messages: list[Json], ask: Ask) -> None:
+def _read_messages(messages: list[Json], ask: ModelRequest) -> None:
     open_calls: list[str] = []
     for place, message in enumerate(messages):
         role = message.get("role")
@@ -108,7 +119,7 @@ def _read_messages(messages: list[Json], ask: Ask) -> None:
     _close(open_calls, ask)
 
 
-def _close(open_calls: list[str], ask: Ask) -> None:
+def _close(open_calls: list[str], ask: ModelRequest) -> None:
     if open_calls:
         ask.wrong.append(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "

@@ -8,7 +8,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from becket.testing.model.exchange import Ask, Block, Frame, Json, Offered, Reply, Stop, Text, Thought, WireName, pieces
+from becket.testing.model.exchange import (
+    Block,
+    Frame,
+    Json,
+    ModelRequest,
+    Offered,
+    Reply,
+    Stop,
+    Text,
+    Thought,
+    WireName,
+    pieces,
+)
 from becket.testing.model.steps import Status
 from becket.testing.model.wires.openai import wait_of
 from becket.testing.model.wires.reading import items, mapping, text_of
@@ -39,9 +51,9 @@ class Gemini:
             return Status(400, kind="key", message="API key not valid. Please pass a valid API key.")
         return Status(403, message="Method doesn't allow unregistered callers. Please use API Key to call this API.")
 
-    def read(self, path: str, headers: Mapping[str, str], body: Json) -> Ask:
+    def read(self, path: str, headers: Mapping[str, str], body: Json) -> ModelRequest:
         model, _, method = urlsplit(path).path.rpartition("/")[2].partition(":")
-        ask = Ask(model=model, stream=method == "streamGenerateContent")
+        ask = ModelRequest(model=model, stream=method == "streamGenerateContent")
         if ask.stream and parse_qs(urlsplit(path).query).get("alt") != ["sse"]:
             ask.wrong.append("This server streams only with alt=sse.")
         body = mapping(body.get("generateContentRequest")) or body
@@ -63,7 +75,7 @@ class Gemini:
     def whole(self, reply: Reply) -> dict[str, Any]:
         return _chunk(reply, [_part(block) for block in reply.blocks], last=True)
 
-    def stream(self, reply: Reply, ask: Ask) -> Iterator[Frame]:
+    def stream(self, reply: Reply, ask: ModelRequest) -> Iterator[Frame]:
         for block in reply.blocks:
             if isinstance(block, Text | Thought):
                 for part in pieces(block.text):
@@ -102,7 +114,7 @@ class Gemini:
         return {"totalTokens": tokens}
 
 
-def _read_contents(contents: list[Json], ask: Ask) -> None:
+def _read_contents(contents: list[Json], ask: ModelRequest) -> None:
     open_calls: list[str] = []
     for content in contents:
         parts = items(content.get("parts"))
@@ -119,7 +131,7 @@ def _read_contents(contents: list[Json], ask: Ask) -> None:
     _match(open_calls, [], ask)
 
 
-def _match(calls: list[str], results: list[str], ask: Ask) -> None:
+def _match(calls: list[str], results: list[str], ask: ModelRequest) -> None:
     """By name and number: calls have no ids on this wire, unless the client makes some."""
     if sorted(calls) != sorted(results):
         ask.wrong.append(

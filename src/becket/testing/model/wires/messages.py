@@ -7,7 +7,19 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from becket.testing.model.exchange import Ask, Block, Frame, Json, Offered, Reply, Stop, Text, Thought, WireName, pieces
+from becket.testing.model.exchange import (
+    Block,
+    Frame,
+    Json,
+    ModelRequest,
+    Offered,
+    Reply,
+    Stop,
+    Text,
+    Thought,
+    WireName,
+    pieces,
+)
 from becket.testing.model.steps import Status
 from becket.testing.model.wires.openai import bearer, wait_of
 from becket.testing.model.wires.reading import items, mapping, text_of
@@ -35,8 +47,8 @@ class Messages:
     def unauthorized(self, given: bool) -> Status:
         return Status(401)
 
-    def read(self, path: str, headers: Mapping[str, str], body: Json) -> Ask:
-        ask = Ask(model=str(body.get("model", "")), stream=body.get("stream") is True)
+    def read(self, path: str, headers: Mapping[str, str], body: Json) -> ModelRequest:
+        ask = ModelRequest(model=str(body.get("model", "")), stream=body.get("stream") is True)
         ask.wants_thinking = mapping(body.get("thinking")).get("type") in {"enabled", "adaptive"}
         if "anthropic-version" not in headers:
             ask.wrong.append("anthropic-version: header is required")
@@ -58,7 +70,7 @@ class Messages:
             "usage": _usage(reply, reply.usage.output),
         }
 
-    def stream(self, reply: Reply, ask: Ask) -> Iterator[Frame]:
+    def stream(self, reply: Reply, ask: ModelRequest) -> Iterator[Frame]:
         def frame(kind: str, **data: object) -> Frame:
             return Frame({"type": kind, **data}, event=kind)
 
@@ -112,7 +124,7 @@ class Messages:
         return {"input_tokens": tokens}
 
 
-def _read_tools(tools: list[Json], ask: Ask) -> None:
+def _read_tools(tools: list[Json], ask: ModelRequest) -> None:
     for place, tool in enumerate(tools):
         if not tool.get("name"):
             ask.wrong.append(f"tools.{place}.name: Field required")
@@ -125,7 +137,7 @@ def _read_tools(tools: list[Json], ask: Ask) -> None:
         ask.wrong.append("tools: Tool names must be unique.")
 
 
-def _read_messages(messages: list[Json], ask: Ask) -> None:
+def _read_messages(messages: list[Json], ask: ModelRequest) -> None:
     open_calls: list[str] = []
     if messages and messages[0].get("role") == "assistant":
         ask.wrong.append('messages: first message must use the "user" role')
@@ -145,7 +157,7 @@ def _read_messages(messages: list[Json], ask: Ask) -> None:
     _match(len(messages), open_calls, [], ask)
 
 
-def _match(place: int, calls: list[str], results: list[str], ask: Ask) -> None:
+def _match(place: int, calls: list[str], results: list[str], ask: ModelRequest) -> None:
     lost = [call for call in calls if call not in results]
     if lost:
         ask.wrong.append(

@@ -6,7 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from becket.testing.model.exchange import Ask, Block, Frame, Json, Offered, Reply, Stop, Text, Thought, WireName, pieces
+from becket.testing.model.exchange import (
+    Block,
+    Frame,
+    Json,
+    ModelRequest,
+    Offered,
+    Reply,
+    Stop,
+    Text,
+    Thought,
+    WireName,
+    pieces,
+)
 from becket.testing.model.steps import Status
 from becket.testing.model.wires import openai
 from becket.testing.model.wires.reading import items, mapping, missing, text_of, unanswered
@@ -23,8 +35,8 @@ class Responses:
     def unauthorized(self, given: bool) -> Status:
         return Status(401)
 
-    def read(self, path: str, headers: Mapping[str, str], body: Json) -> Ask:
-        ask = Ask(model=str(body.get("model", "")), stream=body.get("stream") is True)
+    def read(self, path: str, headers: Mapping[str, str], body: Json) -> ModelRequest:
+        ask = ModelRequest(model=str(body.get("model", "")), stream=body.get("stream") is True)
         ask.wrong += missing(body, ["model"] if body.get("previous_response_id") else ["model", "input"])
         if body.get("previous_response_id"):
             ask.wrong.append("Previous response not found: this server keeps none, send the whole input.")
@@ -42,7 +54,7 @@ class Responses:
         outputs = [_item(reply, at, block) for at, block in enumerate(_blocks(reply))]
         return _response(reply, "incomplete" if reply.stop is Stop.length else "completed", outputs)
 
-    def stream(self, reply: Reply, ask: Ask) -> Iterator[Frame]:
+    def stream(self, reply: Reply, ask: ModelRequest) -> Iterator[Frame]:
         for number, data in enumerate(self._events(reply)):
             yield Frame({**data, "sequence_number": number}, event=data["type"])
 
@@ -75,7 +87,7 @@ class Responses:
         return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-def _offered(tool: Json, ask: Ask) -> list[Offered]:
+def _offered(tool: Json, ask: ModelRequest) -> list[Offered]:
     kind = tool.get("type")
     if kind == "namespace":
         return []
@@ -89,7 +101,7 @@ def _offered(tool: Json, ask: Ask) -> list[Offered]:
     return [Offered(str(tool["name"]), mapping(tool.get("parameters")), freeform=kind == "custom")]
 
 
-def _read_items(history: list[Json], ask: Ask) -> None:
+def _read_items(history: list[Json], ask: ModelRequest) -> None:
     calls: dict[str, int] = {}
     results: dict[str, int] = {}
     for place, item in enumerate(history):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.action import ActionContext, ActionDef, Result, Say, Verdict, VerifierDef
+from becket.kernel.contract.action import ActionContext, ActionDef, Conclusion, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.effect import EffectCall
@@ -28,7 +28,9 @@ async def rise(context: ActionContext, params: Nothing) -> Result:
 
 async def marked(context: ActionContext, params: Nothing) -> Verdict:
     found = context.conditions.get("tide.high")
-    return Verdict(Say.passed if found else Say.failed, {"height": found.evidence["height"] if found else None})
+    return Verdict(
+        Conclusion.passed if found else Conclusion.failed, {"height": found.evidence["height"] if found else None}
+    )
 
 
 ACTIONS = (

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from becket.app.compose import App
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.effect import EffectAdapter, EffectCall, Permit, Seen, demand
+from becket.kernel.contract.effect import EffectAdapter, EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket_tide.section import TideConfig
 
@@ -44,8 +44,8 @@ class MarkEffect:
         (self._folder / call.target).write_text(f"{call.payload['height']}")
         return {"marked": call.target}
 
-    async def look_up(self, call: EffectCall, key: str) -> Seen:
-        return Seen.cannot_tell
+    async def look_up(self, call: EffectCall, key: str) -> LookUpResult:
+        return LookUpResult.cannot_tell
 
 
 def effects(app: App) -> tuple[EffectAdapter, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.app.compose import App
-from becket.cli.paper import emit, say
+from becket.cli.output import emit, say
 from becket.cli.shape import AsJson, in_app
 from becket.kernel.contract.tables import TableStore
 from becket_tide.marks import heights

@@ -11,26 +11,34 @@ from pathlib import Path
 from becket.kernel.contract.agent import (
     RETRYABLE,
     AgentEvent,
+    AgentEventKind,
     AgentOutcome,
     AgentReport,
-    Around,
-    EventKind,
+    CallContext,
     Limits,
     Usage,
 )
 from becket.kernel.contract.config import AgentConfig
-from becket.kernel.contract.process import ChildEnd, ChildResult, ChildSpec, Rein
+from becket.kernel.contract.process import ChildControl, ChildEnd, ChildResult, ChildSpec
 from becket.parts.agents.adapters import reports, versions
-from becket.parts.agents.adapters.acp.endings import Ending, by_failure, by_length, by_limit, by_loss, by_stop, in_vain
+from becket.parts.agents.adapters.acp.endings import (
+    AcpEnding,
+    by_failure,
+    by_length,
+    by_limit,
+    by_loss,
+    by_stop,
+    model_unreachable,
+)
 from becket.parts.agents.adapters.acp.gemini import GeminiLedger, make_room, settle
-from becket.parts.agents.adapters.acp.policy import Policy
-from becket.parts.agents.adapters.acp.reading import Reading
-from becket.parts.agents.adapters.acp.talk import Failure, Lost, Talk
+from becket.parts.agents.adapters.acp.policy import PermissionPolicy
+from becket.parts.agents.adapters.acp.reading import ConversationReader
+from becket.parts.agents.adapters.acp.talk import AcpSession, ConnectionLost, Failure
 from becket.parts.agents.adapters.acp.tally import tokens_of
-from becket.parts.agents.adapters.acp.wire import Wire
+from becket.parts.agents.adapters.acp.wire import AcpTransport
+from becket.parts.agents.adapters.call_environment import CallEnvironment, DriverContext
 from becket.parts.agents.adapters.inbox import Inbox
-from becket.parts.agents.adapters.loose import Object, mapping, text
-from becket.parts.agents.adapters.outfit import Outfit, Worn
+from becket.parts.agents.adapters.lenient_json import Object, mapping, text
 from becket.parts.agents.adapters.sessions import Sessions, remember_before
 from becket.parts.agents.adapters.watch import Watch
 from becket.parts.agents.section import Price
@@ -51,46 +59,60 @@ class _Interrupt(Enum):
     message = auto()
 
 
-class Call:
+class AcpCall:
     """Made for one call; `hold` is called once."""
 
     def __init__(
-        self, program: str, config: AgentConfig, outfit: Outfit, worn: Worn, limits: Limits, around: Around
+        self,
+        program: str,
+        config: AgentConfig,
+        driver_context: DriverContext,
+        environment: CallEnvironment,
+        limits: Limits,
+        call_context: CallContext,
     ) -> None:
         self._program = program
         self._config = config
-        self._outfit = outfit
-        self._worn = worn
-        self._around = around
+        self._driver_context = driver_context
+        self._environment = environment
+        self._around = call_context
         price = self._price(config.model or "")
-        self._watch = Watch(limits, worn.files, around.heard, price, redact=outfit.redact)
-        self._inbox = Inbox(worn.files)
-        self._sessions = Sessions(worn)
+        self._watch = Watch(limits, environment.files, call_context.heard, price, redact=driver_context.redact)
+        self._inbox = Inbox(environment.files)
+        self._sessions = Sessions(environment)
         self._ledger: GeminiLedger | None = None
         self._looks_at = _IN_VAIN
         self._unheard = False  # it has said so much that the rest is read only when it is over
 
     async def hold(self, spec: ChildSpec, brief: str, session: str | None) -> AgentReport:
-        self._worn.files.raw.unlink(missing_ok=True)
+        self._environment.files.raw.unlink(missing_ok=True)
         if self._program == "gemini":
-            settle(self._worn.home, spec.env)
-            make_room(self._worn.home, session or "")
-        self._rein = rein = Rein()
+            settle(self._environment.home, spec.env)
+            make_room(self._environment.home, session or "")
+        self._control = control = ChildControl()
         gone = asyncio.Event()
         self._time, self._heard_bytes = spec.timeout, spec.output_head
-        self._reading = Reading(spec.tree, self._tell)
-        self._wire = Wire(rein, self._worn.files.raw, gone)
-        self._talk = Talk(self._wire, self._reading, Policy(spec.tree, self._outfit.processes.holds().files))
-        child = asyncio.create_task(self._outfit.processes.run(spec, self._around.watcher, rein))
+        self._reading = ConversationReader(spec.tree, self._tell)
+        self._wire = AcpTransport(control, self._environment.files.raw, gone)
+        self._talk = AcpSession(
+            self._wire, self._reading, PermissionPolicy(spec.tree, self._driver_context.processes.holds().files)
+        )
+        child = asyncio.create_task(self._driver_context.processes.run(spec, self._around.watcher, control))
         child.add_done_callback(lambda _: gone.set())
         try:
             ending = await self._converse(spec.tree, brief, session)
-            result = await _gone(child, rein, may_leave=isinstance(ending, Ending) and ending.ended)
-            if isinstance(ending, Ending) and ending.hint is AgentOutcome.cancelled and result.end is ChildEnd.timeout:
-                ending = Lost("it stopped when its time was over")  # qwen says `cancelled` when it is told to go
-            if isinstance(ending, Lost) and self._unheard and result.end is not ChildEnd.timeout:
+            result = await _gone(child, control, may_leave=isinstance(ending, AcpEnding) and ending.ended)
+            if (
+                isinstance(ending, AcpEnding)
+                and ending.hint is AgentOutcome.cancelled
+                and result.end is ChildEnd.timeout
+            ):
+                ending = ConnectionLost(
+                    "it stopped when its time was over"
+                )  # qwen says `cancelled` when it is told to go
+            if isinstance(ending, ConnectionLost) and self._unheard and result.end is not ChildEnd.timeout:
                 ending = by_length(spec.output_cap)
-            if isinstance(ending, Lost):
+            if isinstance(ending, ConnectionLost):
                 spoke = self._reading.tally.turns > 0
                 ending = by_loss(str(ending), result, self._last_words(), spoke, time.time())
             return self._report(ending, result)
@@ -100,9 +122,9 @@ class Call:
             self._watch.finish("cancelled")
 
     def _last_words(self) -> str:
-        return "\n".join(reports.tail_of(self._worn.files.log).splitlines()[-_LAST_LINES:])
+        return "\n".join(reports.tail_of(self._environment.files.log).splitlines()[-_LAST_LINES:])
 
-    async def _converse(self, workspace: Path, brief: str, session: str | None) -> Ending | Lost:
+    async def _converse(self, workspace: Path, brief: str, session: str | None) -> AcpEnding | ConnectionLost:
         try:
             await self._talk.greet()
             await self._talk.open(workspace, session, self._config.model)
@@ -115,10 +137,10 @@ class Call:
             return ending
         except Failure as failure:
             return by_failure(failure, time.time())
-        except Lost as lost:
+        except ConnectionLost as lost:
             return lost
 
-    def _resumed_in_vain(self, ending: Ending) -> bool:
+    def _resumed_in_vain(self, ending: AcpEnding) -> bool:
         """Gemini 0.61 sends each tool's result of a resumed session twice, which its model's server refuses."""
         return self._talk.resumed and ending.hint is AgentOutcome.model_error and not self._reading.tally.turns
 
@@ -128,14 +150,14 @@ class Call:
         tally = self._reading.tally
         if self._talk.resumed and not tally.session_cost:
             tally.begins_at(self._sessions.total(session).usd)
-        remember_before(self._worn.files, session, Usage(usd=tally.session_cost))
+        remember_before(self._environment.files, session, Usage(usd=tally.session_cost))
         if self._program == "gemini":
-            self._ledger = GeminiLedger(self._worn.home, session)
+            self._ledger = GeminiLedger(self._environment.home, session)
         warning = versions.warning(self._program, self._talk.version)
         if warning:
-            self._watch.take(AgentEvent(kind=EventKind.message, text=warning, by="becket"))
+            self._watch.take(AgentEvent(kind=AgentEventKind.message, text=warning, by="becket"))
 
-    async def _work(self, brief: str) -> Ending:
+    async def _work(self, brief: str) -> AcpEnding:
         """The brief, and then every message of a person in the same session."""
         said = brief
         while True:
@@ -144,14 +166,14 @@ class Call:
                 return ending
             message = self._inbox.take()
             if message is not None:
-                self._tell(AgentEvent(kind=EventKind.message, text=message.text, by=message.by or "a person"))
+                self._tell(AgentEvent(kind=AgentEventKind.message, text=message.text, by=message.by or "a person"))
                 said = f"A person who watches your work says:\n\n{message.text}\n\nTake it into account and go on."
             elif interrupted:
                 said = "Go on."  # the message was empty, or somebody took it back
             else:
                 return ending
 
-    async def _prompt(self, said: str) -> tuple[Ending, bool]:
+    async def _prompt(self, said: str) -> tuple[AcpEnding, bool]:
         """How the prompt ended, and whether a message cut it short."""
         if self._ledger is not None:
             self._ledger.prompt()
@@ -163,7 +185,7 @@ class Call:
                     return by_limit(self._watch.passed), False
                 case _Interrupt.message:
                     if not await self._stop(asked, _STOP_FOR_MESSAGE):
-                        raise Lost(f"it did not stop for a message within {_STOP_FOR_MESSAGE:.0f} s")
+                        raise ConnectionLost(f"it did not stop for a message within {_STOP_FOR_MESSAGE:.0f} s")
                     return (await self._answer(asked, cancelled=True)), True
                 case None:
                     return (await self._answer(asked)), False
@@ -192,29 +214,29 @@ class Call:
         nothing more: the end of its input tells it so, and its last words may still hold its answer.
         """
         if self._watch.seconds > self._time + _BEYOND_TIME:
-            raise Lost("it did not end within its time")
+            raise ConnectionLost("it did not end within its time")
         if self._reading.tally.turns == 0 and self._watch.seconds > self._looks_at:
             self._looks_at = self._watch.seconds + _LOOK_AT_LOG
-            if in_vain(self._last_words(), time.time()):
-                raise Lost("it tried its model in vain")
-        raw = self._worn.files.raw
+            if model_unreachable(self._last_words(), time.time()):
+                raise ConnectionLost("it tried its model in vain")
+        raw = self._environment.files.raw
         if not self._unheard and raw.exists() and raw.stat().st_size >= self._heard_bytes:
             self._unheard = True
-            self._rein.close()
+            self._control.close()
 
     async def _stop(self, asked: asyncio.Task[Object], seconds: float) -> bool:
         await self._talk.cancel()
         done, _ = await asyncio.wait({asked}, timeout=seconds)
         return bool(done)
 
-    async def _answer(self, asked: asyncio.Task[Object], cancelled: bool = False) -> Ending:
+    async def _answer(self, asked: asyncio.Task[Object], cancelled: bool = False) -> AcpEnding:
         try:
             result = await asked
         except Failure as failure:
             # Some agents answer a cancelled prompt with an error.
-            return Ending(True) if cancelled else by_failure(failure, time.time())
+            return AcpEnding(True) if cancelled else by_failure(failure, time.time())
         if cancelled and text(result, "stopReason") == "cancelled":
-            return Ending(True)
+            return AcpEnding(True)
         return by_stop(result, self._reading.said, self._reading.worked, time.time(), self._is_cut(result))
 
     def _is_cut(self, result: Object) -> bool:
@@ -237,7 +259,7 @@ class Call:
         if self._watch.price is None:
             self._watch.price = self._price(self._model)
         if tally.usage.tokens != self._watch.usage.tokens:
-            self._watch.take(AgentEvent(kind=EventKind.usage, usage=tally.usage))
+            self._watch.take(AgentEvent(kind=AgentEventKind.usage, usage=tally.usage))
         self._watch.tally(tally.usage)
         if tally.spent is not None:
             self._sessions.note(self._talk.session, Usage(usd=tally.session_cost))
@@ -249,9 +271,9 @@ class Call:
         return self._reading.tally.model or recorded or self._talk.model or self._config.model or ""
 
     def _price(self, model: str) -> Price | None:
-        return self._outfit.prices(model) if model else None
+        return self._driver_context.prices(model) if model else None
 
-    def _report(self, ending: Ending, result: ChildResult) -> AgentReport:
+    def _report(self, ending: AcpEnding, result: ChildResult) -> AgentReport:
         error = ending.error
         if result.denied and ending.hint in RETRYABLE:
             error = f"{error} (it was not allowed to reach {', '.join(result.denied)}: see `hosts`)"
@@ -259,7 +281,7 @@ class Call:
         self._take_stock()
         reports.tell_what_is_missing(self._watch, self._wire.passed_over, result.output_capped)
         if error:
-            self._watch.take(AgentEvent(kind=EventKind.error, text=error))
+            self._watch.take(AgentEvent(kind=AgentEventKind.error, text=error))
         self._watch.finish(error)
         return AgentReport(
             ended=ending.ended,
@@ -275,16 +297,16 @@ class Call:
             refusals=tuple(self._reading.refusals[:50]),
             unheard=tuple(message.text for message in self._inbox.left()),
             unknown_events=self._reading.unknown + self._talk.unknown + self._wire.strange,
-            transcript=self._worn.files.raw,
+            transcript=self._environment.files.raw,
         )
 
 
-async def _gone(child: asyncio.Task[ChildResult], rein: Rein, *, may_leave: bool) -> ChildResult:
+async def _gone(child: asyncio.Task[ChildResult], control: ChildControl, *, may_leave: bool) -> ChildResult:
     """It reads the end of its input and may go by itself; what is left after that is killed."""
-    rein.close()
+    control.close()
     if may_leave:
         await asyncio.wait({child}, timeout=_LEAVE)
-    rein.end()
+    control.end()
     return await asyncio.shield(child)
 
 

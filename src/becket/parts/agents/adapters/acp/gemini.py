@@ -13,8 +13,8 @@ from pathlib import Path
 
 from becket.kernel.contract.agent import Usage
 from becket.parts.agents.adapters.dialect import plus
+from becket.parts.agents.adapters.lenient_json import count, mapping, parsed, text
 from becket.parts.agents.adapters.lines import few_lines, lines_of, read_plain
-from becket.parts.agents.adapters.loose import count, mapping, parsed, text
 
 _STAMP = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-")
 _TOKENS = re.compile(rb'"tokens"')

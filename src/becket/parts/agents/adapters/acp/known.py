@@ -14,7 +14,7 @@ _GOOGLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAgent:
     """`skills` is where below HOME it looks for them; `.agents/skills` is what most of them agree on."""
 
     hosts: tuple[str, ...] = ()
@@ -23,12 +23,12 @@ class Known:
 
 
 _BY_PROGRAM = {
-    "gemini": Known(_GOOGLE, ".gemini/skills"),
-    "codex-acp": Known(codex.HOSTS),
-    "claude-agent-acp": Known(claude.HOSTS, ".claude/skills", tells_money=True),
-    "qwen": Known(("dashscope.aliyuncs.com", "chat.qwen.ai"), ".qwen/skills"),
+    "gemini": KnownAgent(_GOOGLE, ".gemini/skills"),
+    "codex-acp": KnownAgent(codex.HOSTS),
+    "claude-agent-acp": KnownAgent(claude.HOSTS, ".claude/skills", tells_money=True),
+    "qwen": KnownAgent(("dashscope.aliyuncs.com", "chat.qwen.ai"), ".qwen/skills"),
 }
 
 
-def known(program: str) -> Known:
-    return _BY_PROGRAM.get(program, Known())
+def known(program: str) -> KnownAgent:
+    return _BY_PROGRAM.get(program, KnownAgent())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.parts.agents.adapters.loose import Object, objects, text
+from becket.parts.agents.adapters.lenient_json import Object, objects, text
 
 _FREE_MODES = ("yolo", "bypasspermissions", "fullaccess", "agentfullaccess", "dangerfullaccess")
 """The names that agents give to the mode in which they do not ask."""
@@ -17,7 +17,7 @@ _REJECT = ("reject_once", "reject_always")
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PermissionPolicy:
     """`held`: a sandbox keeps the files apart, so that it decides and not we. Without one, a path outside of the
     workspace is refused; what a command does there nobody can tell beforehand.
     """

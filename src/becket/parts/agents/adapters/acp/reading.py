@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, CallState, EventKind
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallState
 from becket.kernel.contract.base import Json
-from becket.parts.agents.adapters.acp.tally import Tally
-from becket.parts.agents.adapters.acp.tools import Call, ToolCalls
-from becket.parts.agents.adapters.loose import Object, mapping, text
+from becket.parts.agents.adapters.acp.tally import UsageTally
+from becket.parts.agents.adapters.acp.tools import AcpToolCall, ToolCalls
+from becket.parts.agents.adapters.lenient_json import Object, mapping, text
 from becket.parts.agents.adapters.watch import SAID_LOOKED_AT
 
 _PIECES_LIMIT = 10_000
@@ -25,10 +25,10 @@ _WITHOUT_MEANING = frozenset(
         "user_message_chunk",
     }
 )
-_CHUNKS = {"agent_message_chunk": EventKind.message, "agent_thought_chunk": EventKind.thinking}
+_CHUNKS = {"agent_message_chunk": AgentEventKind.message, "agent_thought_chunk": AgentEventKind.thinking}
 
 
-class Reading:
+class ConversationReader:
     """One conversation. Until `begin`, everything is the replay of an old session, and only its cost is read."""
 
     def __init__(self, workspace: Path, tell: Callable[[AgentEvent], None]) -> None:
@@ -36,10 +36,10 @@ class Reading:
         self._calls = ToolCalls(workspace)
         self._live = False
         self._awaited = True  # the next thing that it says begins a turn
-        self._kind: EventKind | None = None  # of the chunks that are being joined
+        self._kind: AgentEventKind | None = None  # of the chunks that are being joined
         self._message = ""
         self._pieces: list[str] = []
-        self.tally = Tally()
+        self.tally = UsageTally()
         self.said = ""
         self.unknown = 0
         self.refusals: list[str] = []
@@ -69,11 +69,11 @@ class Reading:
         elif name not in _WITHOUT_MEANING:
             self.unknown += 1
 
-    def asked(self, told: Object) -> Call:
+    def asked(self, told: Object) -> AcpToolCall:
         """The tool call of a permission request: some agents tell of a call only there."""
         return self._piece(told)
 
-    def refused(self, call: Call) -> None:
+    def refused(self, call: AcpToolCall) -> None:
         self.refusals.append(call.command or call.title or call.tool)
         self._tell(self._calls.refused(call))
         self._awaited = not self._calls.running
@@ -90,30 +90,30 @@ class Reading:
         self._kind, self._pieces = None, []
         if kind is None or not joined.strip():
             return
-        if kind is EventKind.message:
+        if kind is AgentEventKind.message:
             self.said = joined[-SAID_LOOKED_AT:]
         self._tell(AgentEvent(kind=kind, text=joined))
 
-    def _chunk(self, kind: EventKind, told: Object) -> None:
+    def _chunk(self, kind: AgentEventKind, told: Object) -> None:
         if not self._live:
             return
         if mapping(told, "_meta", "usage"):
             self.tally.step(mapping(told, "_meta", "usage"))
-            self._tell(AgentEvent(kind=EventKind.usage, usage=self.tally.usage))
+            self._tell(AgentEvent(kind=AgentEventKind.usage, usage=self.tally.usage))
         said = text(told, "content", "text")
         if not said:
             return
         self._turn()
-        self.answered = self.answered or kind is EventKind.message
+        self.answered = self.answered or kind is AgentEventKind.message
         message = text(told, "messageId")
         if kind is not self._kind or message != self._message or len(self._pieces) > _PIECES_LIMIT:
             self.flush()
         self._kind, self._message = kind, message
         self._pieces.append(said)
 
-    def _piece(self, told: Object) -> Call:
+    def _piece(self, told: Object) -> AcpToolCall:
         if not self._live:
-            return Call("")
+            return AcpToolCall("")
         self.flush()
         if not self._calls.known(text(told, "toolCallId")):
             self._turn()
@@ -132,7 +132,7 @@ class Reading:
         if not self._live:
             self.tally.begins_at(self.tally.session_cost)
         elif self.tally.spent is not None:
-            self._tell(AgentEvent(kind=EventKind.usage, usage=self.tally.usage))
+            self._tell(AgentEvent(kind=AgentEventKind.usage, usage=self.tally.usage))
 
     def _turn(self) -> None:
         if self._awaited:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from becket import __version__
 from becket.kernel.contract.base import Json
 from becket.parts.agents.adapters.acp import policy
-from becket.parts.agents.adapters.acp.reading import Reading
-from becket.parts.agents.adapters.acp.wire import Wire
-from becket.parts.agents.adapters.loose import Object, mapping, objects, text
+from becket.parts.agents.adapters.acp.reading import ConversationReader
+from becket.parts.agents.adapters.acp.wire import AcpTransport
+from becket.parts.agents.adapters.lenient_json import Object, mapping, objects, text
 
 if TYPE_CHECKING:
     from acp.connection import Connection
@@ -25,7 +25,7 @@ _PROTOCOL = 1
 _LOGIN_NEEDED = -32000
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The agent is gone, or does not answer."""
 
 
@@ -38,10 +38,10 @@ class Failure(Exception):
         self.status = code if 400 <= code <= 599 else None  # gemini tells its model's HTTP status as the code
 
 
-class Talk:
+class AcpSession:
     """One connection with one session, used within one event loop."""
 
-    def __init__(self, wire: Wire, reading: Reading, rules: policy.Policy) -> None:
+    def __init__(self, wire: AcpTransport, reading: ConversationReader, rules: policy.PermissionPolicy) -> None:
         self._wire = wire
         self._reading = reading
         self._rules = rules
@@ -163,9 +163,9 @@ class Talk:
             async with asyncio.timeout(seconds):
                 return mapping(await self._connection.send_request(method, params))
         except TimeoutError:
-            raise Lost(f"it did not answer `{method}` within {seconds:.0f} s") from None
+            raise ConnectionLost(f"it did not answer `{method}` within {seconds:.0f} s") from None
         except ConnectionError:
-            raise Lost("it went away") from None
+            raise ConnectionLost("it went away") from None
         except RequestError as error:
             raise Failure(_words_of(error), error.code if isinstance(error.code, int) else 0) from None
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from becket.kernel.contract.agent import Priced, Usage
 from becket.parts.agents.adapters.dialect import plus
-from becket.parts.agents.adapters.loose import Object, count, mapping, number, objects, text
+from becket.parts.agents.adapters.lenient_json import Object, count, mapping, number, objects, text
 
 
-class Tally:
+class UsageTally:
     """Tokens of all prompts of a call, its turns, and its money where the agent tells it.
 
     A turn is counted when the agent says or begins something after it had got a prompt or a tool's result. An agent

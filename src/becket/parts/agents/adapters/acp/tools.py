@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, CallState, EventKind
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallState
 from becket.parts.agents.adapters.dialect import below
-from becket.parts.agents.adapters.loose import Object, compact, mapping, objects, text
+from becket.parts.agents.adapters.lenient_json import Object, compact, mapping, objects, text
 
 _CHANGES_FILES = frozenset({"edit", "delete", "move"})
 _STATES = {"completed": CallState.done, "failed": CallState.failed}
@@ -18,7 +18,7 @@ _DECLINED = ("Path not in workspace", "Blocked: command substitution detected")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AcpToolCall:
     """What is known of one call. `touches` is every path it names, `edits` those that it changes."""
 
     key: str
@@ -31,14 +31,14 @@ class Call:
     edits: tuple[str, ...] = ()
     came_of_it: str = ""
 
-    def with_more(self, told: Object) -> Call:
+    def with_more(self, told: Object) -> AcpToolCall:
         """A later piece says only what is new."""
         kind = text(told, "kind") or self.kind
         diffs = [text(part, "path") for part in objects(told, "content") if part.get("type") == "diff"]
         places = [text(place, "path") for place in objects(told, "locations")]
         given = mapping(told, "rawInput")
         named = [text(given, key) for key in _PATH_KEYS]
-        return Call(
+        return AcpToolCall(
             key=self.key,
             kind=kind,
             title=text(told, "title") or self.title,
@@ -56,7 +56,7 @@ class ToolCalls:
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, AcpToolCall] = {}
         self._over: set[str] = set()
         self._begun: set[str] = set()
 
@@ -67,7 +67,7 @@ class ToolCalls:
     def known(self, key: str) -> bool:
         return key in self._calls
 
-    def piece(self, told: Object) -> tuple[Call, AgentEvent | None]:
+    def piece(self, told: Object) -> tuple[AcpToolCall, AgentEvent | None]:
         """Take in one piece; the event is what is new in it for a person."""
         call = self._learn(told)
         state = _STATES.get(text(told, "status"))
@@ -84,25 +84,25 @@ class ToolCalls:
         self._begun.add(call.key)
         return call, self._event(call, CallState.started)
 
-    def refused(self, call: Call) -> AgentEvent:
+    def refused(self, call: AcpToolCall) -> AgentEvent:
         """We did not let it; whatever the agent says of it later is no news."""
         self._begun.add(call.key)
         self._over.add(call.key)
         return self._event(call, CallState.refused)
 
-    def _learn(self, told: Object) -> Call:
+    def _learn(self, told: Object) -> AcpToolCall:
         key = text(told, "toolCallId")
         if len(self._calls) >= _MOST_CALLS and key not in self._calls:
             for memory in (self._calls, self._begun, self._over):
                 memory.clear()
-        call = self._calls.get(key, Call(key)).with_more(told)
+        call = self._calls.get(key, AcpToolCall(key)).with_more(told)
         self._calls[key] = call
         return call
 
-    def _event(self, call: Call, state: CallState) -> AgentEvent:
+    def _event(self, call: AcpToolCall, state: CallState) -> AgentEvent:
         is_edit = bool(call.edits) and state is not CallState.started
         return AgentEvent(
-            kind=EventKind.edit if is_edit else EventKind.tool_call,
+            kind=AgentEventKind.edit if is_edit else AgentEventKind.tool_call,
             text=call.command or call.title or call.given or call.came_of_it,
             tool=call.tool or call.kind or "tool",
             call=call.key,

@@ -1,4 +1,4 @@
-"""The way to an agent and back: JSON-RPC lines, said by a rein and read from the file that the keeper writes."""
+"""The way to an agent and back: JSON-RPC lines, sent by a child control, read from the keeper's file."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from becket.kernel.contract.process import Rein
-from becket.parts.agents.adapters.lines import Lines, Vital
-from becket.parts.agents.adapters.loose import Object, parsed
+from becket.kernel.contract.process import ChildControl
+from becket.parts.agents.adapters.lenient_json import Object, parsed
+from becket.parts.agents.adapters.lines import LineReader, Vital
 
 VITAL: Vital = re.compile(rb'"id"|"usage_update"')
 """Questions and answers; what is only told may be missed."""
 
 
-class Wire:
+class AcpTransport:
     """A message transport of the library's connection. Only well-formed messages pass: it would break on others."""
 
-    def __init__(self, rein: Rein, raw: Path, ended: asyncio.Event) -> None:
-        self._rein = rein
-        self._lines = Lines(raw, ended, VITAL)
+    def __init__(self, control: ChildControl, raw: Path, ended: asyncio.Event) -> None:
+        self._control = control
+        self._lines = LineReader(raw, ended, VITAL)
         self._coming = self._lines.batches()
         self._come: Iterator[str] = iter(())
         self.strange = 0  # lines that were no messages
@@ -32,7 +32,7 @@ class Wire:
         return self._lines.passed_over
 
     async def send(self, message: dict[str, Any]) -> None:
-        self._rein.say(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        self._control.say(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     async def receive(self) -> dict[str, Any] | None:
         while True:

@@ -7,16 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from becket.kernel.contract.guard import NOT_SOURCE, Change, ChangeClass, ChangedFile, ChangeStatus, Finding, Reading
+from becket.kernel.contract.guard import (
+    NOT_SOURCE,
+    Change,
+    ChangeClass,
+    ChangedFile,
+    ChangeStatus,
+    ClassFinding,
+    Classification,
+)
 from becket.kernel.contract.lines import is_binary
 from becket.parts.guard.reading.classes import words
-from becket.parts.guard.reading.classes.facts import NO_FILE, Kind, SourceFile
+from becket.parts.guard.reading.classes.facts import NO_FILE, FactKind, SourceFile
 from becket.parts.guard.reading.classes.judge import MOST, FileChange
 from becket.parts.guard.reading.classes.own import OwnModules, module_name
 from becket.parts.guard.reading.classes.readers import Read, Readers, as_written, readers_for
 from becket.parts.guard.reading.classes.table import Table
-from becket.parts.guard.reading.languages import tongue_for
-from becket.parts.guard.reading.languages.shape import Unreadable
+from becket.parts.guard.reading.languages import language_for
+from becket.parts.guard.reading.languages.shape import UnreadableSource
 from becket.parts.guard.reading.side import TestSide, would_run
 
 _LARGEST = 400_000
@@ -38,11 +46,11 @@ _GENERATED = re.compile(rb"(?i)@generated|\bdo not edit\b|auto-?generated")
 
 def classify(
     change: Change, side: TestSide, pure: Mapping[str, Sequence[str]] = {}, proven: Mapping[str, bytes] = {}
-) -> Reading:
+) -> Classification:
     """Read what the change adds. `pure`: by language, further modules that only compute. `proven`: by path, the files
     of the last proven commit; what comes back from there to the letter is nothing new.
     """
-    return Reading.of(_Reader(change, side, pure, proven).findings())
+    return Classification.of(_Reader(change, side, pure, proven).findings())
 
 
 class _Reader:
@@ -54,7 +62,7 @@ class _Reader:
         self._own = OwnModules(change.base_paths | {file.path for file in change.files if file.in_candidate})
         self._read: list[FileChange] = []
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[ClassFinding]:
         added = [file for file in self._change.files if file.status is ChangeStatus.added]
         if len(added) > _MOST_FILES:
             yield _finding(ChangeClass.powerful, "size", added[0], words.many_files(len(added), _MOST_FILES))
@@ -63,7 +71,7 @@ class _Reader:
         found += self._unreached()
         yield from found or self._too_much()
 
-    def _file(self, file: ChangedFile) -> Iterator[Finding]:
+    def _file(self, file: ChangedFile) -> Iterator[ClassFinding]:
         path = file.path if file.in_candidate else file.old_path
         if not _regular(file):
             yield _finding(ChangeClass.powerful, "mode", file, words.MODE)
@@ -75,21 +83,21 @@ class _Reader:
         else:
             yield from self._source(file, path)
 
-    def _of_tests(self, file: ChangedFile) -> Iterator[Finding]:
+    def _of_tests(self, file: ChangedFile) -> Iterator[ClassFinding]:
         """Changes of tests have rules of their own; what else lies with them is no test."""
         if not file.in_base and not self._is_test(file):
             yield _finding(ChangeClass.powerful, NOT_SOURCE, file, words.TESTS_HELPER)
 
     def _is_test(self, file: ChangedFile) -> bool:
-        tongue = tongue_for(file.path)
-        if tongue is None or file.new_size > _LARGEST or not would_run(file.path):
+        language = language_for(file.path)
+        if language is None or file.new_size > _LARGEST or not would_run(file.path):
             return False
         try:
-            return bool(tongue.read(file.new()).cases)
-        except (Unreadable, RecursionError):
+            return bool(language.read(file.new()).cases)
+        except (UnreadableSource, RecursionError):
             return False
 
-    def _source(self, file: ChangedFile, path: str) -> Iterator[Finding]:
+    def _source(self, file: ChangedFile, path: str) -> Iterator[ClassFinding]:
         found = () if _SETTING.search(path) else readers_for(path)
         if not found:
             said = words.no_table(path.rpartition(".")[2]) if _looks_like_source(path) else words.NOT_SOURCE
@@ -104,7 +112,7 @@ class _Reader:
         renamed = file.in_base and file.path != file.old_path
         return not renamed and file.path in self._proven and self._proven[file.path] == file.new()
 
-    def _changed_source(self, file: ChangedFile, readers: Readers) -> Iterator[Finding]:
+    def _changed_source(self, file: ChangedFile, readers: Readers) -> Iterator[ClassFinding]:
         if problem := _unreadable(file):
             yield _finding(ChangeClass.powerful, "unreadable", file, problem)
             return
@@ -125,7 +133,7 @@ class _Reader:
                 proven=_alone(readers, table, self._proven.get(file.path)),
             )
             found = list(made.findings())
-        except (Unreadable, RecursionError) as error:
+        except (UnreadableSource, RecursionError) as error:
             yield _finding(ChangeClass.powerful, "unreadable", file, f"{words.UNPARSABLE} ({error})")
             return
         self._read.append(made)
@@ -135,10 +143,12 @@ class _Reader:
             yield _finding(ChangeClass.ordinary, "new-file", file, words.NEW_FILE)
         yield from found
 
-    def _unreached(self) -> Iterator[Finding]:
+    def _unreached(self) -> Iterator[ClassFinding]:
         """A new file must be imported by code that was there, and may not hide another module."""
         come = [each for each in self._read if each.is_new]
-        asked = {value for each in self._read if come and not each.is_new for value in each.new.values(Kind.imports)}
+        asked = {
+            value for each in self._read if come and not each.is_new for value in each.new.values(FactKind.imports)
+        }
         for each in come:
             name, folder = module_name(each.path), each.path.rpartition("/")[0]
             if self._own.hides(each.path, name):
@@ -146,7 +156,7 @@ class _Reader:
             elif not self._own.in_package(each.path, folder) and not any(_names(value, name) for value in asked):
                 yield _at(ChangeClass.powerful, "not-reached", each.path, words.NOT_REACHED)
 
-    def _too_much(self) -> Iterator[Finding]:
+    def _too_much(self) -> Iterator[ClassFinding]:
         for size, most in MOST.items():
             if self._sizes[size] > most and self._read:
                 yield _at(ChangeClass.ordinary, "size", self._read[0].path, words.SIZES[size])
@@ -155,10 +165,10 @@ class _Reader:
 def _both(readers: Readers, old: bytes | None, new: bytes) -> tuple[Table, SourceFile, SourceFile]:
     """A file that could not be parsed is compared by its words: the repair may use none that it did not have."""
     for table, read in readers:
-        with suppress(Unreadable, RecursionError):
+        with suppress(UnreadableSource, RecursionError):
             return table, *read(old, new)
     for table, read in readers[:-1]:
-        with suppress(Unreadable, RecursionError):
+        with suppress(UnreadableSource, RecursionError):
             return table, *_repaired(read, old, new)
     table, read = readers[-1]
     return table, *_repaired(read, old, new)
@@ -167,7 +177,7 @@ def _both(readers: Readers, old: bytes | None, new: bytes) -> tuple[Table, Sourc
 def _alone(readers: Readers, table: Table, content: bytes | None) -> SourceFile:
     if content is not None and len(content) <= _LARGEST:
         for of, read in readers:
-            with suppress(Unreadable, RecursionError):
+            with suppress(UnreadableSource, RecursionError):
                 if of is table:
                     return read(None, content)[1]
     return NO_FILE
@@ -204,9 +214,9 @@ def _looks_like_source(path: str) -> bool:
     return bool(re.search(r"\.(?:swift|kt|scala|ex|exs|hs|ml|lua|pl|r|jl|dart|zig|sh|vue|svelte)$", path))
 
 
-def _finding(kind: ChangeClass, power: str, file: ChangedFile, message: str) -> Finding:
+def _finding(kind: ChangeClass, power: str, file: ChangedFile, message: str) -> ClassFinding:
     return _at(kind, power, file.path if file.in_candidate else file.old_path, message)
 
 
-def _at(kind: ChangeClass, power: str, path: str, message: str) -> Finding:
-    return Finding(kind=kind, power=power, path=path, line=0, message=message)
+def _at(kind: ChangeClass, power: str, path: str, message: str) -> ClassFinding:
+    return ClassFinding(kind=kind, power=power, path=path, line=0, message=message)

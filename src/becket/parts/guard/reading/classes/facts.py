@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 
 
-class Kind(StrEnum):
+class FactKind(StrEnum):
     """What a fact is about."""
 
     name = "name"  # something from outside the file, resolved: `os.environ.get`, `len`
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     line = "line"  # one statement, with its locals renamed
 
 
-class Mark(StrEnum):
+class Construct(StrEnum):
     """Constructs that say something about a change, whatever stands in them."""
 
     new_function = "new-function"
@@ -64,7 +64,7 @@ class Size(StrEnum):
     returned = "return"  # of something that is not nothing
 
 
-Fact = tuple[Kind, str]
+Fact = tuple[FactKind, str]
 EARLY_RETURN = "early return"
 
 
@@ -75,7 +75,7 @@ class Facts:
     counts: Counter[Fact] = field(default_factory=Counter)
     lines: dict[Fact, list[int]] = field(default_factory=dict)
 
-    def add(self, kind: Kind, value: str, line: int) -> None:
+    def add(self, kind: FactKind, value: str, line: int) -> None:
         fact = (kind, value)
         self.counts[fact] += 1
         self.lines.setdefault(fact, []).append(line)
@@ -87,10 +87,12 @@ class Facts:
 
 def mark_returns_before_checks(facts: Facts) -> Facts:
     """A return that comes before a check may pass it by."""
-    checks = [lines[-1] for (kind, what), lines in facts.lines.items() if kind is Kind.check and what != EARLY_RETURN]
-    for line in facts.lines.get((Kind.size, Size.returned), ()):
+    checks = [
+        lines[-1] for (kind, what), lines in facts.lines.items() if kind is FactKind.check and what != EARLY_RETURN
+    ]
+    for line in facts.lines.get((FactKind.size, Size.returned), ()):
         if checks and line < max(checks):
-            facts.add(Kind.mark, Mark.before_check, line)
+            facts.add(FactKind.mark, Construct.before_check, line)
     return facts
 
 
@@ -124,13 +126,13 @@ class Stands:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class FileOutline:
     """All that stands outside functions in the whole file, and where its functions stand, in order."""
 
     stands: tuple[Stands, ...] = ()
     doubled: frozenset[str] = frozenset()  # functions whose name is bound twice: which one counts, their order says
 
-    def common(self, other: Outline, *, statements: bool) -> tuple[Stands, ...]:
+    def common(self, other: FileOutline, *, statements: bool) -> tuple[Stands, ...]:
         """The functions that the other has too, and the statements if asked for."""
         there = set(other.stands)
         return tuple(each for each in self.stands if (each in there if each.is_function else statements))
@@ -144,7 +146,7 @@ class SourceFile:
     define: Callable[[], frozenset[str]] = frozenset  # names bound at its top, and members of its classes
     rest: Callable[[], Counter[Fact]] = Counter  # the facts of what is the same in both versions
     was_broken: bool = False  # it could not be parsed; its units are those of the repaired file, by its words
-    lay_out: Callable[[], Outline] = Outline
+    lay_out: Callable[[], FileOutline] = FileOutline
 
     @cached_property
     def known(self) -> Counter[Fact]:
@@ -159,10 +161,10 @@ class SourceFile:
         return self.define()
 
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> FileOutline:
         return self.lay_out()
 
-    def values(self, kind: Kind) -> Iterator[str]:
+    def values(self, kind: FactKind) -> Iterator[str]:
         return (value for of, value in self.known if of is kind)
 
 

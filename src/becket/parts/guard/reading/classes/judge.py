@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from becket.kernel.contract.guard import ChangeClass, Finding
+from becket.kernel.contract.guard import ChangeClass, ClassFinding
 from becket.kernel.contract.lines import shown
 from becket.parts.guard.reading.classes import words
 from becket.parts.guard.reading.classes.facts import (
     NO_FACTS,
     NO_FILE,
+    Construct,
     Fact,
+    FactKind,
     Facts,
-    Kind,
-    Mark,
     Restoration,
     Size,
     SourceFile,
@@ -25,9 +25,9 @@ from becket.parts.guard.reading.classes.facts import (
 from becket.parts.guard.reading.classes.table import ORDINARY, PLAIN, Said, Table
 
 _POWERFUL = {
-    Mark.catch_all: "hooks", Mark.leaves_finally: "hooks", Mark.dynamic: "dynamic", Mark.hook: "hooks",
-    Mark.native: "native", Mark.sealed: "patching", Mark.directive: "dynamic", Mark.unreadable_macro: "dynamic",
-    Mark.runs_at_load: "patching",
+    Construct.catch_all: "hooks", Construct.leaves_finally: "hooks", Construct.dynamic: "dynamic",
+    Construct.hook: "hooks", Construct.native: "native", Construct.sealed: "patching", Construct.directive: "dynamic",
+    Construct.unreadable_macro: "dynamic", Construct.runs_at_load: "patching",
 }  # fmt: skip
 _METHODS = frozenset({"", "files", "processes", "exit", "environment"})
 """Powers whose attributes are also usual names of one's own methods."""
@@ -59,7 +59,7 @@ class FileChange:
     def restoration(self) -> Restoration:
         return Restoration.of(self.old, self.new, self.proven)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[ClassFinding]:
         for name, unit in self.new.units.items():
             before = self.old.units.get(name)
             if before is None or before.source != unit.source:
@@ -70,7 +70,7 @@ class FileChange:
         yield from self._checks_gone()
         yield from self._directives()
 
-    def _directives(self) -> Iterator[Finding]:
+    def _directives(self) -> Iterator[ClassFinding]:
         """Comments are read by nobody but compilers and checkers, and those obey some of them."""
         pattern = self.table.directives
         if pattern is None:
@@ -81,9 +81,9 @@ class FileChange:
                 before[line.strip()] -= 1
                 if before[line.strip()] < 0:
                     said = Said(ChangeClass.powerful, "dynamic")
-                    yield self.finding(said, "directive", number, words.MARKS[Mark.directive])
+                    yield self.finding(said, "directive", number, words.MARKS[Construct.directive])
 
-    def _checks_gone(self) -> Iterator[Finding]:
+    def _checks_gone(self) -> Iterator[ClassFinding]:
         """A check that moved to another function of the file is not gone."""
         changed = [unit for name, unit in self.old.units.items() if self._differs(name)]
         if not changed:
@@ -97,10 +97,10 @@ class FileChange:
         before, after = self.old.units.get(name), self.new.units.get(name)
         return before is None or after is None or before.source != after.source
 
-    def finding(self, said: Said, power: str, line: int, message: str, *, old: bool = False) -> Finding:
+    def finding(self, said: Said, power: str, line: int, message: str, *, old: bool = False) -> ClassFinding:
         lines = (self.before if old else self.text).split("\n")
         text = lines[line - 1] if 0 < line <= len(lines) else ""
-        return Finding(
+        return ClassFinding(
             kind=said.kind, power=said.power or power, path=self.path, line=line, message=message, shown=shown(text)
         )
 
@@ -108,7 +108,7 @@ class FileChange:
 def _checks(units: Iterator[Unit] | Sequence[Unit]) -> Counter[Fact]:
     found: Counter[Fact] = Counter()
     for unit in units:
-        found.update({fact: count for fact, count in unit.facts.counts.items() if fact[0] is Kind.check})
+        found.update({fact: count for fact, count in unit.facts.counts.items() if fact[0] is FactKind.check})
     return found
 
 
@@ -120,12 +120,12 @@ class _Judge:
     unit: Unit
     before: Unit | None
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[ClassFinding]:
         old = self.before.facts if self.before is not None else NO_FACTS
         new = self.unit.facts
         back = self.file.restoration.facts(self.unit)
         if self.before is None and self.unit.line and back is NO_FACTS:
-            yield self._say(ORDINARY, Mark.new_function, self.unit.line, words.MARKS[Mark.new_function])
+            yield self._say(ORDINARY, Construct.new_function, self.unit.line, words.MARKS[Construct.new_function])
         guarded = self.unit.is_hook or self.unit.is_sealed
         if guarded and self.before is not None and self.unit.meaning() != self.before.meaning():
             power, tell = ("hooks", words.hook_changed) if self.unit.is_hook else ("patching", words.sealed_changed)
@@ -133,20 +133,20 @@ class _Judge:
         for (kind, value), count in new.beyond(old).items():
             judge, is_back = _JUDGES.get(kind), count <= back.counts[kind, value]
             if judge is None:
-                if kind in (Kind.size, Kind.line) and not is_back:
-                    self.file.sizes[Size.statement if kind is Kind.line else value] += count
+                if kind in (FactKind.size, FactKind.line) and not is_back:
+                    self.file.sizes[Size.statement if kind is FactKind.line else value] += count
                 continue
             told = judge(self, value)
             if told is not None and told[0] is not PLAIN and not (is_back and self._is_proven(told[0], kind, value)):
                 said, power, message = told
                 yield self._say(said, power, self._line((kind, value), new, old), message)
 
-    def _is_proven(self, said: Said, kind: Kind, value: str) -> bool:
+    def _is_proven(self, said: Said, kind: FactKind, value: str) -> bool:
         """What was proven once is nothing new; a power is, for whoever took it away may have meant that."""
-        power = self.file.table.power_of(value) if kind is Kind.name else None
+        power = self.file.table.power_of(value) if kind is FactKind.name else None
         return said.kind is ChangeClass.ordinary and power is None
 
-    def _say(self, said: Said, power: str, line: int, message: str) -> Finding:
+    def _say(self, said: Said, power: str, line: int, message: str) -> ClassFinding:
         return self.file.finding(said, power, line, message)
 
     def _line(self, fact: Fact, new: Facts, old: Facts) -> int:
@@ -157,12 +157,12 @@ class _Judge:
         fresh = [line for line in places if 0 < line <= len(lines) and lines[line - 1] not in known]
         return (fresh or places[-1:])[0]
 
-    def _known(self, kind: Kind, value: str) -> bool:
+    def _known(self, kind: FactKind, value: str) -> bool:
         return (kind, value) in self.file.old.known
 
     def name(self, value: str) -> Told:
         table = self.file.table
-        if self._known(Kind.name, value):
+        if self._known(FactKind.name, value):
             return self._known_name(value)
         if value.startswith("?"):
             return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(shown(value[1:])[:60])
@@ -173,7 +173,7 @@ class _Judge:
         said = table.of_name(value, self.file.pure)
         if said.power == "unknown" and (value in table.modules or value in table.watched):
             return said, "unknown", words.module_as_value(value)
-        message = words.power(said.power, value) if said.power else words.MARKS[Mark.not_a_number]
+        message = words.power(said.power, value) if said.power else words.MARKS[Construct.not_a_number]
         return said, said.power or "not-a-number", message
 
     def _of_the_package(self, value: str) -> Told:
@@ -185,14 +185,14 @@ class _Judge:
     def _known_name(self, value: str) -> Told:
         """The file used it; a function that did not, and had no such power, gets one."""
         power = self.file.table.power_of(value)
-        here = self.before is not None and (Kind.name, value) in self.before.facts.counts
+        here = self.before is not None and (FactKind.name, value) in self.before.facts.counts
         if power is None or here or self._same_power(power):
             return None
         return ORDINARY, power, words.power_moved(power, value)
 
     def _same_power(self, power: str) -> bool:
         """The unit had it under another name."""
-        names = [value for kind, value in self.before.facts.counts if kind is Kind.name] if self.before else []
+        names = [value for kind, value in self.before.facts.counts if kind is FactKind.name] if self.before else []
         return any(self.file.table.power_of(name) == power for name in names)
 
     def _project(self, value: str) -> Told:
@@ -206,7 +206,7 @@ class _Judge:
         return None
 
     def attribute(self, value: str) -> Told:
-        if self._known(Kind.attribute, value):
+        if self._known(FactKind.attribute, value):
             return None
         said = self.file.table.of_attribute(value)
         if value in (*self.file.old.defined, *self.file.new.defined) and said.power in _METHODS:
@@ -217,18 +217,18 @@ class _Judge:
 
     def store(self, value: str) -> Told:
         if value.startswith("@"):
-            if self._known(Kind.store, value):
+            if self._known(FactKind.store, value):
                 return None
             return Said(ChangeClass.powerful, "patching"), "patching", words.patched(value[1:])
         last = value.rpartition(".")[2]
         if self.file.table.hooks(last):
             return Said(ChangeClass.powerful, "hooks"), "hooks", words.patched(value.lstrip("=."))
-        if self._known(Kind.store, value) or (value.startswith(".") and value[1:] in self.file.old.defined):
+        if self._known(FactKind.store, value) or (value.startswith(".") and value[1:] in self.file.old.defined):
             return None
         return ORDINARY, "state", words.new_state(value.lstrip("=."))
 
     def imports(self, value: str) -> Told:
-        if self._known(Kind.imports, value):
+        if self._known(FactKind.imports, value):
             return None
         module, _, name = value.partition(":")
         shown_as = f"{module}.{name}" if name and not module.endswith(".") else f"{module}{name}"
@@ -242,28 +242,28 @@ class _Judge:
         return said, "import", words.unknown_import(shown_as) if said.power else words.new_import(shown_as)
 
     def value(self, value: str) -> Told:
-        if self.file.table.is_trivial(value) or self._known(Kind.value, value):
+        if self.file.table.is_trivial(value) or self._known(FactKind.value, value):
             return None
         return ORDINARY, "constant", words.new_value(shown(value)[:60])
 
     def mark(self, value: str) -> Told:
-        mark = Mark(value)
+        mark = Construct(value)
         power = _POWERFUL.get(mark)
         said = Said(ChangeClass.powerful, power) if power else ORDINARY
         return said, mark.value, words.MARKS[mark]
 
     def outside(self, value: str) -> Told:
-        if self._known(Kind.outside, value):
+        if self._known(FactKind.outside, value):
             return None
         return ORDINARY, "outside", words.RUNS_AT_LOAD
 
 
-_JUDGES: dict[Kind, Callable[[_Judge, str], Told]] = {
-    Kind.name: _Judge.name,
-    Kind.attribute: _Judge.attribute,
-    Kind.store: _Judge.store,
-    Kind.imports: _Judge.imports,
-    Kind.value: _Judge.value,
-    Kind.mark: _Judge.mark,
-    Kind.outside: _Judge.outside,
+_JUDGES: dict[FactKind, Callable[[_Judge, str], Told]] = {
+    FactKind.name: _Judge.name,
+    FactKind.attribute: _Judge.attribute,
+    FactKind.store: _Judge.store,
+    FactKind.imports: _Judge.imports,
+    FactKind.value: _Judge.value,
+    FactKind.mark: _Judge.mark,
+    FactKind.outside: _Judge.outside,
 }

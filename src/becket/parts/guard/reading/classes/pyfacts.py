@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from becket.parts.guard.reading.classes.facts import EARLY_RETURN, Facts, Kind, Mark, Size
+from becket.parts.guard.reading.classes.facts import EARLY_RETURN, Construct, FactKind, Facts, Size
 from becket.parts.guard.reading.classes.pyscope import (
     COMPREHENSIONS,
     FUNCTIONS,
@@ -23,7 +23,7 @@ from becket.parts.guard.reading.classes.pyscope import (
     within,
 )
 from becket.parts.guard.reading.classes.table import PYTHON
-from becket.parts.guard.reading.languages.shape import Unreadable
+from becket.parts.guard.reading.languages.shape import UnreadableSource
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _SCALING = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift)
@@ -49,7 +49,7 @@ class Reader:
 
     def function(self, node: Function) -> None:
         for mark in node.decorator_list:
-            self.facts.add(Kind.check, f"@{ast.unparse(mark)}", mark.lineno)
+            self.facts.add(FactKind.check, f"@{ast.unparse(mark)}", mark.lineno)
             self.visit(mark)
         self._catches = self._catches or any(isinstance(each, ast.ExceptHandler) for each in ast.walk(node))
         self._signature(node.args)
@@ -79,15 +79,15 @@ class Reader:
         for part in (*node.decorator_list, *node.bases):
             self.visit(part)
             if isinstance(part, ast.Name) and part.id == "type":
-                self.facts.add(Kind.mark, Mark.hook, node.lineno)
+                self.facts.add(FactKind.mark, Construct.hook, node.lineno)
         for key in node.keywords:
             self.visit(key.value)
-            self.facts.add(Kind.mark, Mark.hook, node.lineno)
+            self.facts.add(FactKind.mark, Construct.hook, node.lineno)
 
     def _signature(self, arguments: ast.arguments) -> None:
         for default in (*arguments.defaults, *(each for each in arguments.kw_defaults if each is not None)):
             if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call, *COMPREHENSIONS)):
-                self.facts.add(Kind.mark, Mark.state, default.lineno)
+                self.facts.add(FactKind.mark, Construct.state, default.lineno)
             self.visit(default)
         self._switches(arguments)
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
@@ -103,7 +103,7 @@ class Reader:
         ]
         for name, value in pairs:
             if name.arg in _SWITCHES and isinstance(value, ast.Constant) and value.value is True:
-                self.facts.add(Kind.check, f"{name.arg}=True", value.lineno)
+                self.facts.add(FactKind.check, f"{name.arg}=True", value.lineno)
 
     def _named_literals(self, node: Function) -> None:
         """A local that is one literal and nothing else, and is computed with."""
@@ -121,14 +121,14 @@ class Reader:
         for part in computed if once else ():
             for name in ast.iter_child_nodes(part):
                 if isinstance(name, ast.Name) and name.id in once:  # its only binding is the literal
-                    self.facts.add(Kind.mark, Mark.named_literal, getattr(part, "lineno", 0))
+                    self.facts.add(FactKind.mark, Construct.named_literal, getattr(part, "lineno", 0))
 
     def _block(self, body: list[ast.stmt]) -> None:
         for place, node in enumerate(body):
             if place and isinstance(body[place - 1], _ENDS):
-                self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
+                self.facts.add(FactKind.mark, Construct.unreachable, node.lineno)
             if not is_text(node):
-                self.facts.add(Kind.line, self._shape(node), node.lineno)
+                self.facts.add(FactKind.line, self._shape(node), node.lineno)
                 self.visit(node)
 
     def _shape(self, node: ast.stmt) -> str:
@@ -141,7 +141,7 @@ class Reader:
     def visit(self, node: ast.AST) -> None:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise Unreadable("the code is nested too deeply")
+            raise UnreadableSource("the code is nested too deeply")
         special = _VISIT.get(type(node))
         if special is not None:
             special(self, node)
@@ -179,24 +179,24 @@ class Reader:
                 return None
         return self._module.imports.get(name)
 
-    def _root(self, name: str) -> tuple[Kind | None, str]:
+    def _root(self, name: str) -> tuple[FactKind | None, str]:
         """What a bare name is: from outside, of the file itself, or (None) local."""
         target = self._import_of(name)
         if target is not None:
-            return Kind.name, joined(target)
+            return FactKind.name, joined(target)
         if self._is_local(name):
             return None, name
         if name in self._module.names and not PYTHON.is_power(name):
-            return Kind.own, name
-        return Kind.name, name if name in PYTHON.built_in or PYTHON.is_power(name) else f"?{name}"
+            return FactKind.own, name
+        return FactKind.name, name if name in PYTHON.built_in or PYTHON.is_power(name) else f"?{name}"
 
     def name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             kind, value = self._root(node.id)
             if kind is not None:
                 self.facts.add(kind, value, node.lineno)
-        elif self._root(node.id)[0] is Kind.own and not self._is_local(node.id) and self._scopes:
-            self.facts.add(Kind.store, f"={node.id}", node.lineno)
+        elif self._root(node.id)[0] is FactKind.own and not self._is_local(node.id) and self._scopes:
+            self.facts.add(FactKind.store, f"={node.id}", node.lineno)
 
     def attribute(self, node: ast.Attribute) -> None:
         chain, root = [node.attr], node.value
@@ -207,22 +207,22 @@ class Reader:
             self._stored_attribute(node, chain, root)
             return
         kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
-        if kind is Kind.name:
-            self.facts.add(Kind.name, ".".join((value, *chain)), node.lineno)
+        if kind is FactKind.name:
+            self.facts.add(FactKind.name, ".".join((value, *chain)), node.lineno)
             return
         self.visit(root)
         for each in chain:
-            self.facts.add(Kind.attribute, each, node.lineno)
+            self.facts.add(FactKind.attribute, each, node.lineno)
 
     def _stored_attribute(self, node: ast.Attribute, chain: list[str], root: ast.expr) -> None:
         kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
-        start = {Kind.name: f"@{value}", Kind.own: f"={value}"}.get(kind, "") if kind else ""
+        start = {FactKind.name: f"@{value}", FactKind.own: f"={value}"}.get(kind, "") if kind else ""
         if not start:
             self.visit(root)
             for each in chain[:-1]:
-                self.facts.add(Kind.attribute, each, node.lineno)
+                self.facts.add(FactKind.attribute, each, node.lineno)
             start, chain = "" if isinstance(root, ast.Name) else "=()", chain[-1:]
-        self.facts.add(Kind.store, ".".join((start, *chain)), node.lineno)
+        self.facts.add(FactKind.store, ".".join((start, *chain)), node.lineno)
 
     def subscript(self, node: ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -231,9 +231,9 @@ class Reader:
                 root = root.value
             kind, value = self._root(root.id) if isinstance(root, ast.Name) else (None, "")
             if kind is not None:
-                self.facts.add(Kind.store, f"{'@' if kind is Kind.name else '='}{value}[]", node.lineno)
+                self.facts.add(FactKind.store, f"{'@' if kind is FactKind.name else '='}{value}[]", node.lineno)
         if isinstance(node.slice, ast.Slice) and node.slice.upper is not None and ast.unparse(node.slice.upper) == "0":
-            self.facts.add(Kind.mark, Mark.unreachable, node.lineno)
+            self.facts.add(FactKind.mark, Construct.unreachable, node.lineno)
         self.visit(node.value)
         for part in _without_places(node.slice):
             self.visit(part)
@@ -248,13 +248,13 @@ class Reader:
                     self.visit(default)
                 return
             if function.id == "type" and len(node.args) + len(node.keywords) > 1:
-                self.facts.add(Kind.mark, Mark.hook, node.lineno)
+                self.facts.add(FactKind.mark, Construct.hook, node.lineno)
             if PYTHON.validates(function.id):
-                self.facts.add(Kind.check, function.id, node.lineno)
+                self.facts.add(FactKind.check, function.id, node.lineno)
         if isinstance(function, ast.Attribute):
             self._method(function, node)
         if isinstance(function, ast.Subscript):
-            self.facts.add(Kind.mark, Mark.computed_call, node.lineno)
+            self.facts.add(FactKind.mark, Construct.computed_call, node.lineno)
         self._given(node)
         self.below(node)
 
@@ -262,18 +262,18 @@ class Reader:
         """The same thing given twice compares with itself; names of a `dict` are texts."""
         told = [ast.dump(each) for each in node.args if not isinstance(each, (ast.Constant, ast.Starred))]
         if len(set(told)) < len(told):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+            self.facts.add(FactKind.mark, Construct.arithmetic, node.lineno)
         if isinstance(node.func, ast.Name) and node.func.id in ("dict", "SimpleNamespace", "namedtuple"):
             for key in node.keywords:
-                self.facts.add(Kind.value, repr(key.arg), node.lineno)
+                self.facts.add(FactKind.value, repr(key.arg), node.lineno)
 
     def _method(self, function: ast.Attribute, node: ast.Call) -> None:
         if PYTHON.validates(function.attr):
-            self.facts.add(Kind.check, function.attr, node.lineno)
+            self.facts.add(FactKind.check, function.attr, node.lineno)
         if function.attr in PYTHON.mutators and isinstance(function.value, ast.Name):
             kind, value = self._root(function.value.id)
-            if kind is Kind.own:
-                self.facts.add(Kind.store, f"={value}.{function.attr}()", node.lineno)
+            if kind is FactKind.own:
+                self.facts.add(FactKind.store, f"={value}.{function.attr}()", node.lineno)
 
     # Values
 
@@ -283,9 +283,9 @@ class Reader:
         self._value(f"{node.value!r}", node.lineno)
 
     def _value(self, text: str, line: int) -> None:
-        self.facts.add(Kind.value, text, line)
+        self.facts.add(FactKind.value, text, line)
         if text not in ("None", "True", "False", "Ellipsis"):
-            self.facts.add(Kind.size, Size.literal, line)
+            self.facts.add(FactKind.size, Size.literal, line)
 
     def unary(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.USub) and _is_number(node):
@@ -298,17 +298,17 @@ class Reader:
         literal = [each for each in leaves if _is_number(each) or _is_string(each)]
         summed = [each for each in _summands(node) if _is_number(each) or _is_string(each)]
         if len(summed) > 1 or len(leaves) == len(literal) > 1:
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+            self.facts.add(FactKind.mark, Construct.arithmetic, node.lineno)
         zero = isinstance(node.op, ast.Mult) and any(
             _is_number(each) and ast.unparse(each) in ("0", "0.0") for each in leaves
         )
         if zero or (not isinstance(node.op, (ast.Add, ast.Mult)) and ast.dump(node.left) == ast.dump(node.right)):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+            self.facts.add(FactKind.mark, Construct.arithmetic, node.lineno)
         for each in leaves:
             if not (isinstance(node.op, _SCALING) and isinstance(each, ast.Constant) and each.value in (2, 2.0, 0.5)):
                 self.visit(each)
             else:
-                self.facts.add(Kind.size, Size.literal, each.lineno)
+                self.facts.add(FactKind.size, Size.literal, each.lineno)
 
     def compare(self, node: ast.Compare) -> None:
         sides = [node.left, *node.comparators]
@@ -317,7 +317,7 @@ class Reader:
             for each in side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]:
                 self._compared_with(each, equal=equal)
         if len({ast.dump(side) for side in sides}) < len(sides):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.lineno)
+            self.facts.add(FactKind.mark, Construct.arithmetic, node.lineno)
         self.below(node)
 
     def _compared_with(self, node: ast.expr, *, equal: bool) -> None:
@@ -327,11 +327,11 @@ class Reader:
         text = ast.unparse(node)
         weight = int(not PYTHON.is_trivial(text)) + int(equal and not PYTHON.is_empty(text))
         for _ in range(weight):
-            self.facts.add(Kind.size, Size.equality, node.lineno)
+            self.facts.add(FactKind.size, Size.equality, node.lineno)
 
     def match_class(self, node: ast.MatchClass) -> None:
         for name in node.kwd_attrs:
-            self.facts.add(Kind.attribute, name, node.cls.lineno)
+            self.facts.add(FactKind.attribute, name, node.cls.lineno)
         self.below(node)
 
     def display(self, node: ast.expr) -> None:
@@ -339,23 +339,23 @@ class Reader:
         inside = [*node.keys, *node.values] if isinstance(node, ast.Dict) else list(getattr(node, "elts", ()))
         literal = [ast.unparse(each) for each in inside if isinstance(each, ast.Constant)]
         if len(set(literal)) > 1 and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
-            self.facts.add(Kind.value, f"[{', '.join(literal)}]", node.lineno)
+            self.facts.add(FactKind.value, f"[{', '.join(literal)}]", node.lineno)
         self.below(node)
 
     def assign(self, node: ast.Assign) -> None:
         """Another name for what stands outside keeps what is written to it as well."""
         if isinstance(node.value, ast.Name) and self._scopes:
             kind, value = self._root(node.value.id)
-            if kind is Kind.own:
-                self.facts.add(Kind.store, f"={value} by another name", node.lineno)
+            if kind is FactKind.own:
+                self.facts.add(FactKind.store, f"={value} by another name", node.lineno)
         self.below(node)
 
     def keyword(self, node: ast.keyword) -> None:
         if isinstance(node.value, ast.Constant) and node.value.value is True:
             if node.arg in _SWITCHES:
-                self.facts.add(Kind.check, f"{node.arg}=True", node.value.lineno)
+                self.facts.add(FactKind.check, f"{node.arg}=True", node.value.lineno)
             elif node.arg == "shell":
-                self.facts.add(Kind.name, "subprocess.shell", node.value.lineno)
+                self.facts.add(FactKind.name, "subprocess.shell", node.value.lineno)
         self.below(node)
 
     def match_value(self, node: ast.MatchValue) -> None:
@@ -372,25 +372,25 @@ class Reader:
     # Constructs
 
     def branch(self, node: ast.AST) -> None:
-        self.facts.add(Kind.size, Size.branch, getattr(node, "lineno", 0))
+        self.facts.add(FactKind.size, Size.branch, getattr(node, "lineno", 0))
         test = getattr(node, "test", None)
         if isinstance(test, ast.Constant) and not (isinstance(node, ast.While) and test.value):
-            self.facts.add(Kind.mark, Mark.unreachable, test.lineno)
+            self.facts.add(FactKind.mark, Construct.unreachable, test.lineno)
         if isinstance(node, ast.If) and _refuses(node.body[-1]):
-            self.facts.add(Kind.check, EARLY_RETURN, node.lineno)
+            self.facts.add(FactKind.check, EARLY_RETURN, node.lineno)
         if isinstance(node, ast.If) and (_refuses(node.body[-1]) or isinstance(node.body[-1], ast.Raise)):
             for part in ast.walk(node.test):
                 if isinstance(part, ast.And):
-                    self.facts.add(Kind.mark, Mark.narrower, node.lineno)
+                    self.facts.add(FactKind.mark, Construct.narrower, node.lineno)
         self.below(node)
 
     def boolean(self, node: ast.BoolOp) -> None:
         for each in node.values:
             dead = isinstance(each, ast.Constant) and isinstance(each.value, bool)
             if dead or (_is_number(each) and each is not node.values[-1]):
-                self.facts.add(Kind.mark, Mark.unreachable, each.lineno)
+                self.facts.add(FactKind.mark, Construct.unreachable, each.lineno)
         for _ in node.values[1:]:
-            self.facts.add(Kind.size, Size.branch, node.lineno)
+            self.facts.add(FactKind.size, Size.branch, node.lineno)
         self.below(node)
 
     def comprehension(self, node: ast.AST) -> None:
@@ -407,32 +407,32 @@ class Reader:
         self._scopes.pop()
 
     def nested(self, node: Function) -> None:
-        self.facts.add(Kind.mark, Mark.nested_function, node.lineno)
+        self.facts.add(FactKind.mark, Construct.nested_function, node.lineno)
         self.function(node)
 
     def class_(self, node: ast.ClassDef) -> None:
-        self.facts.add(Kind.mark, Mark.new_class, node.lineno)
+        self.facts.add(FactKind.mark, Construct.new_class, node.lineno)
         self._class_head(node)
         self.push(Scope(bound(node.body), is_class=True))
         for each in node.body:
             if isinstance(each, FUNCTIONS) and PYTHON.hooks(each.name):
-                self.facts.add(Kind.mark, Mark.hook, each.lineno)
+                self.facts.add(FactKind.mark, Construct.hook, each.lineno)
             self.visit(each)
         if any(PYTHON.hooks(name) for name in bound(node.body)):
-            self.facts.add(Kind.mark, Mark.hook, node.lineno)
+            self.facts.add(FactKind.mark, Construct.hook, node.lineno)
         self._scopes.pop()
 
     def return_(self, node: ast.Return) -> None:
         if not _refuses(node):
-            self.facts.add(Kind.size, Size.returned, node.lineno)
+            self.facts.add(FactKind.size, Size.returned, node.lineno)
         self.below(node)
 
     def raise_(self, node: ast.Raise) -> None:
-        self.facts.add(Kind.check, "raise", node.lineno)
+        self.facts.add(FactKind.check, "raise", node.lineno)
         self._telling(node)
 
     def assert_(self, node: ast.Assert) -> None:
-        self.facts.add(Kind.check, "assert", node.lineno)
+        self.facts.add(FactKind.check, "assert", node.lineno)
         self.visit(node.test)
         if node.msg is not None:
             self._telling(node.msg)
@@ -446,27 +446,27 @@ class Reader:
         names = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"Exception"}
         raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
         broad = bool(names & {"Exception", "BaseException"}) and not raises
-        self.facts.add(Kind.mark, Mark.catch_all if broad else Mark.catch, node.lineno)
+        self.facts.add(FactKind.mark, Construct.catch_all if broad else Construct.catch, node.lineno)
         self.below(node)
 
     def try_(self, node: ast.Try) -> None:
         for each in node.finalbody:
             for part in within([each]):
                 if isinstance(part, (ast.Return, ast.Break, ast.Continue)):
-                    self.facts.add(Kind.mark, Mark.leaves_finally, part.lineno)
+                    self.facts.add(FactKind.mark, Construct.leaves_finally, part.lineno)
         self.below(node)
 
     def state(self, node: ast.Global | ast.Nonlocal) -> None:
-        self.facts.add(Kind.mark, Mark.state, node.lineno)
+        self.facts.add(FactKind.mark, Construct.state, node.lineno)
 
     def generator(self, node: ast.AST) -> None:
-        self.facts.add(Kind.mark, Mark.generator, getattr(node, "lineno", 0))
+        self.facts.add(FactKind.mark, Construct.generator, getattr(node, "lineno", 0))
         self.below(node)
 
     def imports(self, node: ast.Import | ast.ImportFrom) -> None:
         targets = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         for target in targets or [each for _, each in imported(node)]:
-            self.facts.add(Kind.imports, target, node.lineno)
+            self.facts.add(FactKind.imports, target, node.lineno)
 
 
 def _dumped(value: object) -> str:

@@ -12,11 +12,11 @@ from functools import cache, partial
 
 from becket.parts.guard.reading.classes.facts import (
     NO_FILE,
+    Construct,
     Fact,
+    FactKind,
     Facts,
-    Kind,
-    Mark,
-    Outline,
+    FileOutline,
     SourceFile,
     Stands,
     Unit,
@@ -37,7 +37,7 @@ from becket.parts.guard.reading.classes.pyscope import (
 )
 from becket.parts.guard.reading.classes.table import PYTHON
 from becket.parts.guard.reading.languages.pyshape import parse_module
-from becket.parts.guard.reading.languages.shape import Unreadable
+from becket.parts.guard.reading.languages.shape import UnreadableSource
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
@@ -98,7 +98,7 @@ def _changed(body: list[ast.stmt], old: list[str], new: list[str]) -> _Changed |
         return None
     try:
         part = parse_module("\n".join(old[begin - 1 : end + len(old) - len(new)]).encode())
-    except Unreadable:
+    except UnreadableSource:
         return None
     return _Changed(first, last, [ast.increment_lineno(node, begin - 1) for node in part.body])
 
@@ -108,14 +108,14 @@ def _decoded(source: bytes) -> str:
     for line in source.split(b"\n", 2)[:2]:
         cookie = _COOKIE.match(line)
         if cookie and cookie[1].lower().replace(b"_", b"-") not in (b"utf-8", b"utf8", b"ascii", b"us-ascii"):
-            raise Unreadable("its encoding is not UTF-8")
+            raise UnreadableSource("its encoding is not UTF-8")
     try:
         text = source.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Unreadable("it is not UTF-8") from error
+        raise UnreadableSource("it is not UTF-8") from error
     text = text.replace("\r\n", "\n")
     if any(each in text for each in "\0\r\v"):
-        raise Unreadable("it holds control characters")
+        raise UnreadableSource("it holds control characters")
     return text
 
 
@@ -175,9 +175,9 @@ class _Module:
     def _function_facts(self, node: Function, place: str) -> Facts:
         reader = Reader(self._scope)
         for mark in node.decorator_list:
-            reader.facts.add(Kind.mark, Mark.decorator, mark.lineno)
+            reader.facts.add(FactKind.mark, Construct.decorator, mark.lineno)
         if PYTHON.hooks(node.name):
-            reader.facts.add(Kind.mark, Mark.hook, node.lineno)
+            reader.facts.add(FactKind.mark, Construct.hook, node.lineno)
         reader.function(node)
         return mark_returns_before_checks(reader.facts)
 
@@ -190,13 +190,13 @@ class _Module:
                 continue
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for _, target in imported(node) if place else ():  # taken from the class, it cannot be followed
-                    reader.facts.add(Kind.name, joined(target), node.lineno)
+                    reader.facts.add(FactKind.name, joined(target), node.lineno)
             else:
-                reader.facts.add(Kind.outside, _digest(node), node.lineno)
+                reader.facts.add(FactKind.outside, _digest(node), node.lineno)
             reader.outside(node)
             for name in bound([node]) if place else ():
                 if PYTHON.hooks(name):
-                    reader.facts.add(Kind.mark, Mark.hook, node.lineno)
+                    reader.facts.add(FactKind.mark, Construct.hook, node.lineno)
         return reader.facts
 
 
@@ -214,10 +214,10 @@ def _defined(body: list[ast.stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _outline(body: list[ast.stmt]) -> Outline:
+def _outline(body: list[ast.stmt]) -> FileOutline:
     names: Counter[str] = Counter()
     stands = tuple(_stands(body, "", names))
-    return Outline(stands, frozenset(name for name, count in names.items() if count > 1))
+    return FileOutline(stands, frozenset(name for name, count in names.items() if count > 1))
 
 
 def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[Stands]:

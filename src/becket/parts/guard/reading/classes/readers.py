@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from becket.parts.guard.reading.classes.facts import Facts, Kind, SourceFile, Unit
+from becket.parts.guard.reading.classes.facts import FactKind, Facts, SourceFile, Unit
 from becket.parts.guard.reading.classes.table import Table, tables_for
 
 Read = Callable[[bytes | None, bytes], tuple[SourceFile, SourceFile]]
 """The old and the new version of one file; Unreadable where one of them cannot be parsed."""
 _WORD = re.compile(r"\w+")
-_OF_WORDS = frozenset({Kind.name, Kind.own, Kind.attribute, Kind.store, Kind.imports, Kind.value})
+_OF_WORDS = frozenset(
+    {FactKind.name, FactKind.own, FactKind.attribute, FactKind.store, FactKind.imports, FactKind.value}
+)
 
 
 Readers = tuple[tuple[Table, Read], ...]

@@ -8,11 +8,11 @@ from functools import cache, partial
 
 from becket.parts.guard.reading.classes.facts import (
     NO_FILE,
+    Construct,
     Fact,
+    FactKind,
     Facts,
-    Kind,
-    Mark,
-    Outline,
+    FileOutline,
     SourceFile,
     Stands,
     Unit,
@@ -23,7 +23,7 @@ from becket.parts.guard.reading.classes.table import Table
 from becket.parts.guard.reading.classes.treefacts import TreeReader
 from becket.parts.guard.reading.classes.treescope import bound, bound_in_order, name_node, words_of
 from becket.parts.guard.reading.languages import treesitter
-from becket.parts.guard.reading.languages.shape import Shape, Unreadable
+from becket.parts.guard.reading.languages.shape import Shape, UnreadableSource
 
 
 def read_tree(
@@ -37,13 +37,13 @@ def read_tree(
     after = parsed.root
     if old is None:
         if parsed.broken:
-            raise Unreadable("it does not parse")
+            raise UnreadableSource("it does not parse")
         return NO_FILE, TreeModule(after, after.children, table).file()
     was = treesitter.parse(grammar, old, table.kinds("leaves"))
     before = was.root
     head, tail = _same(before.children, after.children)
     if (was.broken or parsed.broken) and (whole or _is_broken(before, after)):
-        raise Unreadable("it does not parse")
+        raise UnreadableSource("it does not parse")
     old_file = TreeModule(before, before.children[head : len(before.children) - tail], table).file()
     new_file = TreeModule(after, after.children[head : len(after.children) - tail], table).file()
     for root, made in ((before, old_file), (after, new_file)):  # names mean what they mean in that version
@@ -111,7 +111,7 @@ class TreeModule:
         whole._take(whole._root, "")
         return whole._units
 
-    def _outline(self) -> Outline:
+    def _outline(self) -> FileOutline:
         stands: list[Stands] = []
         names: Counter[str] = Counter()
         for place, part in self._parts(self._root, ""):
@@ -124,7 +124,7 @@ class TreeModule:
                 names.update({f"{place}.{each}".lstrip("."): 1 for each in bound(part, self.table, deep=False)})
         units = self._whole()
         doubled = {name for name in units if f"{name} (2)" in units}
-        return Outline(tuple(stands), frozenset(doubled.union(name for name, count in names.items() if count > 1)))
+        return FileOutline(tuple(stands), frozenset(doubled.union(name for name, count in names.items() if count > 1)))
 
     def _take(self, node: Shape, place: str) -> None:
         """Every outermost function becomes a unit, named by what holds it."""
@@ -159,24 +159,24 @@ class TreeModule:
     def _facts(self, node: Shape, *, is_hook: bool, is_sealed: bool) -> Facts:
         reader = TreeReader(self)
         if is_hook or any(child.kind in ("get", "set") for child in node.children):
-            reader.facts.add(Kind.mark, Mark.hook, node.line)
+            reader.facts.add(FactKind.mark, Construct.hook, node.line)
         if is_sealed and not is_hook:
-            reader.facts.add(Kind.mark, Mark.sealed, node.line)
+            reader.facts.add(FactKind.mark, Construct.sealed, node.line)
         loads = self.table.kinds("runs_at_load")
         if name_node(node).text in loads or any(f"{node.kind}:{child.text}" in loads for child in node.children):
-            reader.facts.add(Kind.mark, Mark.runs_at_load, node.line)
+            reader.facts.add(FactKind.mark, Construct.runs_at_load, node.line)
         reader.function(node)
         return mark_returns_before_checks(reader.facts)
 
     def _outside(self) -> Facts:
         reader = TreeReader(self)
         for each in imports_of(self._body, self.table.name):
-            reader.facts.add(Kind.imports, each.told, each.line)
+            reader.facts.add(FactKind.imports, each.told, each.line)
         for node in self._body.children:
             if node.kind not in self.table.kinds("imports"):
                 for _, part in self._parts_of(node, ""):
                     if part.kind not in self.table.kinds("functions"):
-                        reader.facts.add(Kind.outside, _without_functions(part, self.table), part.line)
+                        reader.facts.add(FactKind.outside, _without_functions(part, self.table), part.line)
             reader.visit(node)
         return reader.facts
 

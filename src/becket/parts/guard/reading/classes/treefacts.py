@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from becket.parts.guard.reading.classes.facts import EARLY_RETURN, Kind, Mark, Size
+from becket.parts.guard.reading.classes.facts import EARLY_RETURN, Construct, FactKind, Size
 from becket.parts.guard.reading.classes.imports import imports_of
 from becket.parts.guard.reading.classes.treenames import NUMBER_SUFFIX, TRUTH, NameReader
 from becket.parts.guard.reading.languages.shape import Shape
@@ -32,19 +32,19 @@ class TreeReader(NameReader):
         operator = (node.part("operator") or Shape("", "", (), 0)).text
         sides = [child for child in node.children if child.field in ("left", "right")]
         if operator in _LOGIC:
-            self.facts.add(Kind.size, Size.branch, node.line)
+            self.facts.add(FactKind.size, Size.branch, node.line)
             if any(TRUTH.get(side.text) in ("True", "False") for side in sides) or self._is_number(sides[0]):
-                self.facts.add(Kind.mark, Mark.unreachable, node.line)
+                self.facts.add(FactKind.mark, Construct.unreachable, node.line)
         elif operator in _COMPARE:
             for side in sides:
                 self._compared_with(side, equal=operator in _EQUAL)
             if len(sides) == 2 and sides[0] == sides[1]:
-                self.facts.add(Kind.mark, Mark.arithmetic, node.line)
+                self.facts.add(FactKind.mark, Construct.arithmetic, node.line)
         elif self._computes(node, operator) or self._is_idle(sides, operator):
-            self.facts.add(Kind.mark, Mark.arithmetic, node.line)
+            self.facts.add(FactKind.mark, Construct.arithmetic, node.line)
         for side in sides:
             if operator in _SCALING and side.text in ("2", "2.0", "0.5"):
-                self.facts.add(Kind.size, Size.literal, side.line)
+                self.facts.add(FactKind.size, Size.literal, side.line)
             else:
                 self.visit(side)
 
@@ -74,17 +74,17 @@ class TreeReader(NameReader):
     # Constructs
 
     def _branch(self, node: Shape) -> None:
-        self.facts.add(Kind.size, Size.branch, node.line)
+        self.facts.add(FactKind.size, Size.branch, node.line)
         condition = node.part("condition")
         fixed = condition is not None and (TRUTH.get(condition.text) in ("True", "False") or self._is_number(condition))
         if fixed and "while" not in node.kind:
-            self.facts.add(Kind.mark, Mark.unreachable, node.line)
+            self.facts.add(FactKind.mark, Construct.unreachable, node.line)
         if self._refuses(node.part("consequence")):
-            self.facts.add(Kind.check, EARLY_RETURN, node.line)
+            self.facts.add(FactKind.check, EARLY_RETURN, node.line)
         if condition is not None and self._sends_away(node.part("consequence")):
             for part in condition.walk():
                 if part.text in ("&&", "and"):
-                    self.facts.add(Kind.mark, Mark.narrower, node.line)
+                    self.facts.add(FactKind.mark, Construct.narrower, node.line)
         self._blocks(node)
         self._below(node)
 
@@ -94,7 +94,7 @@ class TreeReader(NameReader):
         return raised or self._refuses(block)
 
     def _case(self, node: Shape) -> None:
-        self.facts.add(Kind.size, Size.branch, node.line)
+        self.facts.add(FactKind.size, Size.branch, node.line)
         for child in node.children:
             label = child.field in ("value", "pattern") or child.kind in ("switch_label", *self._table.kinds("labels"))
             inside = child.children if label else ()
@@ -104,13 +104,13 @@ class TreeReader(NameReader):
         self._below(node)
 
     def _raise(self, node: Shape) -> None:
-        self.facts.add(Kind.check, "raise", node.line)
+        self.facts.add(FactKind.check, "raise", node.line)
         self._told += 1
         self._below(node)
         self._told -= 1
 
     def _assert(self, node: Shape) -> None:
-        self.facts.add(Kind.check, "assert", node.line)
+        self.facts.add(FactKind.check, "assert", node.line)
         self._below(node)
 
     def _catch(self, node: Shape) -> None:
@@ -122,25 +122,25 @@ class TreeReader(NameReader):
         types = {part.text for part in heads if part.kind in named} or {"(any)"}
         broad = not raises and bool(types & (self._table.kinds("broad") or _BROAD))
         empty = body is None or not body.children
-        self.facts.add(Kind.mark, Mark.catch_all if broad or empty else Mark.catch, node.line)
+        self.facts.add(FactKind.mark, Construct.catch_all if broad or empty else Construct.catch, node.line)
         self._below(node)
 
     def _swallow(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.catch_all, node.line)
+        self.facts.add(FactKind.mark, Construct.catch_all, node.line)
         self._below(node)
 
     def _finally(self, node: Shape) -> None:
         for part in node.walk_outside(self._table.kinds("functions")):
             if part.kind in self._table.kinds("ends") and part.kind not in self._table.kinds("raises"):
-                self.facts.add(Kind.mark, Mark.leaves_finally, part.line)
+                self.facts.add(FactKind.mark, Construct.leaves_finally, part.line)
         self._below(node)
 
     def _class(self, node: Shape) -> None:
         name = node.part("name") or node.part("value")
         if name is not None and name.text in self._table.kinds("sealed"):
-            self.facts.add(Kind.store, f"@{name.text}", node.line)
+            self.facts.add(FactKind.store, f"@{name.text}", node.line)
         if self._scopes:
-            self.facts.add(Kind.mark, Mark.new_class, node.line)
+            self.facts.add(FactKind.mark, Construct.new_class, node.line)
         for child in node.children:
             if child.field != "name":
                 self.visit(child)
@@ -148,7 +148,7 @@ class TreeReader(NameReader):
     def _pair(self, node: Shape) -> None:
         key = node.part("key")
         if key is not None and self._table.hooks(key.text):
-            self.facts.add(Kind.mark, Mark.hook, node.line)
+            self.facts.add(FactKind.mark, Construct.hook, node.line)
         if key is not None and key.kind in self._table.kinds("keys"):
             self._add_value(f"'{key.text}'", node.line)
         for child in node.children:
@@ -170,61 +170,61 @@ class TreeReader(NameReader):
             self._used(names[0], [part.text for part in names[1:]], node.line)
 
     def _meta(self, node: Shape) -> None:
-        self.facts.add(Kind.name, "import.meta", node.line)
+        self.facts.add(FactKind.name, "import.meta", node.line)
 
     def _generator(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.generator, node.line)
+        self.facts.add(FactKind.mark, Construct.generator, node.line)
         self._below(node)
 
     def _modifiers(self, node: Shape) -> None:
         """`private`, `synchronized`, `final`: to take one away lets somebody in."""
         for child in node.children:
             if child.text in ("private", "protected", "synchronized", "final"):
-                self.facts.add(Kind.check, child.text, child.line)
+                self.facts.add(FactKind.check, child.text, child.line)
         self._below(node)
 
     def _decorator(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.decorator, node.line)
-        self.facts.add(Kind.check, " ".join((node.source or node.text).split()), node.line)
+        self.facts.add(FactKind.mark, Construct.decorator, node.line)
+        self.facts.add(FactKind.check, " ".join((node.source or node.text).split()), node.line)
         self._below(node)
 
     def _native(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.native, node.line)
+        self.facts.add(FactKind.mark, Construct.native, node.line)
         self._below(node)
 
     def _load(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.runs_at_load, node.line)
+        self.facts.add(FactKind.mark, Construct.runs_at_load, node.line)
         self._below(node)
 
     def _power(self, node: Shape) -> None:
         """A construct that is a power by itself; the table says which."""
-        self.facts.add(Kind.name, f"({node.kind})", node.line)
+        self.facts.add(FactKind.name, f"({node.kind})", node.line)
         self._below(node)
 
     def _storage(self, node: Shape) -> None:
         if self._scopes and node.text in self._table.kinds("lasting"):
-            self.facts.add(Kind.mark, Mark.state, node.line)
+            self.facts.add(FactKind.mark, Construct.state, node.line)
 
     def _state(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.state, node.line)
+        self.facts.add(FactKind.mark, Construct.state, node.line)
         self._below(node)
 
     def _preprocessed(self, node: Shape) -> None:
         """Text that a compiler puts elsewhere: nobody can tell what it will be there."""
-        self.facts.add(Kind.name, f"?{' '.join((node.source or node.text).split())}", node.line)
+        self.facts.add(FactKind.name, f"?{' '.join((node.source or node.text).split())}", node.line)
 
     def _region(self, node: Shape) -> None:
         """Source that is compiled or not: inside a function, its bounds may not be moved unseen."""
         if self._scopes:
             first = (node.source or node.text).partition("\n")[0]
-            self.facts.add(Kind.name, f"?{' '.join(first.split())} over {len(node.children)} parts", node.line)
+            self.facts.add(FactKind.name, f"?{' '.join(first.split())} over {len(node.children)} parts", node.line)
         self._below(node)
 
     def _sends(self, node: Shape) -> None:
         """`&:name`: a method that is called later."""
         for part in node.walk():
             if part.kind in self._table.kinds("symbols"):
-                self.facts.add(Kind.attribute, part.text.lstrip(":"), part.line)
+                self.facts.add(FactKind.attribute, part.text.lstrip(":"), part.line)
             elif part.kind in self._table.kinds("names"):
                 self.visit(part)
 
@@ -232,12 +232,12 @@ class TreeReader(NameReader):
         """A line that the compiler obeys: `#[cfg(test)]`."""
         words = [part.text for part in node.walk() if part.kind in self._table.kinds("names")]
         if not words or words[0] not in self._table.kinds("innocent_attributes"):
-            self.facts.add(Kind.mark, Mark.directive, node.line)
+            self.facts.add(FactKind.mark, Construct.directive, node.line)
 
     def _macro_rules(self, node: Shape) -> None:
-        self.facts.add(Kind.mark, Mark.unreadable_macro, node.line)
+        self.facts.add(FactKind.mark, Construct.unreadable_macro, node.line)
 
     def _import(self, node: Shape) -> None:
         if self._scopes:
             for each in imports_of(Shape("", "", (node,), node.line), self._table.name):
-                self.facts.add(Kind.imports, each.told, each.line)
+                self.facts.add(FactKind.imports, each.told, each.line)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from becket.parts.guard.reading.classes.facts import Facts, Kind, Mark, Size
+from becket.parts.guard.reading.classes.facts import Construct, FactKind, Facts, Size
 from becket.parts.guard.reading.classes.table import Table
 from becket.parts.guard.reading.classes.treescope import TreeScope, bound, heads, name_node, parameter_names, words_of
 from becket.parts.guard.reading.languages import treesitter
@@ -23,7 +23,7 @@ _EVALUATED = frozenset({"right", "type", "size", "default_value", "parameters"})
 NUMBER_SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
 
 
-class Around(Protocol):
+class NameContext(Protocol):
     """What a file says of names."""
 
     table: Table
@@ -34,7 +34,7 @@ class Around(Protocol):
 class NameReader:
     """Visits one unit and counts the names it uses; what else a construct says is told by its role."""
 
-    def __init__(self, module: Around) -> None:
+    def __init__(self, module: NameContext) -> None:
         self.facts = Facts()
         self._module, self._table = module, module.table
         self._scopes: list[TreeScope] = []
@@ -75,7 +75,7 @@ class NameReader:
     def _returned(self, node: Shape) -> None:
         """What is answered as it stands is told to somebody; its text is no value that goes on."""
         if not self._refuses(node):
-            self.facts.add(Kind.size, Size.returned, node.line)
+            self.facts.add(FactKind.size, Size.returned, node.line)
         for child in node.children:
             self._answers.update(map(id, (child, *(child.children if child.kind.endswith("_list") else ()))))
 
@@ -85,7 +85,7 @@ class NameReader:
         parts += [part for each in parts if each.kind == "literal_element" for part in each.children]
         literal = [part.source or part.text for part in parts if self._table.roles.get(part.kind) == "literal"]
         if len(set(literal)) > 1:
-            self.facts.add(Kind.value, f"[{', '.join(literal)}]", node.line)
+            self.facts.add(FactKind.value, f"[{', '.join(literal)}]", node.line)
 
     def _below(self, node: Shape) -> None:
         """All that is used; a name that is bound here is not."""
@@ -100,7 +100,7 @@ class NameReader:
         """Of what binds names, only what is evaluated: defaults, types, and literals to compare with."""
         key = pattern.part("key") if pattern.kind == "pair_pattern" else None
         if key is not None or pattern.kind == "shorthand_property_identifier_pattern":
-            self.facts.add(Kind.attribute, (key or pattern).text, pattern.line)
+            self.facts.add(FactKind.attribute, (key or pattern).text, pattern.line)
         if pattern.kind in self._table.kinds("bindable"):
             return
         if self._table.roles.get(pattern.kind) in ("literal", "unary"):
@@ -123,20 +123,20 @@ class NameReader:
         text = NUMBER_SUFFIX.sub("", node.text) if self._is_number(node) else f"'{node.text}'"
         weight = int(not self._table.is_trivial(text)) + int(equal and not self._table.is_empty(text))
         for _ in range(weight):
-            self.facts.add(Kind.size, Size.equality, node.line)
+            self.facts.add(FactKind.size, Size.equality, node.line)
 
     def _nested(self, node: Shape) -> None:
         if not self._scopes:
             return  # a unit of its own
         if node.kind in self._table.kinds("named_functions"):
-            self.facts.add(Kind.mark, Mark.nested_function, node.line)
+            self.facts.add(FactKind.mark, Construct.nested_function, node.line)
         name = name_node(node).text
         if (
             node.kind in self._table.kinds("hook_kinds")
             or self._table.hooks(name)
             or any(child.kind in ("get", "set") for child in node.children)
         ):
-            self.facts.add(Kind.mark, Mark.hook, node.line)
+            self.facts.add(FactKind.mark, Construct.hook, node.line)
         self.function(node)
 
     def _blocks(self, node: Shape) -> None:
@@ -144,9 +144,9 @@ class NameReader:
             return
         statements = [child for child in node.children if child.kind not in ("{", "}")]
         for place, child in enumerate(statements):
-            self.facts.add(Kind.line, self._shape(child), child.line)
+            self.facts.add(FactKind.line, self._shape(child), child.line)
             if place and treesitter.bare(statements[place - 1]).kind in self._table.kinds("ends"):
-                self.facts.add(Kind.mark, Mark.unreachable, child.line)
+                self.facts.add(FactKind.mark, Construct.unreachable, child.line)
 
     def _shape(self, statement: Shape) -> str:
         """A statement without what stands in its blocks, and whatever its locals are called."""
@@ -161,20 +161,20 @@ class NameReader:
 
     # Names
 
-    def _root(self, name: str) -> tuple[Kind | None, str]:
+    def _root(self, name: str) -> tuple[FactKind | None, str]:
         if any(name in scope.parameters for scope in self._scopes):
             return None, name
         if "\\" in name:
-            return Kind.name, f"?{name}"  # an escape inside a name hides what it is
+            return FactKind.name, f"?{name}"  # an escape inside a name hides what it is
         name = self._table.spelled(name)
         target = self._module.imports.get(name)
         if target is not None or self._table.is_power_by_itself(name):
-            return Kind.name, target or name
+            return FactKind.name, target or name
         if any(name in scope.names for scope in self._scopes) or name.startswith(self._table.local):
             return None, name
         if name in self._module.names:
-            return Kind.own, name
-        return Kind.name, name if name in self._table.built_in_roots else f"{self._table.unknown}{name}"
+            return FactKind.own, name
+        return FactKind.name, name if name in self._table.built_in_roots else f"{self._table.unknown}{name}"
 
     def _name(self, node: Shape) -> None:
         if node.text in _ITSELF:
@@ -224,7 +224,7 @@ class NameReader:
 
     def _link(self, last: Shape, must: str) -> None:
         if must and last.kind != must:
-            self.facts.add(Kind.mark, Mark.dynamic, last.line)
+            self.facts.add(FactKind.mark, Construct.dynamic, last.line)
             self.visit(last)
         elif last.kind in self._table.kinds("looked_into"):
             self._below(last)
@@ -235,23 +235,23 @@ class NameReader:
     def _used(self, root: Shape | None, parts: list[str], line: int) -> None:
         if root is None:
             kind, value = self._root(parts[0])
-            self.facts.add(kind or Kind.own, ".".join((value, *parts[1:])), line)
+            self.facts.add(kind or FactKind.own, ".".join((value, *parts[1:])), line)
             return
         kind, value = self._origin(root)
-        if kind is Kind.name:
-            self.facts.add(Kind.name, ".".join((value, *parts)), line)
+        if kind is FactKind.name:
+            self.facts.add(FactKind.name, ".".join((value, *parts)), line)
             return
         self.visit(root)
         for part in parts:
-            self.facts.add(Kind.attribute, part, line)
+            self.facts.add(FactKind.attribute, part, line)
 
-    def _origin(self, root: Shape) -> tuple[Kind | None, str]:
+    def _origin(self, root: Shape) -> tuple[FactKind | None, str]:
         if root.kind in self._table.kinds("names") and root.text not in _ITSELF:
             return self._root(root.text)
         required = self._required(root)
         if required is not None:
-            self.facts.add(Kind.imports, required, root.line)
-            return Kind.name, required
+            self.facts.add(FactKind.imports, required, root.line)
+            return FactKind.name, required
         return None, ""
 
     def _index(self, node: Shape) -> None:
@@ -265,16 +265,16 @@ class NameReader:
             self.visit(holder)  # which item is meant is no answer
             return
         if index is not None and holder is not None and self._is_foreign(holder):
-            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+            self.facts.add(FactKind.mark, Construct.dynamic, node.line)
         if index is not None and any(part.kind in ("string", "string_fragment") for part in index.walk()):
-            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+            self.facts.add(FactKind.mark, Construct.dynamic, node.line)
         self._below(node)
 
     def _is_foreign(self, holder: Shape) -> bool:
         """Something from outside the project, of which anything could be taken."""
         root, parts = self._chain(holder)
         kind, value = self._origin(root) if root is not None else (None, "")
-        return kind is Kind.name and not parts and not value.startswith((".", "~", "?"))
+        return kind is FactKind.name and not parts and not value.startswith((".", "~", "?"))
 
     def _is_number(self, node: Shape) -> bool:
         return node.kind in self._table.kinds("numbers")
@@ -294,25 +294,25 @@ class NameReader:
         inner = node if node.kind in self._table.members else function
         name = self._called_as(inner) if inner is not None else ""
         if function is not None and function.kind in self._table.kinds("indexes"):
-            self.facts.add(Kind.mark, Mark.computed_call, node.line)
+            self.facts.add(FactKind.mark, Construct.computed_call, node.line)
         if required := self._required(node):
-            self.facts.add(Kind.imports, required, node.line)
+            self.facts.add(FactKind.imports, required, node.line)
             if words_of(function or node) in self._table.kinds("gives_module"):
-                self.facts.add(Kind.name, required, node.line)  # what is taken of it cannot be followed
+                self.facts.add(FactKind.name, required, node.line)  # what is taken of it cannot be followed
             return
         self._special(node, name)
         self._looked_up(node, function, name)
         last = name.rpartition(".")[2]
         if self._table.validates(last):
-            self.facts.add(Kind.check, last, node.line)
+            self.facts.add(FactKind.check, last, node.line)
         telling = name in self._table.kinds("tellers") or last in self._table.kinds("tellers")
         if telling:
-            self.facts.add(Kind.check, "raise", node.line)
+            self.facts.add(FactKind.check, "raise", node.line)
         telling = telling and id(node) in self._answers
         if last in self._table.mutators and "." in name:
             kind, value = self._root(name.partition(".")[0])
-            if kind is Kind.own:
-                self.facts.add(Kind.store, f"={value}.{last}()", node.line)
+            if kind is FactKind.own:
+                self.facts.add(FactKind.store, f"={value}.{last}()", node.line)
         self._told += telling
         if inner is node:
             self._member(node)
@@ -334,7 +334,7 @@ class NameReader:
         arguments = node.part("arguments")
         given = arguments.children if arguments is not None else ()
         if name in self._table.kinds("clocks") and not given:
-            self.facts.add(Kind.name, f"{name}.now", node.line)
+            self.facts.add(FactKind.name, f"{name}.now", node.line)
         if name in self._table.kinds("writes_into") and given:
             self._stored(given[0])
 
@@ -345,9 +345,9 @@ class NameReader:
             return
         root, parts = self._chain(value) if value is not None else (None, [])
         kind, name = self._origin(root) if root is not None else (None, "")
-        if kind is Kind.name and target is not None and target.kind.endswith("_pattern"):
+        if kind is FactKind.name and target is not None and target.kind.endswith("_pattern"):
             for key in self._taken(target):
-                self.facts.add(Kind.name, ".".join((name, *parts, *key)), node.line)
+                self.facts.add(FactKind.name, ".".join((name, *parts, *key)), node.line)
             self._defaults(target)
             return
         self._below(node)
@@ -370,15 +370,15 @@ class NameReader:
             return
         callee = function or next((each for each in node.children if each.kind not in ("new", "arguments")), None)
         if node.kind not in self._table.members and callee is not None and callee.kind not in named:
-            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+            self.facts.add(FactKind.mark, Construct.dynamic, node.line)
         if callee is not None and callee.kind in self._table.kinds("global_functions") and "." not in callee.text:
             kind, value = self._root(callee.text)
-            if kind is Kind.name and value == f"~{callee.text}" and node.part("function") is not None:
-                self.facts.add(Kind.name, f"?{callee.text}", node.line)  # of the language, and the table has it not
+            if kind is FactKind.name and value == f"~{callee.text}" and node.part("function") is not None:
+                self.facts.add(FactKind.name, f"?{callee.text}", node.line)  # of the language, and the table has it not
         inside = node.part("arguments")
         texts = inside.walk_outside(self._table.kinds("functions")) if inside is not None else ()
         if self._table.spelled(name) in self._table.kinds("callbacks") and any(each.kind in TEXTS for each in texts):
-            self.facts.add(Kind.mark, Mark.dynamic, node.line)
+            self.facts.add(FactKind.mark, Construct.dynamic, node.line)
 
     def _required(self, node: Shape) -> str | None:
         """`require("x")` with nothing but its name."""
@@ -397,10 +397,10 @@ class NameReader:
     def _macro(self, node: Shape) -> None:
         name = f"{words_of(node.part('macro') or node)}!"
         known = name in self._table.built_in or self._table.is_power(name)
-        self.facts.add(Kind.name, name if known else f"~{name}", node.line)
+        self.facts.add(FactKind.name, name if known else f"~{name}", node.line)
         telling = name in self._table.kinds("tellers")
         if telling or self._table.validates(name):
-            self.facts.add(Kind.check, "raise" if telling else name, node.line)
+            self.facts.add(FactKind.check, "raise" if telling else name, node.line)
         self._told += telling
         for child in node.children:
             if child.kind == "token_tree":
@@ -416,7 +416,7 @@ class NameReader:
                 if pieces:
                     pieces.append(child.text)
                 else:
-                    self.facts.add(Kind.attribute, child.text, child.line)
+                    self.facts.add(FactKind.attribute, child.text, child.line)
             elif child.kind not in ("::", "."):
                 self._pieced(pieces, child.line)
                 pieces = [child.text] if child.kind in ("identifier", "type_identifier", "crate") else []
@@ -450,11 +450,11 @@ class NameReader:
             root, parts = self._chain(holder) if holder is not None else (None, [])
             kind, value = self._origin(root) if root is not None else (None, "")
             if kind is not None:
-                start = "@" if kind is Kind.name else "="
-                self.facts.add(Kind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
+                start = "@" if kind is FactKind.name else "="
+                self.facts.add(FactKind.store, f"{start}{'.'.join((value, *parts))}[]", target.line)
             self.visit(target)
         elif target.kind in self._table.kinds("fields"):
-            self.facts.add(Kind.store, f".{target.text}", target.line)
+            self.facts.add(FactKind.store, f".{target.text}", target.line)
         elif target.kind in self._table.members:
             self._stored_member(target)
         elif target.kind not in self._table.kinds("names"):
@@ -462,19 +462,19 @@ class NameReader:
         elif self._scopes:
             kind, value = self._root(target.text)
             if kind is not None:
-                self.facts.add(Kind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
+                self.facts.add(FactKind.store, f"{'@' if self._table.is_power(value) else '='}{value}", target.line)
 
     def _stored_member(self, target: Shape) -> None:
         root, parts = self._chain(target)
-        kind, value = self._origin(root) if root is not None else (Kind.own, "")
+        kind, value = self._origin(root) if root is not None else (FactKind.own, "")
         if kind is None and root is not None:
             self.visit(root)
             for part in parts[:-1]:
-                self.facts.add(Kind.attribute, part, target.line)
-        start = {Kind.name: f"@{value}", Kind.own: f"={value}"}.get(kind, "") if kind else ""
+                self.facts.add(FactKind.attribute, part, target.line)
+        start = {FactKind.name: f"@{value}", FactKind.own: f"={value}"}.get(kind, "") if kind else ""
         if value.split(".")[0] in self._table.kinds("exports"):
             start = f"={value}"
-        self.facts.add(Kind.store, ".".join((start, *(parts if start else parts[-1:]))), target.line)
+        self.facts.add(FactKind.store, ".".join((start, *(parts if start else parts[-1:]))), target.line)
 
     # Values
 
@@ -492,9 +492,9 @@ class NameReader:
         self._add_value(TRUTH.get(text, NUMBER_SUFFIX.sub("", text)), node.line)
 
     def _add_value(self, text: str, line: int) -> None:
-        self.facts.add(Kind.value, text, line)
+        self.facts.add(FactKind.value, text, line)
         if text not in ("None", "True", "False"):
-            self.facts.add(Kind.size, Size.literal, line)
+            self.facts.add(FactKind.size, Size.literal, line)
 
 
 def _sides(node: Shape, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[Shape | None, Shape | None]:

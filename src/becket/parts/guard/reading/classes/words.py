@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.parts.guard.reading.classes.facts import Mark, Size
+from becket.parts.guard.reading.classes.facts import Construct, Size
 
 POWERS = {
     "environment": "read or change the environment",
@@ -88,29 +88,29 @@ def sealed_changed(name: str) -> str:
 
 
 MARKS = {
-    Mark.new_function: "adds a function",
-    Mark.nested_function: "adds a function inside another",
-    Mark.new_class: "adds a class",
-    Mark.decorator: "adds a decorator",
-    Mark.state: "keeps something between calls",
-    Mark.generator: "makes a generator of a function",
-    Mark.catch: "catches an error",
-    Mark.catch_all: "swallows any error",
-    Mark.leaves_finally: "leaves `finally` early, which swallows any error",
-    Mark.dynamic: "looks up a name that is put together at run time",
-    Mark.computed_call: "calls something that it looks up at run time",
-    Mark.hook: "adds a hook that decides equality, hashing, attributes or how classes are made",
-    Mark.sealed: "adds a function to what belongs to the language or to a test framework",
-    Mark.arithmetic: "computes a constant out of others",
-    Mark.named_literal: "computes with a constant under another name",
-    Mark.not_a_number: "can answer not-a-number, with which every comparison fails",
-    Mark.unreachable: "makes code unreachable",
-    Mark.before_check: "returns before a check is reached",
-    Mark.narrower: "refuses only under one more condition",
-    Mark.native: "steps outside the language's own safety",
-    Mark.directive: "adds a directive that a compiler or checker obeys",
-    Mark.unreadable_macro: "adds a macro, which cannot be read",
-    Mark.runs_at_load: "adds code that runs by itself when the file is loaded",
+    Construct.new_function: "adds a function",
+    Construct.nested_function: "adds a function inside another",
+    Construct.new_class: "adds a class",
+    Construct.decorator: "adds a decorator",
+    Construct.state: "keeps something between calls",
+    Construct.generator: "makes a generator of a function",
+    Construct.catch: "catches an error",
+    Construct.catch_all: "swallows any error",
+    Construct.leaves_finally: "leaves `finally` early, which swallows any error",
+    Construct.dynamic: "looks up a name that is put together at run time",
+    Construct.computed_call: "calls something that it looks up at run time",
+    Construct.hook: "adds a hook that decides equality, hashing, attributes or how classes are made",
+    Construct.sealed: "adds a function to what belongs to the language or to a test framework",
+    Construct.arithmetic: "computes a constant out of others",
+    Construct.named_literal: "computes with a constant under another name",
+    Construct.not_a_number: "can answer not-a-number, with which every comparison fails",
+    Construct.unreachable: "makes code unreachable",
+    Construct.before_check: "returns before a check is reached",
+    Construct.narrower: "refuses only under one more condition",
+    Construct.native: "steps outside the language's own safety",
+    Construct.directive: "adds a directive that a compiler or checker obeys",
+    Construct.unreadable_macro: "adds a macro, which cannot be read",
+    Construct.runs_at_load: "adds code that runs by itself when the file is loaded",
 }
 
 SIZES = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from becket.kernel.contract.globs import matches
 from becket.parts.guard.reading.failing import files_of, is_doctest
 from becket.parts.guard.reading.found.commands import run_by_gates
-from becket.parts.guard.reading.found.frameworks import Use, test_modules, use_of
+from becket.parts.guard.reading.found.frameworks import FrameworkUse, test_modules, use_of
 from becket.parts.guard.reading.found.imports import Imports
 from becket.parts.guard.reading.found.names import (
     PYTHON,
@@ -98,8 +98,8 @@ class _Search:
             content = self._content(path)
             if path.endswith(".rs"):
                 found.update(dict.fromkeys(self._rust(path, content), SideReason.framework))
-            elif (use := use_of(path, content, own)) is not Use.none:
-                found[path] = SideReason.framework if use is Use.tests else SideReason.only_from_tests
+            elif (use := use_of(path, content, own)) is not FrameworkUse.none:
+                found[path] = SideReason.framework if use is FrameworkUse.tests else SideReason.only_from_tests
         return found
 
     def _rust(self, path: str, content: bytes) -> Iterator[str]:

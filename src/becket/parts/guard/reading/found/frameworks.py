@@ -88,7 +88,7 @@ _ROWS: tuple[tuple[frozenset[str], re.Pattern[bytes]], ...] = (
 _BY_SUFFIX = {name: pattern for names, pattern in _ROWS for name in names}
 
 
-class Use(Enum):
+class FrameworkUse(Enum):
     """What a file has to do with a test framework."""
 
     none = auto()
@@ -96,29 +96,29 @@ class Use(Enum):
     tests = auto()
 
 
-def use_of(path: str, content: bytes, own: Collection[str]) -> Use:
+def use_of(path: str, content: bytes, own: Collection[str]) -> FrameworkUse:
     """`own`: modules of the repository itself, in which using such a name makes no test."""
     kind = suffix(path)
     if kind in PYTHON:
         return _python(path, content, own)
     if kind in SCRIPT:
-        return Use.tests if _script(path, content) else Use.none
+        return FrameworkUse.tests if _script(path, content) else FrameworkUse.none
     if kind in JVM and "/src/main/" in f"/{path}":
-        return Use.none
+        return FrameworkUse.none
     pattern = _BY_SUFFIX.get(kind)
-    return Use.tests if pattern is not None and pattern.search(content) else Use.none
+    return FrameworkUse.tests if pattern is not None and pattern.search(content) else FrameworkUse.none
 
 
-def _python(path: str, content: bytes, own: Collection[str]) -> Use:
+def _python(path: str, content: bytes, own: Collection[str]) -> FrameworkUse:
     if not any(hint in content for hint in _PYTHON_HINT):
-        return Use.none
+        return FrameworkUse.none
     imported = {match[1].decode().partition(".")[0] for match in _PYTHON.finditer(content)} - set(own)
     named, tests = named_for_tests(path), _PYTHON_TEST.search(content) is not None
     if imported and (named or (tests and _PYTHON_OWN.search(content) is None)):
-        return Use.tests
+        return FrameworkUse.tests
     if imported and not tests and not in_product_folder(path):
-        return Use.helps
-    return Use.tests if tests and named and b"assert" in content else Use.none
+        return FrameworkUse.helps
+    return FrameworkUse.tests if tests and named and b"assert" in content else FrameworkUse.none
 
 
 def _script(path: str, content: bytes) -> bool:

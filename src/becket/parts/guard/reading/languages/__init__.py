@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from becket.parts.guard.reading.languages.shape import Tongue
+from becket.parts.guard.reading.languages.shape import Language
 
 _SUFFIXES = {
     "py": "python",
@@ -27,14 +27,14 @@ def language_of(path: str) -> str | None:
     return _SUFFIXES.get(path.rpartition("/")[2].rpartition(".")[2].lower())
 
 
-def tongue_for(path: str) -> Tongue | None:
+def language_for(path: str) -> Language | None:
     """The reader for a path; None for a language that we compare as text."""
     language = language_of(path)
     return _tongue(language) if language is not None else None
 
 
 @lru_cache(maxsize=8)
-def _tongue(language: str) -> Tongue:
+def _tongue(language: str) -> Language:
     if language == "python":
         from becket.parts.guard.reading.languages.python import PYTHON
 
@@ -51,6 +51,6 @@ def _tongue(language: str) -> Tongue:
         from becket.parts.guard.reading.languages.rust import RUST
 
         return RUST
-    from becket.parts.guard.reading.languages.javascript import tongue
+    from becket.parts.guard.reading.languages.javascript import javascript_language
 
-    return tongue(language)
+    return javascript_language(language)

@@ -7,7 +7,7 @@ import doctest
 from collections.abc import Iterator
 
 from becket.parts.guard.reading.languages.pyshape import parse_module
-from becket.parts.guard.reading.languages.shape import Case, Outline, Shape, Unreadable
+from becket.parts.guard.reading.languages.shape import Outline, Shape, SourceTest, UnreadableSource
 
 _OWNERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ENDS = frozenset({b"", b'"""', b"'''"})
@@ -34,7 +34,7 @@ def read_doctests(source: bytes) -> Outline:
     return Outline(cases=tuple(doctest_cases(parse_module(source))))
 
 
-def doctest_cases(module: ast.Module) -> Iterator[Case]:
+def doctest_cases(module: ast.Module) -> Iterator[SourceTest]:
     stack: list[tuple[str, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]] = [("module", module)]
     while stack:
         name, owner = stack.pop()
@@ -45,7 +45,7 @@ def doctest_cases(module: ast.Module) -> Iterator[Case]:
         stack.extend((f"{prefix}{node.name}", node) for node in owner.body if isinstance(node, _OWNERS))
 
 
-def _case(name: str, owner: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Case | None:
+def _case(name: str, owner: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> SourceTest | None:
     text = ast.get_docstring(owner, clean=False)
     if text is None or ">>>" not in text:
         return None
@@ -53,9 +53,9 @@ def _case(name: str, owner: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef 
     try:
         found = _PARSER.get_examples(text)
     except ValueError as error:
-        raise Unreadable(f"its doctests cannot be parsed: {error}") from error
+        raise UnreadableSource(f"its doctests cannot be parsed: {error}") from error
     examples = tuple(
         Shape("example", f"{example.source.strip()}\n{example.want.strip()}", (), first + example.lineno)
         for example in found
     )
-    return Case(f"{name} (doctest)", Shape("block", "", examples, first), first) if examples else None
+    return SourceTest(f"{name} (doctest)", Shape("block", "", examples, first), first) if examples else None

@@ -8,13 +8,13 @@ from itertools import takewhile
 
 from becket.parts.guard.reading.languages import treesitter
 from becket.parts.guard.reading.languages.shape import (
-    Case,
     Import,
+    Language,
     Outline,
-    Part,
     PartKind,
     Shape,
-    Tongue,
+    SourceTest,
+    SupportPart,
     says_success,
 )
 from becket.parts.guard.reading.languages.treesitter import bare, call_name, dotted
@@ -37,7 +37,7 @@ def parse(source: bytes) -> Shape:
 
 def read(source: bytes) -> Outline:
     parsed = treesitter.parse("go", source)
-    cases: list[Case] = []
+    cases: list[SourceTest] = []
     parts = list(_pragmas(parsed.lines))
     imports: list[Import] = []
     for item in parsed.root.children:
@@ -50,13 +50,13 @@ def read(source: bytes) -> Outline:
     return Outline(tuple(cases), tuple(parts), tuple(imports), parsed.broken)
 
 
-def _pragmas(lines: Sequence[str]) -> Iterator[Part]:
+def _pragmas(lines: Sequence[str]) -> Iterator[SupportPart]:
     for number, line in enumerate(lines, 1):
         if line.startswith("package "):
             return
         if _BUILD.match(line):
             shape = Shape("build", " ".join(line.split()), (), number)
-            yield Part(PartKind.pragma, shape.text, "", shape)
+            yield SupportPart(PartKind.pragma, shape.text, "", shape)
 
 
 def _imported(item: Shape) -> Iterator[Import]:
@@ -68,7 +68,7 @@ def _imported(item: Shape) -> Iterator[Import]:
             yield Import(name.text if name is not None else origin.rpartition("/")[2], origin, spec.line)
 
 
-def _function(item: Shape, cases: list[Case], parts: list[Part]) -> None:
+def _function(item: Shape, cases: list[SourceTest], parts: list[SupportPart]) -> None:
     name = dotted(item.part("name"))
     receiver = item.part("receiver")
     scope = next((part.text for part in receiver.walk() if part.kind == "type_identifier"), "") if receiver else ""
@@ -78,13 +78,13 @@ def _function(item: Shape, cases: list[Case], parts: list[Part]) -> None:
         or (name == "init" and not scope)
         or (scope and re.match(r"Set[uU]p|TearDown|(?:Before|After)Test", name))
     ):
-        parts.append(Part(PartKind.setup, name, scope, shape))
+        parts.append(SupportPart(PartKind.setup, name, scope, shape))
     elif _TEST.match(name):
         expected = tuple(_output(item)) if name.startswith("Example") else ()
         whole = Shape(item.kind, "", (*shape.children, *expected), item.line)
-        cases.append(Case(f"{scope}.{name}" if scope else name, whole, item.line, scope))
+        cases.append(SourceTest(f"{scope}.{name}" if scope else name, whole, item.line, scope))
     else:
-        parts.append(Part(PartKind.helper, name, scope, shape))
+        parts.append(SupportPart(PartKind.helper, name, scope, shape))
 
 
 def _output(item: Shape) -> Iterator[Shape]:
@@ -98,15 +98,15 @@ def _output(item: Shape) -> Iterator[Shape]:
         yield Shape("output", text.removesuffix("\n").lower(), (), item.line + first)
 
 
-def _declared(item: Shape) -> Part:
+def _declared(item: Shape) -> SupportPart:
     names = [dotted(spec.part("name")) for spec in item.walk() if spec.kind in {"var_spec", "const_spec", "type_spec"}]
     if item.kind == "package_clause":
-        return Part(PartKind.pragma, "package", "", item)
+        return SupportPart(PartKind.pragma, "package", "", item)
     if item.kind in {"var_declaration", "const_declaration"}:
-        return Part(PartKind.constant, ",".join(names), "", item)
+        return SupportPart(PartKind.constant, ",".join(names), "", item)
     if item.kind == "type_declaration":
-        return Part(PartKind.helper, ",".join(names), "", item)
-    return Part(PartKind.statement, "", "", item)
+        return SupportPart(PartKind.helper, ",".join(names), "", item)
+    return SupportPart(PartKind.statement, "", "", item)
 
 
 def _is_check(shape: Shape) -> bool:
@@ -135,7 +135,7 @@ def _bound_names(shape: Shape) -> Collection[str]:
     return []
 
 
-GO = Tongue(
+GO = Language(
     name="Go",
     read=read,
     parse=parse,

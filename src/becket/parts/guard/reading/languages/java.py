@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 from becket.parts.guard.reading.languages import treesitter
 from becket.parts.guard.reading.languages.shape import (
-    Case,
     Import,
+    Language,
     Outline,
-    Part,
     PartKind,
     Shape,
-    Tongue,
+    SourceTest,
+    SupportPart,
     says_success,
 )
 from becket.parts.guard.reading.languages.treesitter import bare, call_name, dotted
@@ -60,8 +60,8 @@ def _mark_names(item: Shape) -> set[str]:
 
 class _Reader:
     def __init__(self) -> None:
-        self.cases: list[Case] = []
-        self.parts: list[Part] = []
+        self.cases: list[SourceTest] = []
+        self.parts: list[SupportPart] = []
         self.imports: list[Import] = []
 
     def item(self, item: Shape) -> None:
@@ -71,11 +71,11 @@ class _Reader:
             name = words[-1].rpartition(".")[2] if "asterisk" not in origin else origin
             self.imports.append(Import(name, origin, item.line))
         elif item.kind == "package_declaration":
-            self.parts.append(Part(PartKind.pragma, "package", "", item))
+            self.parts.append(SupportPart(PartKind.pragma, "package", "", item))
         elif item.kind in _TYPES:
             self._type(item, "")
         else:
-            self.parts.append(Part(PartKind.statement, "", "", item))
+            self.parts.append(SupportPart(PartKind.statement, "", "", item))
 
     def _type(self, item: Shape, scope: str) -> None:
         name = dotted(item.part("name"))
@@ -84,9 +84,9 @@ class _Reader:
         head = Shape(item.kind, "", item.without("name", "body"), item.line)
         if body is None or not _holds_tests(item):
             whole = Shape(item.kind, "", item.without("name"), item.line)
-            self.parts.append(Part(PartKind.helper, name, scope, whole))
+            self.parts.append(SupportPart(PartKind.helper, name, scope, whole))
             return
-        self.parts.append(Part(PartKind.holder, path, scope, head))
+        self.parts.append(SupportPart(PartKind.holder, path, scope, head))
         for member in body.children:
             self._member(member, path, old_style=_old_style(item))
 
@@ -97,16 +97,16 @@ class _Reader:
         if member.kind in _TYPES:
             self._type(member, scope)
         elif member.kind == "method_declaration" and (marks & _TEST or (old_style and name.startswith("test"))):
-            self.cases.append(Case(f"{scope}.{name}", shape, member.line, scope))
+            self.cases.append(SourceTest(f"{scope}.{name}", shape, member.line, scope))
         elif marks & _SETUP or (old_style and name in {"setUp", "tearDown"}):
-            self.parts.append(Part(PartKind.setup, name, scope, member))
+            self.parts.append(SupportPart(PartKind.setup, name, scope, member))
         elif member.kind == "method_declaration":
-            self.parts.append(Part(PartKind.helper, name, scope, shape))
+            self.parts.append(SupportPart(PartKind.helper, name, scope, shape))
         elif member.kind == "field_declaration":
             names = [dotted(part.part("name")) for part in member.walk() if part.kind == "variable_declarator"]
-            self.parts.append(Part(PartKind.constant, ",".join(names), scope, member))
+            self.parts.append(SupportPart(PartKind.constant, ",".join(names), scope, member))
         else:
-            self.parts.append(Part(PartKind.statement, "", scope, member))
+            self.parts.append(SupportPart(PartKind.statement, "", scope, member))
 
 
 def _old_style(item: Shape) -> bool:
@@ -152,7 +152,7 @@ def _bound_names(shape: Shape) -> Collection[str]:
     return [dotted(part.part("name")) for part in shape.children if part.kind == "variable_declarator"]
 
 
-JAVA = Tongue(
+JAVA = Language(
     name="Java",
     read=read,
     parse=parse,

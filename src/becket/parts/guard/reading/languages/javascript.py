@@ -8,13 +8,13 @@ from functools import partial
 
 from becket.parts.guard.reading.languages import treesitter
 from becket.parts.guard.reading.languages.shape import (
-    Case,
     Import,
+    Language,
     Outline,
-    Part,
     PartKind,
     Shape,
-    Tongue,
+    SourceTest,
+    SupportPart,
     says_success,
 )
 from becket.parts.guard.reading.languages.treesitter import bare, call_name, dotted
@@ -50,8 +50,8 @@ def read_as(grammar: str, source: bytes) -> Outline:
 
 class _Reader:
     def __init__(self) -> None:
-        self.cases: list[Case] = []
-        self.parts: list[Part] = []
+        self.cases: list[SourceTest] = []
+        self.parts: list[SupportPart] = []
         self.imports: list[Import] = []
         self._seen: dict[str, int] = {}
 
@@ -72,7 +72,7 @@ class _Reader:
         elif _CASE.match(name) and _title(call):
             self._case(call, name, scope)
         elif _SETUP.match(name):
-            self.parts.append(Part(PartKind.setup, name, scope, call))
+            self.parts.append(SupportPart(PartKind.setup, name, scope, call))
         else:
             self._declared(statement, scope)
 
@@ -83,14 +83,14 @@ class _Reader:
     def _holder(self, call: Shape, name: str, body: tuple[Shape, ...], scope: str) -> None:
         title = self._unique(" > ".join(filter(None, (scope, _title(call) or name))))
         head = Shape("holder", _modifiers(name), _extras(call), call.line)
-        self.parts.append(Part(PartKind.holder, title, scope, head))
+        self.parts.append(SupportPart(PartKind.holder, title, scope, head))
         self.body(body, title)
 
     def _case(self, call: Shape, name: str, scope: str) -> None:
         title = self._unique(" > ".join(filter(None, (scope, _title(call)))))
         function = _callback(call)
         inside = (*_extras(call), *((function,) if function is not None else ()))
-        self.cases.append(Case(title, Shape("case", _modifiers(name), inside, call.line), call.line, scope))
+        self.cases.append(SourceTest(title, Shape("case", _modifiers(name), inside, call.line), call.line, scope))
 
     def _declared(self, statement: Shape, scope: str) -> None:
         names = [dotted(statement.part("name"))]
@@ -100,12 +100,12 @@ class _Reader:
                 self.imports.extend(entry for child in declared for entry in _from_require(child))
                 return
             names = [name for child in declared for name in _pattern_names(child.part("name"))]
-            self.parts.append(Part(PartKind.constant, ",".join(names), scope, statement))
+            self.parts.append(SupportPart(PartKind.constant, ",".join(names), scope, statement))
         elif statement.kind.endswith("_declaration") and names[0]:
             shape = Shape(statement.kind, "", statement.without("name"), statement.line)
-            self.parts.append(Part(PartKind.helper, names[0], scope, shape))
+            self.parts.append(SupportPart(PartKind.helper, names[0], scope, shape))
         else:
-            self.parts.append(Part(PartKind.statement, "", scope, statement))
+            self.parts.append(SupportPart(PartKind.statement, "", scope, statement))
 
 
 def _arguments(call: Shape) -> tuple[Shape, ...]:
@@ -226,8 +226,8 @@ def _bound_names(shape: Shape) -> Collection[str]:
     return [dotted(shape.part("name"))] if shape.kind == "function_declaration" else []
 
 
-def tongue(grammar: str) -> Tongue:
-    return Tongue(
+def javascript_language(grammar: str) -> Language:
+    return Language(
         name="JavaScript" if grammar == "javascript" else "TypeScript",
         read=partial(read_as, grammar),
         parse=lambda source: treesitter.parse(grammar, source).root,

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 
-from becket.parts.guard.reading.languages.shape import Shape, Unreadable
+from becket.parts.guard.reading.languages.shape import Shape, UnreadableSource
 
 _LEFT_OUT = frozenset({"ctx", "type_comment", "kind", "returns", "type_ignores", "annotation"})
 _DEEPEST = 200
@@ -19,7 +19,7 @@ def parse_module(source: bytes) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise Unreadable(f"Python cannot parse it: {error}") from error
+        raise UnreadableSource(f"Python cannot parse it: {error}") from error
 
 
 def parse(source: bytes) -> Shape:
@@ -28,7 +28,7 @@ def parse(source: bytes) -> Shape:
 
 def shape_of(node: ast.AST, depth: int = 0) -> Shape:
     if depth > _DEEPEST:
-        raise Unreadable("the code is nested too deeply")
+        raise UnreadableSource("the code is nested too deeply")
     line = getattr(node, "lineno", 0)
     kind = type(node).__name__
     if isinstance(node, ast.Constant):

@@ -17,13 +17,13 @@ from becket.parts.guard.reading.languages.pyshape import (
     shape_of,
 )
 from becket.parts.guard.reading.languages.shape import (
-    Case,
     Import,
+    Language,
     Outline,
-    Part,
     PartKind,
     Shape,
-    Tongue,
+    SourceTest,
+    SupportPart,
     says_success,
 )
 
@@ -66,8 +66,8 @@ def read(source: bytes) -> Outline:
 class _Reader:
     def __init__(self, source: bytes) -> None:
         self._lines = source.decode("utf-8", "replace").splitlines()
-        self.cases: dict[str, Case] = {}
-        self.parts: list[Part] = []
+        self.cases: dict[str, SourceTest] = {}
+        self.parts: list[SupportPart] = []
         self.imports: list[Import] = []
 
     def body(self, statements: list[ast.stmt], scope: str, *, runs: bool) -> None:
@@ -83,22 +83,22 @@ class _Reader:
 
     def _function(self, node: _Function, scope: str, *, runs: bool) -> None:
         if not node.name.startswith("test"):
-            self.parts.append(Part(_kind_of(node), node.name, scope, self._function_shape(node)))
+            self.parts.append(SupportPart(_kind_of(node), node.name, scope, self._function_shape(node)))
             return
         name = f"{scope}.{node.name}" if scope else node.name
         # Python runs the last definition of a name: an earlier one is gone.
-        self.cases[name] = Case(name, self._function_shape(node), node.lineno, scope, runs)
+        self.cases[name] = SourceTest(name, self._function_shape(node), node.lineno, scope, runs)
 
     def _class(self, node: ast.ClassDef, scope: str) -> None:
         name = f"{scope}.{node.name}" if scope else node.name
         if not _holds_tests(node):
-            self.parts.append(Part(PartKind.helper, node.name, scope, deferred(node, self._text(node))))
+            self.parts.append(SupportPart(PartKind.helper, node.name, scope, deferred(node, self._text(node))))
             return
         self._forget(name)
         head = [shape_of(value) for value in (*node.bases, *node.keywords)]
         marks = [Shape("decorator", "", (shape_of(mark),), mark.lineno) for mark in node.decorator_list]
         shape = Shape("class", "", (*marks, *head), node.lineno)
-        self.parts.append(Part(PartKind.holder, name, scope, shape))
+        self.parts.append(SupportPart(PartKind.holder, name, scope, shape))
         runs = bool(_RUNNING_CLASS.search(node.name)) or bool(node.bases)
         self.body(node.body, name, runs=runs)
 
@@ -129,9 +129,9 @@ class _Reader:
         shape = deferred(node, self._text(node))
         if names and whole:
             kind = PartKind.setup if any(_SETUP_NAMES.match(name) for name in names) else PartKind.constant
-            self.parts.append(Part(kind, ",".join(names), scope, shape))
+            self.parts.append(SupportPart(kind, ",".join(names), scope, shape))
         else:
-            self.parts.append(Part(PartKind.statement, "", scope, shape))
+            self.parts.append(SupportPart(PartKind.statement, "", scope, shape))
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
@@ -247,7 +247,7 @@ def _bound_names(shape: Shape) -> Collection[str]:
     return [shape.text] if shape.kind in {"FunctionDef", "AsyncFunctionDef", "ClassDef"} else []
 
 
-PYTHON = Tongue(
+PYTHON = Language(
     name="Python",
     read=read,
     parse=parse,

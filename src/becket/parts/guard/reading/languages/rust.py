@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from becket.parts.guard.reading.languages import treesitter
 from becket.parts.guard.reading.languages.shape import (
-    Case,
     Import,
+    Language,
     Outline,
-    Part,
     PartKind,
     Shape,
-    Tongue,
+    SourceTest,
+    SupportPart,
     says_success,
 )
 from becket.parts.guard.reading.languages.treesitter import Parsed, bare, call_name, dotted
@@ -113,8 +113,8 @@ def _for_tests(predicate: list[Shape]) -> bool:
 
 class _Reader:
     def __init__(self) -> None:
-        self.cases: list[Case] = []
-        self.parts: list[Part] = []
+        self.cases: list[SourceTest] = []
+        self.parts: list[SupportPart] = []
         self.imports: list[Import] = []
 
     def items(self, items: Sequence[Shape], scope: str, *, inside: bool) -> None:
@@ -135,12 +135,12 @@ class _Reader:
         body = () if shared else item.without("name")  # that it is there for tests too may not change; what it does may
         shape = Shape(item.kind, "", (*marks, *body), item.line)
         if item.kind == "function_item" and any(_TEST_MARK.match(_mark_name(mark)) for mark in marks):
-            self.cases.append(Case(path, shape, item.line, scope))
+            self.cases.append(SourceTest(path, shape, item.line, scope))
         elif item.kind == "mod_item":
             self._module(item, marks, path, scope, inside=inside or tested, shared=shared)
         elif item.kind == "inner_attribute_item":
             if not _QUIET_MARK.match(_mark_name(item)) and (inside or _mark_name(item) == "cfg"):
-                self.parts.append(Part(PartKind.pragma, _mark_name(item), scope, item))
+                self.parts.append(SupportPart(PartKind.pragma, _mark_name(item), scope, item))
         elif item.kind == "use_declaration":
             if inside:
                 self.imports.extend(_imported(item, scope))
@@ -151,17 +151,17 @@ class _Reader:
         body = item.part("body")
         if inside or shared:
             head = Shape("mod", "" if body is not None else "file", tuple(marks), item.line)
-            self.parts.append(Part(PartKind.holder, path, scope, head))
+            self.parts.append(SupportPart(PartKind.holder, path, scope, head))
         if body is not None:
             self.items(body.children, path, inside=inside)
 
     def _part(self, item: Shape, name: str, shape: Shape, scope: str) -> None:
         if item.kind in {"const_item", "static_item"}:
-            self.parts.append(Part(PartKind.constant, name, scope, shape))
+            self.parts.append(SupportPart(PartKind.constant, name, scope, shape))
         elif item.kind == "function_item" or item.kind in _TYPES:
-            self.parts.append(Part(PartKind.helper, name or _head(item), scope, shape))
+            self.parts.append(SupportPart(PartKind.helper, name or _head(item), scope, shape))
         else:
-            self.parts.append(Part(PartKind.statement, "", scope, shape))
+            self.parts.append(SupportPart(PartKind.statement, "", scope, shape))
 
 
 def _head(item: Shape) -> str:
@@ -193,7 +193,7 @@ def _used(shape: Shape, prefix: str) -> Iterator[tuple[str, str]]:
     yield (alias or (origin if shape.kind == "use_wildcard" else name.rpartition(".")[2])), origin
 
 
-def _examples(lines: Sequence[str]) -> Iterator[Case]:
+def _examples(lines: Sequence[str]) -> Iterator[SourceTest]:
     counts: dict[str, int] = {}
     for first, text in _documents(lines):
         owner = _owner(lines, first + len(text) - 1)
@@ -201,7 +201,7 @@ def _examples(lines: Sequence[str]) -> Iterator[Case]:
             counts[owner] = counts.get(owner, 0) + 1
             line = first + offset
             shape = Shape("document", "", (Shape("example", example, (), line),), line)
-            yield Case(f"{owner} (example {counts[owner]})", shape, line)
+            yield SourceTest(f"{owner} (example {counts[owner]})", shape, line)
 
 
 def _documents(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -255,7 +255,7 @@ def _bound_names(shape: Shape) -> Collection[str]:
     return [part.text for part in pattern.walk() if part.kind == "identifier"] if pattern is not None else []
 
 
-RUST = Tongue(
+RUST = Language(
     name="Rust",
     read=read,
     parse=parse,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Unreadable(Exception):
+class UnreadableSource(Exception):
     """The file cannot be parsed, or is too deep to be compared; it is compared as text instead."""
 
 
@@ -135,7 +135,7 @@ class PartKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SupportPart:
     kind: PartKind
     name: str
     scope: str  # the holder it stands in; empty at the top
@@ -147,7 +147,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SourceTest:
     """One test. Its shape holds marks, parameters and body, but not its name."""
 
     name: str
@@ -166,8 +166,8 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    cases: tuple[Case, ...] = ()
-    parts: tuple[Part, ...] = ()
+    cases: tuple[SourceTest, ...] = ()
+    parts: tuple[SupportPart, ...] = ()
     imports: tuple[Import, ...] = ()
     broken: bool = False  # parsed in spite of errors
 
@@ -187,7 +187,7 @@ Reader = Callable[[bytes], Outline]
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class Language:
     """One language: how it is read, and what its constructs mean for a test."""
 
     name: str

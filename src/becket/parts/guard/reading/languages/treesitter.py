@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from becket.parts.guard.reading.languages.shape import Shape, Unreadable
+from becket.parts.guard.reading.languages.shape import Shape, UnreadableSource
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -79,7 +79,7 @@ class _Builder:
 
     def _counted(self, node: Node, kind: str, line: int, field: str, depth: int) -> Shape:
         if depth > _DEEPEST:
-            raise Unreadable("the code is nested too deeply")
+            raise UnreadableSource("the code is nested too deeply")
         if kind in _QUOTED and all(_TEXT.search(child.type) for child in node.named_children):
             return Shape("string", _ESCAPED_QUOTE.sub(r"\1", _text(node)[1:-1]), (), line, field)
         if kind in self._leaves or not node.child_count:

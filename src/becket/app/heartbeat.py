@@ -15,7 +15,7 @@ from becket.app.state import Lock
 SIGN_EVERY = 1.0
 
 
-class Pulse:
+class LockHeartbeat:
     """Shown as long as the loop goes round, and `well` holds."""
 
     def __init__(self, lock: Lock, well: Callable[[], bool] = lambda: True) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from becket.kernel.contract.base import Record, digest_of
-from becket.kernel.contract.loop import Loop, Loops
-from becket.kernel.contract.store import AlertState, Cursor, HouseStore
+from becket.kernel.contract.loop import LoadedLoop, Loops
+from becket.kernel.contract.store import AlertState, Cursor, OperationsStore
 from becket.kernel.engine.causes import Cause, Start
-from becket.kernel.engine.trouble import Trouble
+from becket.kernel.engine.trigger_alerts import TriggerAlerts
 
 PREFIX = "unread:"
 ALERT = "loop_files"
@@ -21,7 +21,7 @@ MOST_KEPT = 1000
 KEEP = 7 * 86_400.0
 
 
-class Kept(Record):
+class KeptCause(Record):
     """A cause, and the files that had no say in it yet."""
 
     cause: Cause
@@ -30,29 +30,29 @@ class Kept(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueStarts:
     """What is to be started now for a cause, and the files that still have no say."""
 
     cursor: Cursor
-    kept: Kept
+    kept: KeptCause
     starts: tuple[Start, ...]
     left: tuple[str, ...]
     too_old: bool
 
 
-class Unread:
+class UnreadCauses:
     """Keeps causes in cursors. One is kept before it counts as handled, and let go after what it starts is started: a
     crash in between asks for the same start again, which has the same origin.
     """
 
-    def __init__(self, store: HouseStore, loops: Loops, trouble: Trouble, most: int = MOST_KEPT) -> None:
+    def __init__(self, store: OperationsStore, loops: Loops, trouble: TriggerAlerts, most: int = MOST_KEPT) -> None:
         self._store = store
         self._loops = loops
         self._trouble = trouble
         self._most = most
         self._told: tuple[str, ...] | None = None
 
-    def look(self) -> tuple[Sequence[Loop], Collection[str]]:
+    def look(self) -> tuple[Sequence[LoadedLoop], Collection[str]]:
         """The loops that load, and the files that do not. Both sides of the reading are looked at: a file that is
         being saved must not be missing from both.
         """
@@ -66,30 +66,30 @@ class Unread:
         await self.tell(files)
         name = f"{PREFIX}{digest_of(cause.key)[:32]}"
         cursors = {cursor.name: cursor for cursor in await self._store.cursors(PREFIX)}
-        known = Kept.model_validate_json(cursors[name].value) if name in cursors else None
+        known = KeptCause.model_validate_json(cursors[name].value) if name in cursors else None
         if known is None and len(cursors) >= self._most:
             await self._leave_out(cause.key, f"{self._most} others are kept already", files)
             return
         wanted = tuple(sorted({*files, *(known.files if known else ())}))
         if known is None or known.files != wanted:
-            kept = Kept(cause=cause, files=wanted, since=known.since if known else await self._store.now())
+            kept = KeptCause(cause=cause, files=wanted, since=known.since if known else await self._store.now())
             await self._store.fire(cursors.get(name), Cursor(name=name, value=kept.model_dump_json()), ())
 
-    async def due(self) -> tuple[Due, ...]:
+    async def due(self) -> tuple[DueStarts, ...]:
         """What files that load again have to start, and what was kept for too long. Hand each to `settle` then."""
         loops, broken = self.look()
         await self.tell(broken)
         now, found = await self._store.now(), []
         for cursor in await self._store.cursors(PREFIX):
-            kept = Kept.model_validate_json(cursor.value)
+            kept = KeptCause.model_validate_json(cursor.value)
             left = tuple(file for file in kept.files if file in broken)
             too_old = now - kept.since > KEEP
             if too_old or left != kept.files:
                 theirs = [loop for loop in loops if _comes_from(loop, {*kept.files} - {*left})]
-                found.append(Due(cursor, kept, tuple(kept.cause.starts(theirs)), left, too_old))
+                found.append(DueStarts(cursor, kept, tuple(kept.cause.starts(theirs)), left, too_old))
         return tuple(found)
 
-    async def settle(self, due: Due) -> None:
+    async def settle(self, due: DueStarts) -> None:
         """Its starts are made. It is kept on for the files that still are broken."""
         if due.left and due.too_old:
             await self._leave_out(due.kept.cause.key, f"they did not load for {KEEP / 86_400:g} days", due.left)
@@ -129,7 +129,7 @@ class Unread:
         await self._trouble.report(LEFT_OUT, text, {"of": key, "files": sorted(files)})
 
 
-def _comes_from(loop: Loop, files: Collection[str]) -> bool:
+def _comes_from(loop: LoadedLoop, files: Collection[str]) -> bool:
     """From one of these files, or from one of these folders."""
     return any(loop.source == file or loop.source.startswith(f"{file}/") for file in files)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from becket.kernel.contract.action import ActionDef, Registry, Say, VerifierDef
+from becket.kernel.contract.action import ActionDef, Conclusion, Registry, VerifierDef
 from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, ConditionGroup, Life, split_ref
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding
-from becket.kernel.contract.loop import Loop
+from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
 from becket.kernel.spec.document import Document, Path, Spot
 
@@ -48,7 +48,7 @@ class VerifierStep:
 
     @property
     def groups(self) -> tuple[ConditionGroup, ...]:
-        return (ConditionGroup(object=self.spec.id, names=tuple(Say)),)
+        return (ConditionGroup(object=self.spec.id, names=tuple(Conclusion)),)
 
 
 Step = ActionStep | VerifierStep
@@ -81,13 +81,13 @@ class Raiser:
 
 
 @dataclass(frozen=True)
-class Case:
+class LintContext:
     """One spec under examination. `others`, `config`: None where the other loops, or becket.yaml, are not known."""
 
     document: Document
     spec: LoopSpec
     registry: Registry
-    others: Sequence[Loop] | None
+    others: Sequence[LoadedLoop] | None
     actions: tuple[ActionStep, ...]
     verifiers: tuple[VerifierStep, ...]
     findings: tuple[Finding, ...] = ()
@@ -120,7 +120,7 @@ class Case:
 
     @cached_property
     def passes(self) -> frozenset[str]:
-        return frozenset(f"{verifier.spec.id}.{Say.passed}" for verifier in self.verifiers)
+        return frozenset(f"{verifier.spec.id}.{Conclusion.passed}" for verifier in self.verifiers)
 
     @cached_property
     def objects(self) -> frozenset[str]:

@@ -18,19 +18,19 @@ MESSAGE_LIMIT, ALL_LIMIT = 8_000, 24_000
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class KeptMessage:
     path: Path
     text: str
 
 
-def waiting(folder: Path) -> tuple[Letter, ...]:
+def waiting(folder: Path) -> tuple[KeptMessage, ...]:
     """What nobody has read yet, oldest first. A dot file is still being written; a link is no message."""
     try:
         found = sorted(folder.iterdir())
     except FileNotFoundError:
         return ()
     letters = [path for path in found if path.name[0] != "." and path.is_file() and not path.is_symlink()]
-    return tuple(Letter(path, _text(path)) for path in letters)
+    return tuple(KeptMessage(path, _text(path)) for path in letters)
 
 
 def forward(inbox: Path, folder: Path) -> None:
@@ -41,7 +41,7 @@ def forward(inbox: Path, folder: Path) -> None:
             letter.path.replace(folder / letter.path.name)
 
 
-def put_away(letters: Iterable[Letter], folder: Path) -> None:
+def put_away(letters: Iterable[KeptMessage], folder: Path) -> None:
     """They were read; a later life that does the same once more finds them in `folder`."""
     for letter in letters:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def put_away(letters: Iterable[Letter], folder: Path) -> None:
             letter.path.replace(folder / letter.path.name)
 
 
-def above(brief: str, letters: Iterable[Letter]) -> str:
+def above(brief: str, letters: Iterable[KeptMessage]) -> str:
     """The brief with a person's words before it."""
     texts = [cap_text(letter.text, MESSAGE_LIMIT) for letter in letters if letter.text]
     if not texts:

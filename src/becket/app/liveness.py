@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from becket.app.locks import Writer
-from becket.app.state import State, holder, last_sign, silent_for
+from becket.app.state import StateFolder, holder, last_sign, silent_for
 
 LOOK_EVERY = float(os.environ.get("BECKET_WATCHDOG_EVERY", "2"))
 DEAF_AFTER = float(os.environ.get("BECKET_DEAF_AFTER", "60"))
@@ -27,7 +27,7 @@ TELL_AFTER = min(10.0, DEAF_AFTER / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeptProcess:
     """One of the two processes that keep each other."""
 
     verb: str
@@ -41,16 +41,16 @@ class Part:
         return "daemon" if self.verb == "up" else self.verb
 
 
-def daemon_of(state: State) -> Part:
-    return Part("up", state.daemon_lock, state.daemon_start, state.daemon_restarts)
+def daemon_of(state: StateFolder) -> KeptProcess:
+    return KeptProcess("up", state.daemon_lock, state.daemon_start, state.daemon_restarts)
 
 
-def watchdog_of(state: State) -> Part:
-    return Part("watchdog", state.watchdog_lock, state.watchdog_start, state.watchdog_restarts)
+def watchdog_of(state: StateFolder) -> KeptProcess:
+    return KeptProcess("watchdog", state.watchdog_lock, state.watchdog_start, state.watchdog_restarts)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ProcessSight:
     """One look at a process."""
 
     pid: int | None = None  # who holds the lock
@@ -59,11 +59,11 @@ class Sight:
     excused: bool = False  # it waits for somebody else, or somebody holds it on purpose
 
 
-def see(part: Part, writer: Writer | None = None) -> Sight:
+def see(part: KeptProcess, writer: Writer | None = None) -> ProcessSight:
     pid = holder(part.lock)
     if pid is None:
-        return Sight(starting=holder(part.start))
-    return Sight(pid, last_sign(part.lock), excused=traced(pid) or _kept_waiting(pid, writer))
+        return ProcessSight(starting=holder(part.start))
+    return ProcessSight(pid, last_sign(part.lock), excused=traced(pid) or _kept_waiting(pid, writer))
 
 
 def _kept_waiting(pid: int, writer: Writer | None) -> bool:
@@ -80,7 +80,7 @@ class Silence:
         self._looked_at = 0.0
         self._seconds = 0.0
 
-    def of(self, sight: Sight, now: float) -> float:
+    def of(self, sight: ProcessSight, now: float) -> float:
         seen = (sight.pid, sight.sign, sight.starting)
         step = min(now - self._looked_at, self._longest_step)
         if seen != self._last:
@@ -91,27 +91,27 @@ class Silence:
         return self._seconds
 
 
-class Do(StrEnum):
+class KeeperAction(StrEnum):
     wait = "wait"
     start = "start"
     end = "end"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SilenceLimits:
     deaf_after: float = DEAF_AFTER
     start_within: float = START_WITHIN
 
 
-def judge(sight: Sight, silent: float, limits: Limits) -> Do:
+def judge(sight: ProcessSight, silent: float, limits: SilenceLimits) -> KeeperAction:
     """A start is slow for long before it counts as hung; a free lock that nobody is about to take is a death."""
     if sight.pid is None and sight.starting is None:
-        return Do.start
+        return KeeperAction.start
     patience = limits.deaf_after if sight.sign is not None else limits.start_within
-    return Do.end if silent > patience else Do.wait
+    return KeeperAction.end if silent > patience else KeeperAction.wait
 
 
-def watched(part: Part, writer: Writer, patience: float, every: float = 0.2) -> bool:
+def watched(part: KeptProcess, writer: Writer, patience: float, every: float = 0.2) -> bool:
     """Watch a silent process for a moment: is it deaf? False as soon as it shows life, is excused, or is gone.
 
     A whole machine that was held up shows old signs too, and new ones within a moment.
@@ -167,7 +167,7 @@ LONGEST_COMMAND = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockHolder:
     """A process that holds a lock, as a person is told of it."""
 
     pid: int
@@ -181,28 +181,28 @@ class Held:
         return self.silent > TELL_AFTER
 
 
-def held(lock: Path) -> Held | None:
+def held(lock: Path) -> LockHolder | None:
     pid = holder(lock)
     if pid is None:
         return None
-    return Held(pid, silent_for(lock) or 0.0, stopped(pid), command_of(pid), last_sign(lock))
+    return LockHolder(pid, silent_for(lock) or 0.0, stopped(pid), command_of(pid), last_sign(lock))
 
 
-def engine_trouble(state: State) -> str:
+def engine_trouble(state: StateFolder) -> str:
     """Why nothing moves, and what to do: said to whoever waits for the engine. Empty while it shows life."""
     daemon = held(state.daemon_lock)
     deaf = daemon is not None and daemon.deaf and daemon.pid == holder(state.engine_lock)
     return deaf_daemon(state, daemon) if deaf and daemon is not None else ""
 
 
-def drivers(state: State) -> tuple[Held, ...]:
+def drivers(state: StateFolder) -> tuple[LockHolder, ...]:
     """Commands that drive a run of their own; and whoever else is the engine without being the daemon."""
     daemon = holder(state.daemon_lock)
     places = (state.engine_lock, *sorted(state.drivers.glob("*")))
     return tuple(one for place in places if (one := held(place)) is not None and one.pid != daemon)
 
 
-def in_hand(state: State) -> frozenset[str]:
+def in_hand(state: StateFolder) -> frozenset[str]:
     """The runs that commands were asked to drive, and drive now."""
     lists = [_read(path) for path in state.drivers.glob("*") if holder(path) is not None]
     return frozenset(run_id for text in lists for run_id in text.split()[1:])
@@ -215,14 +215,14 @@ def _read(path: Path) -> str:
         return ""
 
 
-def is_cared_for(state: State, run_id: str, worker: str | None) -> bool:
+def is_cared_for(state: StateFolder, run_id: str, worker: str | None) -> bool:
     """Is somebody on this machine at work on the run, or about to be? An engine takes up whatever there is."""
     if holder(state.engine_lock) is not None or run_id in in_hand(state):
         return True
     return worker is not None and holder(state.drivers / worker) is not None
 
 
-def driver_trouble(state: State) -> str:
+def driver_trouble(state: StateFolder) -> str:
     return next((deaf_driver(one) for one in drivers(state) if one.deaf), "")
 
 
@@ -232,7 +232,7 @@ def deaf_for(lock: Path) -> float:
     return silent if silent > TELL_AFTER else 0.0
 
 
-def deaf_driver(driver: Held) -> str:
+def deaf_driver(driver: LockHolder) -> str:
     """Never ended by us: it is a person's, in a terminal."""
     how = "is stopped (Ctrl-Z?)" if driver.stopped else f"has given no sign of life for {driver.silent:.0f} s"
     return (
@@ -241,7 +241,7 @@ def deaf_driver(driver: Held) -> str:
     )
 
 
-def deaf_daemon(state: State, daemon: Held) -> str:
+def deaf_daemon(state: StateFolder, daemon: LockHolder) -> str:
     watchdog = held(state.watchdog_lock)
     said = f"The daemon (pid {daemon.pid}) has given no sign of life for {daemon.silent:.0f} s"
     if writer := other_writer(state, daemon.pid):
@@ -251,7 +251,7 @@ def deaf_daemon(state: State, daemon: Held) -> str:
     return f"{said}; after {DEAF_AFTER:.0f} s of silence the watchdog (pid {watchdog.pid}) replaces it."
 
 
-def other_writer(state: State, pid: int | None) -> str:
+def other_writer(state: StateFolder, pid: int | None) -> str:
     """Who else holds the journal, as a sentence; empty if nobody does."""
     writer = Writer(state.database).pid()
     if writer in (None, pid):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import BecketError, StartRefused
-from becket.kernel.contract.store import AlertState, HouseStore
+from becket.kernel.contract.store import AlertState, OperationsStore
 
 REFUSED = ("chain:", "pace:", "flood:")
 """Keys of alerts about starts that were not let in; they end by nothing more of the kind."""
@@ -23,10 +23,10 @@ def in_words(error: Exception) -> str:
     return str(error) if isinstance(error, BecketError) else f"{type(error).__name__}: {error}"
 
 
-class Trouble:
+class TriggerAlerts:
     """Alerts of the triggers. One that nobody was told of stays open even when its cause is gone (L42)."""
 
-    def __init__(self, store: HouseStore) -> None:
+    def __init__(self, store: OperationsStore) -> None:
         self._store = store
         self._raised: set[str] | None = None
 

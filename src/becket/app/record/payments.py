@@ -27,7 +27,7 @@ class Payment:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class PaymentRows:
     """What the tables hold of a run's calls and spending; `seals` are of all rows as they stand."""
 
     run: Run
@@ -36,7 +36,7 @@ class Books:
     spent: Mapping[str, float]
 
 
-def check_payments(books: Books, told: Replay) -> Iterator[Payment]:
+def check_payments(books: PaymentRows, told: Replay) -> Iterator[Payment]:
     calls = {call.call_id: call for call in books.calls}
     untold: list[str] = []
     for call_id in dict.fromkeys((*told.calls, *_keys(CALL, told.seals, books.seals))):
@@ -68,7 +68,7 @@ def _untold(told: Replay, kind: str, key: str) -> bool:
     return kind not in told.covers and row_name(kind, key) not in told.seals
 
 
-def _trouble(books: Books, told: Replay, kind: str, key: str) -> str:
+def _trouble(books: PaymentRows, told: Replay, kind: str, key: str) -> str:
     name = row_name(kind, key)
     if name not in books.seals:
         return "it is gone"
@@ -77,7 +77,7 @@ def _trouble(books: Books, told: Replay, kind: str, key: str) -> str:
     return "" if books.seals[name] == told.seals[name] else "it was changed"
 
 
-def _call(books: Books, told: Replay, call_id: str, call: AgentCall | None) -> Payment:
+def _call(books: PaymentRows, told: Replay, call_id: str, call: AgentCall | None) -> Payment:
     what = f"call {folder_of(books.run.run_id, call_id)}"
     said = told.calls.get(call_id)
     about = _about(call, books.run) if call is not None else "a call of an agent"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from becket.kernel.contract.guard import ChangeClass, Finding, GuardRule, Reading, Refusal
+from becket.kernel.contract.guard import ChangeClass, ClassFinding, Classification, GuardRule, Refusal
 from becket.parts.guard.reading import words
 
 MOST_TOLD = 20
@@ -12,7 +12,7 @@ MOST_ASKED = 5
 LONGEST = 300
 
 
-def against(refusals: Sequence[Refusal], reading: Reading) -> list[str]:
+def against(refusals: Sequence[Refusal], reading: Classification) -> list[str]:
     """Which rule or power, which file and line, and the way out: what does not let a change pass by itself."""
     told = [*map(str, refusals), *(_power(one) for one in reading.findings if one.kind is ChangeClass.powerful)]
     return _first([_line(each) for each in told], MOST_TOLD)
@@ -26,7 +26,7 @@ def asked(refusals: Sequence[Refusal]) -> str:
     return words.MAY_CHANGE_GATE if GuardRule.gate_definition in rules else words.MAY_CHANGE_TESTS
 
 
-def question(refusals: Sequence[Refusal], reading: Reading) -> str:
+def question(refusals: Sequence[Refusal], reading: Classification) -> str:
     """What a person is asked about: one line for each of the first findings, and how many more there are.
 
     A yes is about the whole change, so what it newly can do is told as well.
@@ -36,12 +36,12 @@ def question(refusals: Sequence[Refusal], reading: Reading) -> str:
     return "\n".join((*tests, *_first([_line(f"{one.kind}: {one}") for one in can], MOST_ASKED)))
 
 
-def _power(finding: Finding) -> str:
+def _power(finding: ClassFinding) -> str:
     shown = f": {finding.shown}" if finding.shown else ""
     return f"{_place(finding)}: {finding.power}: {finding.message}{shown}"
 
 
-def _place(item: Refusal | Finding) -> str:
+def _place(item: Refusal | ClassFinding) -> str:
     return f"{item.path}:{item.line}" if item.line else item.path
 
 

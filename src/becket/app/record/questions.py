@@ -12,21 +12,21 @@ from becket.kernel.contract.run import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     approval: Approval
     base: str = ""
     candidate: str = ""  # whose change is asked about; empty where the question is about something else
     diff: bytes = b""
 
 
-async def read_asked(app: App, name: str | None) -> Asked:
+async def read_question(app: App, name: str | None) -> Question:
     """By the beginning of its own or its run's id; without a name, the only open one."""
     approval = await _find(app, name)
     for step in reversed(await app.store.steps(approval.run_id)):
         base, candidate = _change_of(step, approval.bound_to)
         if candidate:
-            return Asked(approval, base, candidate, await app.git.candidates().patch(base, candidate))
-    return Asked(approval)
+            return Question(approval, base, candidate, await app.git.candidates().patch(base, candidate))
+    return Question(approval)
 
 
 async def _find(app: App, name: str | None) -> Approval:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from becket.kernel.contract.base import Record, digest_of
 from becket.kernel.contract.errors import StartRefused
-from becket.kernel.contract.store import Cursor, HouseStore
+from becket.kernel.contract.store import Cursor, OperationsStore
 from becket.kernel.engine.causes import Start
-from becket.kernel.engine.intake import Ask
-from becket.kernel.engine.trouble import Trouble, in_words, retry_after
+from becket.kernel.engine.intake import StartRequest
+from becket.kernel.engine.trigger_alerts import TriggerAlerts, in_words, retry_after
 
 HELD = "held:"
 KEEP_HELD = 7 * 86_400.0
@@ -24,14 +24,14 @@ class HeldStart(Record):
     failures: int = 1
 
 
-def _name(ask: Ask) -> str:
+def _name(ask: StartRequest) -> str:
     return f"{HELD}{ask.loop_id}:{digest_of(ask.origin_key)[:32]}"
 
 
-class Held:
+class HeldStarts:
     """The starts that wait for their turn."""
 
-    def __init__(self, store: HouseStore, trouble: Trouble, most: int = MOST_HELD) -> None:
+    def __init__(self, store: OperationsStore, trouble: TriggerAlerts, most: int = MOST_HELD) -> None:
         self._store = store
         self._trouble = trouble
         self._most = most

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
-from becket.kernel.engine.usual import USUAL
+from becket.kernel.engine.common_words import USUAL
 
 _FILLING = re.compile(r"[\W_]+")
 _MOST_LINES = 100
@@ -47,7 +47,7 @@ def _base64_cores(raw: bytes) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSecret:
     """One of them; `of` makes all that are worth looking for."""
 
     name: str
@@ -63,7 +63,7 @@ class Known:
         return text
 
     @classmethod
-    def of(cls, name: str, value: str) -> Iterator[Known]:
+    def of(cls, name: str, value: str) -> Iterator[KnownSecret]:
         """The value, and each line of one that has several."""
         label = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
         if _is_plain_word(value):
@@ -77,7 +77,7 @@ class Known:
                 yield cls(label, (line,))
 
     @classmethod
-    def _whole(cls, name: str, value: str) -> Known:
+    def _whole(cls, name: str, value: str) -> KnownSecret:
         raw = value.encode()
         encoded = base64.b64encode(raw).decode()
         exact = {value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1], raw.hex()}

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from becket.kernel.process.proxy import USER, Denials, Proxy
-from becket.kernel.process.reach import Place, doors_of
+from becket.kernel.process.reach import HostPort, doors_of
 from becket.kernel.process.relay import parting, relay
 from becket.kernel.process.resolve import LIMIT, Dialler, Resolve, Streams
 
@@ -30,7 +30,7 @@ class WaysOut:
     token. Elsewhere it finds them where they are, and the proxy at a port that anybody on the machine can reach.
     """
 
-    def __init__(self, places: Sequence[Place], resolve: Resolve, *, own_network: bool) -> None:
+    def __init__(self, places: Sequence[HostPort], resolve: Resolve, *, own_network: bool) -> None:
         self._loopback = doors_of(places)
         self._dialler = Dialler(resolve)
         self._denials = Denials()
@@ -118,7 +118,7 @@ class WaysOut:
             async with parting(client[1]):
                 await serve(client)
 
-    async def _pipe(self, place: Place, client: Streams) -> None:
+    async def _pipe(self, place: HostPort, client: Streams) -> None:
         server = await self._dialler.dial(place)
         async with parting(server[1]):
             await relay(client, server)

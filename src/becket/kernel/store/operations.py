@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.errors import NotFound, WorkerDeclaredDead
-from becket.kernel.contract.run import NewRun, Started, Status
+from becket.kernel.contract.run import NewRun, RunStatus, Started
 from becket.kernel.contract.store import Alert, AlertState, Cursor, Heartbeat, WorkerInfo
 from becket.kernel.store.claiming import give_back_all
 from becket.kernel.store.rows import dumps, loads, plain
@@ -71,7 +71,7 @@ def beat(tx: Tx, worker: str, ttl: float, at_work: Mapping[str, int]) -> Heartbe
     # Locked in one order first: an UPDATE of many rows takes them in any.
     found = {row.run_id: row for row in tx.all(_CLAIMED, wanted=list(at_work))}
     ours = [run_id for run_id, row in found.items() if row.epoch == at_work[run_id]]
-    kept = [run_id for run_id in ours if found[run_id].status == Status.running]
+    kept = [run_id for run_id in ours if found[run_id].status == RunStatus.running]
     tx.run(_RENEW_RUN, [{"this_run": run_id, "lease_until": tx.now + ttl} for run_id in kept])
     tx.run(_RENEW_LEASE, [{"this_run": run_id, "until": tx.now + ttl} for run_id in kept])
     return Heartbeat(lost=tuple(sorted(at_work.keys() - set(ours))))

@@ -26,7 +26,7 @@ async def check_journal(app: App) -> None:
         raise damaged(app.state.database, wrong[0])
 
 
-async def keep_ground(app: App, lock: Lock, fail: Callable[[BecketError], None]) -> None:
+async def watch_engine_lock(app: App, lock: Lock, fail: Callable[[BecketError], None]) -> None:
     """Looks as long as the engine works. Every transaction looks at the journal's files for itself."""
     looked = time.time()
     while True:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from becket.cli import words
-from becket.cli.paper import emit, say_wrapped
+from becket.cli.output import emit, say_wrapped
 from becket.cli.plain import (
     UNTOLD,
     Paint,
@@ -33,7 +33,7 @@ MOST_LINES = 10
 """Of a question that says what it is about."""
 
 
-def glance(as_json: bool) -> None:
+def show_status(as_json: bool) -> None:
     """What `becket status` does."""
     from becket.app.record.status import take
     from becket.app.state import find_state
@@ -42,11 +42,11 @@ def glance(as_json: bool) -> None:
     if as_json:
         emit(asdict(snapshot))
         return
-    for text in told(snapshot, Paint()):
+    for text in status_lines(snapshot, Paint()):
         say_wrapped(text)
 
 
-def told(now: Snapshot, paint: Paint) -> Iterator[str]:
+def status_lines(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from _main(now, paint)
     yield from _house(now, paint)
     yield from _alerts(now, paint)
@@ -165,10 +165,10 @@ def _section(title: str, runs: tuple[RunNow, ...], tell: Callable[[RunNow], str]
         yield f"  {paint.cyan(run.run_id)}  {run.loop_id}  {subject}  {paint.dim(tell(run))}{held}"
 
 
-def _at_work(run: RunNow, house: Snapshot) -> str:
-    now = house.now
+def _at_work(run: RunNow, snapshot: Snapshot) -> str:
+    now = snapshot.now
     if run.nobody_since is not None:
-        said = words.STATUS_UNWRITTEN if house.unwritable else words.STATUS_NOBODY_AT_WORK
+        said = words.STATUS_UNWRITTEN if snapshot.unwritable else words.STATUS_NOBODY_AT_WORK
         return said.format(run_id=run.run_id, took=took(now - run.nobody_since))
     where = f"{run.phase}, after {run.step.replace('@', '')}" if run.phase else "beginning"
     again = f"iteration {run.iteration}, " if run.iteration > 1 else ""

@@ -13,7 +13,7 @@ from becket.app.parts import built_in_loops
 from becket.app.registry import load_registry
 from becket.app.sections import load_config
 from becket.kernel.contract.agent import Agents, AgentsByName
-from becket.kernel.contract.calls import CallWish
+from becket.kernel.contract.calls import CallRequest
 from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.config import Budgets, Config
 from becket.kernel.contract.effect import EffectAdapter
@@ -28,7 +28,7 @@ from becket.kernel.contract.run import Run, Started
 from becket.kernel.contract.spec import Autonomy, Budget, LoopSpec
 from becket.kernel.contract.store import Store, WorkerInfo
 from becket.kernel.engine.advance import Engine
-from becket.kernel.engine.context import Surroundings
+from becket.kernel.engine.context import Runtime
 from becket.kernel.engine.door import Door
 from becket.kernel.engine.intake import Intake
 from becket.kernel.engine.redact import Redactor
@@ -36,7 +36,7 @@ from becket.kernel.engine.triggers import Triggers
 from becket.kernel.notices.console import ConsoleNotice
 from becket.kernel.spec.book import LoopBook
 from becket.kernel.store import open_memory
-from becket.kernel.store.steady import Steady
+from becket.kernel.store.steady import SteadyClock
 from becket.parts.promote.accepted import JournalProposals
 from becket.parts.services.ports import ReleaseDesk, Smokes
 from becket_lab.simulated.ground import Ground, Overheard, Told
@@ -130,7 +130,7 @@ class ModelProjects:
     def budget(self, run: Run, stored: Budget) -> Budget:
         return stored
 
-    def unheld(self, run: Run, wish: CallWish) -> str:
+    def why_unenforceable(self, run: Run, wish: CallRequest) -> str:
         return ""
 
     def budgets(self) -> Budgets:
@@ -150,7 +150,7 @@ class ModelProjects:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class SimulatedSystem:
     """What the player needs to see of the parts."""
 
     store: Store
@@ -187,13 +187,13 @@ class Kept:
 
 def kept_in_memory(time: SimulatedTime) -> Kept:
     return Kept(
-        open_memory(time.clock, Steady(time.clock.worked, time.clock.real)), MemoryArtifacts(), MemoryVerdicts()
+        open_memory(time.clock, SteadyClock(time.clock.worked, time.clock.real)), MemoryArtifacts(), MemoryVerdicts()
     )
 
 
 def build(
     folder: Path, time: SimulatedTime, outside: Outside, chance: random.Random, kept: Kept | None = None
-) -> House:
+) -> SimulatedSystem:
     ground, watchdog = outside.ground, outside.watchdog
     kept = kept or kept_in_memory(time)
     store = kept.store
@@ -219,13 +219,13 @@ def build(
         ReleaseDesk: watchdog, Smokes: watchdog,
     }  # fmt: skip
     engine = Engine(
-        Surroundings(
+        Runtime(
             store=store, artifacts=kept.artifacts, door=door, intake=intake, loops=loops, policy=projects,
             places=projects, registry=registry, ports=ports, redact=redactor.text, redact_value=redactor.value,
             worker=kept.worker, lease_ttl=kept.ttl,
         )
     )  # fmt: skip
-    return House(store, engine, triggers, door, intake, notices)
+    return SimulatedSystem(store, engine, triggers, door, intake, notices)
 
 
 def _nobody(started: Started) -> None:

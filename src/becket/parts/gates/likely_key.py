@@ -7,7 +7,7 @@ import re
 from becket.kernel.checks import words
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.gate import TriedStep, Trouble
+from becket.kernel.contract.gate import StepTrouble, TriedStep
 from becket.kernel.contract.process import Network
 from becket.kernel.contract.text import cap_text
 from becket.parts.gates.section import GATES, SET_UP
@@ -55,13 +55,13 @@ def likely(step: TriedStep, config: Config, said: str, absent: tuple[str, ...] =
         return _of_absent(absent) if absent else _of_setup(step, config, said)
     steps = config.section(GATES)[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
-    if step.trouble is Trouble.timeout and step.at_work:
+    if step.trouble is StepTrouble.timeout and step.at_work:
         return Likely(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
-    if step.trouble is Trouble.timeout:
+    if step.trouble is StepTrouble.timeout:
         return Likely(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
-    if step.trouble is Trouble.no_report:
+    if step.trouble is StepTrouble.no_report:
         return Likely(path=(*place, "report"), say=words.LIKELY_REPORT.format(report=steps[int(place[2])].report))
-    if step.trouble is Trouble.no_tests:
+    if step.trouble is StepTrouble.no_tests:
         return Likely(path=(*place, "run"), say=words.LIKELY_NO_TESTS)
     return _of_machine(step, config, place, said)
 
@@ -71,7 +71,7 @@ def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Like
     text = line or said
     if _PNPM_ITSELF.search(f"{line}\n{said}"):
         return Likely(path=(*place, "run"), say=words.LIKELY_PNPM)
-    if kind == "network" or (step.trouble is Trouble.environment and _NETWORK.search(text)):
+    if kind == "network" or (step.trouble is StepTrouble.environment and _NETWORK.search(text)):
         tried = config.section(GATES)[step.gate][int(place[2])]
         return _of_network(place, tried.network, _line_with(_NETWORK, text) or line)
     if kind == "module" or "No module named" in line:
@@ -89,7 +89,7 @@ def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
         return Likely(path=(*place, "run"), say=words.LIKELY_OWN_FILE.format(file=found[0].rstrip("/")))
     if found := _VARIABLE.search(said):
         return Likely(path=(*place, "env"), say=words.LIKELY_VARIABLE.format(name=found[1] or found[2]))
-    if step.trouble is Trouble.environment:
+    if step.trouble is StepTrouble.environment:
         return Likely(path=(*place, "run"), say=words.LIKELY_MACHINE.format(line=text))
     return Likely(path=(*place, "run"), say=words.LIKELY_CODE)
 

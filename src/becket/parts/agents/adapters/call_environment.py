@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from becket.kernel.contract.agent import AgentOutcome, AgentReport, Around, CallFiles
+from becket.kernel.contract.agent import AgentOutcome, AgentReport, CallContext, CallFiles
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec, Network, Processes
@@ -24,7 +24,7 @@ OUTPUT_CAP = 32_000_000
 """Bytes of one call's transcript, and of its log: of more than that, the beginning and the end are kept."""
 
 
-class Unfit(Exception):
+class CallImpossible(Exception):
     """The call cannot be made as the agent is configured; nothing was started."""
 
     def __init__(self, outcome: AgentOutcome, message: str) -> None:
@@ -36,7 +36,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class ProgramNeeds:
     """What a driver needs for its program."""
 
     program: str | None = None  # its name on PATH, where `program` is not configured; None: a shell starts it
@@ -47,8 +47,8 @@ class Wants:
 
 
 @dataclass(frozen=True, slots=True)
-class Worn:
-    """One call's outfit. Everything of it is in place until the `with` block ends."""
+class CallEnvironment:
+    """The environment of one call, in place until the `with` block ends."""
 
     program: Path | None
     home: Path
@@ -90,7 +90,7 @@ class Worn:
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class DriverContext:
     """What the application gives to every driver. `home` is the user's: credentials are looked for in it."""
 
     processes: Processes
@@ -103,56 +103,60 @@ class Outfit:
     shown: tuple[str, ...] = ()  # `sandbox.readable`, as it is written
 
     @contextmanager
-    def wear(self, config: AgentConfig, wants: Wants, around: Around) -> Iterator[Worn]:
+    def prepare(self, config: AgentConfig, wants: ProgramNeeds, call_context: CallContext) -> Iterator[CallEnvironment]:
         """Make everything ready for one call, and take the credentials back after it.
 
-        Raises Unfit if a program, a variable or a credential is missing: the call's report then says so.
+        Raises CallImpossible if a program, a variable or a credential is missing: the call's report then says so.
         """
         program = self.program(config, wants)
         env = self._environment(config, wants)
         with ExitStack() as stack:
-            home = around.home or _temporary(stack)
-            files = around.files or CallFiles(_temporary(stack))
+            home = call_context.home or _temporary(stack)
+            files = call_context.files or CallFiles(_temporary(stack))
             files.folder.mkdir(parents=True, exist_ok=True)
             lent = self._furnish(home, config, wants)
             stack.callback(private.take_back, lent)
             missing = [str(loan.source) for loan in lent if not loan.there]
             if missing:
-                raise Unfit(AgentOutcome.auth_missing, f"no credentials at {', '.join(missing)}: log in there first")
+                raise CallImpossible(
+                    AgentOutcome.auth_missing, f"no credentials at {', '.join(missing)}: log in there first"
+                )
             network, reach = ways_out(config, wants)
-            readable = (*around.readable, *(package_of(program, self.home) if program else ()))
-            memory = home.with_name(f"{home.name}.sessions.json") if around.home else None
-            yield Worn(program, home, files, env, network, reach, readable, self.hidden, memory)
+            readable = (*call_context.readable, *(package_of(program, self.home) if program else ()))
+            memory = home.with_name(f"{home.name}.sessions.json") if call_context.home else None
+            yield CallEnvironment(program, home, files, env, network, reach, readable, self.hidden, memory)
 
-    def _furnish(self, home: Path, config: AgentConfig, wants: Wants) -> tuple[private.Loan, ...]:
+    def _furnish(self, home: Path, config: AgentConfig, wants: ProgramNeeds) -> tuple[private.LentCredential, ...]:
         try:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
             home.chmod(0o700)
             private.put_skills(self._chosen(config), home, wants.skills)
             return private.lend(config.credentials, self.home, home)
         except OSError as error:  # whatever an earlier call did to it
-            raise Unfit(AgentOutcome.crashed, f"its HOME cannot be made ready: {error}") from error
+            raise CallImpossible(AgentOutcome.crashed, f"its HOME cannot be made ready: {error}") from error
 
-    def program(self, config: AgentConfig, wants: Wants) -> Path | None:
+    def program(self, config: AgentConfig, wants: ProgramNeeds) -> Path | None:
         """Where the program really is; Unfit if it is nowhere."""
         if wants.program is None:
             if hidden := unseen_program(config, self.processes, self.environ, self.home, self.shown):
-                raise Unfit(AgentOutcome.not_found, hidden)
+                raise CallImpossible(AgentOutcome.not_found, hidden)
             return None
         named = str(Path(config.program).expanduser()) if config.program else wants.program
         found = shutil.which(named, path=self.environ.get("PATH"))
         if found is None:
             what = f"{config.program} is no program" if config.program else f"{wants.program} is not installed"
             advice = f"{INSTALL[wants.program]}, or set `program`" if wants.program in INSTALL else "set `program`"
-            raise Unfit(AgentOutcome.not_found, f"{what}; {advice}")
+            raise CallImpossible(AgentOutcome.not_found, f"{what}; {advice}")
         return Path(found).resolve()
 
-    def _environment(self, config: AgentConfig, wants: Wants) -> dict[str, str]:
+    def _environment(self, config: AgentConfig, wants: ProgramNeeds) -> dict[str, str]:
         named = (*config.env, *((config.key,) if config.key else ()))
         missing = [name for name in named if not self.environ.get(name)]
         if missing:
             variables = "the variable" if len(missing) == 1 else "the variables"
-            raise Unfit(AgentOutcome.auth_missing, f"{variables} {', '.join(missing)} must be set where Becket runs")
+            raise CallImpossible(
+                AgentOutcome.auth_missing, f"{variables} {', '.join(missing)} must be set where Becket runs"
+            )
         env = {**wants.env, **config.set, **{name: self.environ[name] for name in config.env}}
         if config.key:
             env |= dict.fromkeys(wants.keys or (config.key,), self.environ[config.key])
@@ -188,7 +192,7 @@ def package_of(program: Path, home: Path) -> tuple[Path, ...]:
     return (real,) if home.resolve().is_relative_to(place) else (place,)
 
 
-def ways_out(config: AgentConfig, wants: Wants) -> tuple[Network, tuple[str, ...]]:
+def ways_out(config: AgentConfig, wants: ProgramNeeds) -> tuple[Network, tuple[str, ...]]:
     if config.network is not None:
         return config.network, ()
     models = (_host_of(config.endpoint),) if config.endpoint else wants.hosts

@@ -12,25 +12,25 @@ from pathlib import Path
 
 from becket.app.project import CommittedProjects
 from becket.app.settings import read_config
-from becket.app.state import State
+from becket.app.state import StateFolder
 from becket.kernel.contract.base import new_id
 from becket.kernel.contract.errors import BecketError, UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.engine.redact import Redactor, secret_variables
 from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.process import choose
-from becket.parts.services.ports import Launch, Release, Request, ServiceBook, ServiceHost, Smokes
+from becket.parts.services.ports import Launch, Release, ServiceHost, ServiceRequest, ServiceStore, Smokes
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.section import SERVICES, ServiceConfig
 from becket.parts.services.supervise import Rules
 
 
 @dataclass
-class Shop:
+class ServiceContext:
     """One per watchdog. Git and the sandbox are touched only when something is built, never to restart (L33)."""
 
-    state: State
-    book: ServiceBook
+    state: StateFolder
+    book: ServiceStore
     host: ServiceHost = field(default_factory=ProcessHost)
     rules: Rules = field(default_factory=Rules)
     clock: Callable[[], float] = time.time
@@ -61,7 +61,7 @@ class Shop:
             raise UsageError(f"becket.yaml at {sha[:12]} has no service {service!r}; it has {known}. Commit it first")
         return config.section(SERVICES)[service]
 
-    async def new_release(self, request: Request, sha: str) -> Release:
+    async def new_release(self, request: ServiceRequest, sha: str) -> Release:
         now = self.clock()
         return Release(
             release_id=new_id("rel"), service=request.service, sha=sha, marker=secrets.token_hex(16),
@@ -90,12 +90,12 @@ class Shop:
         return service_log(self.state, service)
 
 
-def service_log(state: State, service: str, kind: str = "service") -> Path:
+def service_log(state: StateFolder, service: str, kind: str = "service") -> Path:
     """`kind` is service, build or smoke."""
     return state.logs / f"{kind}.{service}.log"
 
 
-def make_smokes(state: State) -> ContainedSmokes:
+def make_smokes(state: StateFolder) -> ContainedSmokes:
     """Contained as everything that runs the user's code is."""
     sandbox = read_config(state).sandbox.use
     processes = choose("auto" if sandbox == "auto" else SandboxKind(sandbox))

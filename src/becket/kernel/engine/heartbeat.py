@@ -24,7 +24,7 @@ class Timed(Protocol):
 _at_work: ContextVar[Timed | None] = ContextVar("step at work", default=None)
 
 
-class Pulse:
+class StepHeartbeat:
     """Beats while a step is at work, as a callback and not as a task: when a stopped process goes on, the beat that is
     overdue comes before the time limit that is overdue too, and moves it.
     """

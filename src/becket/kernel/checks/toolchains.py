@@ -10,8 +10,8 @@ from becket.kernel.checks.configuration import place_of
 from becket.kernel.checks.containment import used_for
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.given import expanded, place_to_show
 from becket.kernel.contract.toolchains import find
+from becket.kernel.contract.variables import expanded, place_to_show
 
 MOST_NAMED = 5
 
