@@ -61,8 +61,8 @@ def wishes(path: Path) -> Iterator[tuple[ast.AsyncFunctionDef | ast.FunctionDef,
             if not isinstance(call, ast.Call):
                 continue
             by = next((word.value for word in call.keywords if word.arg == "by"), None)
-            if isinstance(call.func, ast.Name) and call.func.id == "Ask":
-                yield function, "Ask", by
+            if isinstance(call.func, ast.Name) and call.func.id == "StartRequest":
+                yield function, "StartRequest", by
             elif isinstance(call.func, ast.Attribute):
                 owner, name = ast.unparse(call.func.value), call.func.attr
                 if owner.endswith(("store", "intake")) and name in RECORDS:
@@ -88,7 +88,7 @@ def test_what_records_somebody_is_told_whom() -> None:
 def test_the_walk_above_finds_what_the_desks_do() -> None:
     """Without this it could pass by finding nothing."""
     found = {name for path in desks() for _, name, _ in wishes(path)}
-    assert found == {*RECORDS, "Ask", "post"}
+    assert found == {*RECORDS, "StartRequest", "post"}
 
 
 @pytest.mark.parametrize("module", [desk, proposals], ids=lambda module: module.__name__)
