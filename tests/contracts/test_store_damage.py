@@ -387,6 +387,8 @@ def test_a_journal_is_copied_before_its_tables_are_changed(place: Place) -> None
         raw.execute("ALTER TABLE runs ADD COLUMN lost_by TEXT")
         raw.execute("CREATE INDEX ix_runs_lost ON runs (lost_by)")
         raw.execute("CREATE INDEX ix_leases_worker ON leases (worker)")
+        for name in ("role", "via"):
+            raw.execute(f"ALTER TABLE controls DROP COLUMN {name}")
         raw.commit()
     assert place.known() == 1
     (kept,) = backups(place.folder / "backups")

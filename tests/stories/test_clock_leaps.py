@@ -40,8 +40,8 @@ def played(folder: Path, seed: int, commits: int, jumps: tuple[float, ...] = ())
         await play.run(commits)
         judgement = await judge(play)
         assert not judgement.wrong, judgement.wrong[:5]
-        runs = await play.house.store.list_runs(RunFilter(limit=None, oldest_first=True))
-        alerts = [alert for alert in await play.house.store.alerts(()) if alert.key == "clock:leapt"]
+        runs = await play.system.store.list_runs(RunFilter(limit=None, oldest_first=True))
+        alerts = [alert for alert in await play.system.store.alerts(()) if alert.key == "clock:leapt"]
         assert len(alerts) == bool(jumps)
         return [(run.status.value, run.reason, run.counted) for run in runs], [
             play.on.files(moved.new) for moved in play.moves

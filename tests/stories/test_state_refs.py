@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from becket.app import desk
+from becket.app.keyboard import at_keyboard
 from becket.app.record.verify import verify_run
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.events import EventKind
@@ -61,7 +62,7 @@ def test_a_run_records_what_it_found_and_what_it_left(tmp_path: Path) -> None:
         loop_text = LOOP.replace("REFS", "[]").replace("loop_id: plan", "loop_id: other")
         world.loop(loop_text.replace("test ! -e ../../busy", "true"))
         await world.run("other")
-        await desk.cancel(world.app, run.run_id)
+        await desk.cancel(world.app, at_keyboard(world.app.config), run.run_id)
         found = await seen(world, run)
         assert (found["git:main"].began, found["git:main"].ended) == (before, after)
         digests = [hashlib.sha256(text).hexdigest() for text in (b"one", b"two")]

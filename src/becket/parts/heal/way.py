@@ -9,8 +9,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.guard import NOT_SOURCE, ChangeClass, ClassFinding
-from becket.kernel.contract.made import BaseVerdicts, takes
-from becket.kernel.contract.naming import BranchOrNone
+from becket.kernel.contract.made import BaseBranchOrNone, BaseVerdicts, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.spec import Autonomy
 from becket.parts.gates.judging.reference import red_without_tests
@@ -26,7 +25,7 @@ class WayParams(Record):
     checks that the candidate has met.
     """
 
-    branch: BranchOrNone = ""  # nothing asks for it any more; specs of runs that began earlier give it
+    branch: BaseBranchOrNone = ""
     verdicts: BaseVerdicts = ()
     checks: Annotated[tuple[str, ...], takes("holdout.checks")] = ()
 
