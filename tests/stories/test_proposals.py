@@ -324,7 +324,7 @@ def on_feature(folder: Path) -> tuple[HealStage, str]:
 
 
 async def asked(stage: HealStage, sha: str) -> Run:
-    started = await start(stage.world.app, RunRequest(loop_id="heal", sha=sha))
+    started = await start(stage.world.app, ADA, RunRequest(loop_id="heal", sha=sha))
     assert started.run is not None
     await stage.world.settle()
     return await stage.world.store.get_run(started.run.run_id)
@@ -380,7 +380,7 @@ def test_a_commit_of_no_named_branch_is_judged_alone_and_its_repair_is_taken_by_
         branch = str(run.detail["branch"])
         assert run.detail["next"] == f"git merge --ff-only {branch}"
         with pytest.raises(UsageError, match=f"belongs to the commit {bad[:12]}.*git merge --ff-only {branch}"):
-            await accept(stage.world.app, None, "")
+            await accept(stage.world.app, ADA, None, "")
         assert (await state_of(stage, run))[0] is HandoffState.open
         stage.git("checkout", "-q", "-b", "taken", bad)
         assert len(await all_open(stage.world.app)) == 1
