@@ -68,6 +68,6 @@ class Part:
     tables: Target = ""
     """Its Tables in the journal's database, used by `port(TableStore)`."""
     secrets: Target = ""
-    """(Config, root, environ, home) -> name -> value: what must never be shown."""
+    """(Config, environ, home) -> name -> value: what must never be shown."""
     evidence: Target = ""
     """(Story) -> lines that a run's report tells besides, in every form. They are redacted and escaped."""
