@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -51,7 +50,7 @@ def test_a_folder_deeper_than_any_path_goes_with_all_that_is_odd(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="a file system that cannot be written is made by bubblewrap")
+@pytest.mark.slow
 def test_what_stays_is_told_with_its_reason(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     held = folder / "held"

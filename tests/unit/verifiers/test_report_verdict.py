@@ -55,7 +55,7 @@ def test_a_color_and_its_reasons_unpack() -> None:
 def test_a_plain_step_follows_its_exit_code() -> None:
     assert verdict_of(parse("plain", b"", lambda _: None, exit_code=0), 0, 0).color is Color.green
     color, (reason,) = verdict_of(parse("plain", b"", lambda _: None, exit_code=3), 3, 0)
-    assert (color, str(reason)) == (Color.red, "exit code 3")
+    assert (color, str(reason)) == (Color.red, "exit code 3, no tests counted")
 
 
 @pytest.mark.parametrize(
