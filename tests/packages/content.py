@@ -22,7 +22,7 @@ ROOMS = "app|cli|kernel|parts"
 MAY_BE_INSTALLED = re.compile(
     rf"""becket/(?:
         __init__\.py | py\.typed | (?:{ROOMS})/.+\.py
-        | testing/(?:(?:__init__|agent|clock|crashes|effects|loopback|ports|receiver|world)\.py | model/.+\.py)
+        | testing/(?:(?:__init__|agent|clock|crashes|effects|loopback|people|ports|receiver|world)\.py | model/.+\.py)
         | parts/(?:\w+/)+(?:loop\.yaml | README\.md | prompts/\w+\.md) | parts/agents/skills/[\w-]+/SKILL\.md
         | parts/agents/adapters/prices\.yaml | kernel/store/migrations/(?:script\.py\.mako | README\.md)
         | app/record/report/page\.css | parts/guard/reading/classes/tables/\w+\.toml
