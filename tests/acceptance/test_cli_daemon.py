@@ -41,6 +41,13 @@ def test_up_works_on_what_others_start_until_down(stage: Stage) -> None:
     assert "Nothing was running" in stage.becket("down").out
 
 
+def test_up_with_a_becket_yaml_that_does_not_load_never_says_that_it_is_up(stage: Stage) -> None:
+    stage.write("becket.yaml", "version: 1\nnonsense: 1\n")
+    up = stage.becket("up", code=2)
+    assert "becket.yaml:2:1: unknown-key" in up.err
+    assert "is up" not in up.out
+
+
 def alive(pid: int) -> bool:
     """A process that is over but that nobody reaped yet counts as gone."""
     try:

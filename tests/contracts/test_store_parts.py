@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from store_worlds import ManualClock, World, every_world, started
 
-from becket.kernel.contract.errors import BecketError, StoreDamaged, StoreUnavailable
+from becket.kernel.contract.errors import BecketError, StoreDamaged, StoreUnavailable, UnfitTables
 from becket.kernel.contract.store import Store
 from becket.kernel.contract.tables import Tables, Transaction
 from becket.kernel.store import open_sqlite
-from becket.kernel.store.backups import backups
+from becket.kernel.store.backups import backups, make_backup
 
 _FIRST = sa.MetaData()
 sa.Table("tide_marks", _FIRST, sa.Column("place", sa.Text, primary_key=True), sa.Column("height", sa.Integer))
@@ -123,17 +124,47 @@ def _too_old(world: World) -> None:
 test_tables_of_a_newer_part_are_refused_with_what_to_do = every_world(_too_old, *PERSISTENT)
 
 
-def test_a_step_that_fails_changes_nothing(tmp_path: Path) -> None:
+def falls(conn: sa.Connection) -> None:
+    add_time(conn)
+    raise ZeroDivisionError("no gauge")
+
+
+def knows_no_sql(conn: sa.Connection) -> None:
+    add_time(conn)
+    conn.execute(sa.text("ALTER TABEL tide_marks"))
+
+
+@pytest.mark.parametrize("step", [falls, knows_no_sql])
+def test_a_step_that_fails_changes_nothing_and_is_told_as_the_part_s_own_fault(
+    tmp_path: Path, step: Callable[[sa.Connection], None]
+) -> None:
     place = tmp_path / "journal.db"
-
-    def falls(conn: sa.Connection) -> None:
-        add_time(conn)
-        raise ZeroDivisionError
-
     asyncio.run(open_sqlite(place, brought=OLD).close())
-    with pytest.raises(ZeroDivisionError):
-        open_sqlite(place, brought={"tide": Tables(_SECOND, (falls,))})
+    told = rf"the part tide cannot be brought from version 1 to 2 \({step.__name__}\): .*Nothing was changed"
+    with pytest.raises(UnfitTables, match=told) as failed:
+        open_sqlite(place, brought={"tide": Tables(_SECOND, (step,))})
+    assert not isinstance(failed.value, StoreDamaged)
+    assert "restore" not in str(failed.value), "a backup mends no part"
     asyncio.run(open_sqlite(place, brought=NEW).close())
+
+
+def test_tables_that_cannot_be_made_are_told_as_the_part_s_own_fault(tmp_path: Path) -> None:
+    place = tmp_path / "journal.db"
+    asyncio.run(open_sqlite(place, brought=OLD).close())
+    with pytest.raises(UnfitTables, match=r"the part flood cannot be made: OperationalError: .*already exists"):
+        open_sqlite(place, brought={**OLD, "flood": Tables(_FIRST)})
+    asyncio.run(open_sqlite(place, brought=OLD).close())
+
+
+def test_a_change_that_fails_again_and_again_pushes_no_older_backup_out(tmp_path: Path) -> None:
+    place, mark_file, folder = tmp_path / "journal.db", tmp_path / "mark", tmp_path / "backups"
+    asyncio.run(open_sqlite(place, mark=mark_file, brought=OLD).close())
+    daily = make_backup(place, folder, "daily", 2)
+    for _ in range(3):
+        with pytest.raises(UnfitTables):
+            open_sqlite(place, mark=mark_file, brought={"tide": Tables(_SECOND, (falls,))})
+    assert [one.why for one in backups(folder)] == ["migration", "daily"]
+    assert backups(folder)[1].name == daily.name
 
 
 def test_a_journal_is_copied_before_a_part_changes_it(tmp_path: Path) -> None:

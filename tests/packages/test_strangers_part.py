@@ -190,5 +190,5 @@ def test_a_part_that_does_not_load_is_named_with_what_to_do(house: House, tmp_pa
     house.installed = broken
     done = house.becket("parts", "list")
     assert done.returncode == 2
-    assert "the part broken (nowhere_at_all:PART) does not load" in done.stderr
-    assert "remove or mend it" in done.stderr
+    assert "the part broken of becket-broken 1.0 (nowhere_at_all:PART) does not load" in done.stderr
+    assert "mend it, or remove becket-broken 1.0" in done.stderr

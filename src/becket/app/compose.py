@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from becket import __version__
-from becket.app.parts import brought_tables, built_in_loops, installed, load
+from becket.app.parts import ask, brought_tables, built_in_loops, installed, unique
 from becket.app.policy import ConfiguredPolicy
 from becket.app.project import CommittedProjects
 from becket.app.registry import load_registry
@@ -150,9 +150,9 @@ class App:
             ProposeEffect(self.git),
             EventEffect(lambda: self.triggers),
         ]
-        for part in installed():
-            adapters += load(part.effects)(self) if part.effects else ()
-        return {adapter.name: adapter for adapter in adapters}
+        own = {adapter.name: adapter for adapter in adapters}
+        brought = [(part, ask(part, part.effects, self)) for part in installed() if part.effects]
+        return own | unique("effect", ((one.name, one, part) for part, ones in brought for one in ones), own)
 
     @cached_property
     def registry(self) -> Registry:
@@ -195,9 +195,9 @@ class App:
             TableStore: patient(self.store),
         }  # fmt: skip
         later: dict[type, Callable[[], object]] = {Processes: lambda: self.processes}
-        for part in installed():
-            later |= load(part.ports)(self) if part.ports else {}
-        return _Lazily(ports | self._given_ports, later)
+        brought = [(part, ask(part, part.ports, self)) for part in installed() if part.ports]
+        theirs = ((kind, made, part) for part, made_of in brought for kind, made in made_of.items())
+        return _Lazily(ports | self._given_ports, later | unique("port", theirs, {*ports, *later}))
 
     def port(self, kind: type[T]) -> T:
         """What is behind a port. Raises UsageError where no part brings it."""

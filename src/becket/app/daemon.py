@@ -32,6 +32,7 @@ from becket.app.serve import serve
 from becket.app.state import Lock, StateFolder, holder, silent_for
 from becket.app.writing import disk_trouble
 from becket.kernel.contract.errors import BecketError, StoreUnavailable, UsageError
+from becket.kernel.contract.tables import TableStore
 
 log = logging.getLogger("becket.daemon")
 
@@ -60,16 +61,21 @@ def run_foreground(state: StateFolder, ready: Callable[[], None] = lambda: None)
     with Lock(state.daemon_lock) as lock:
         if not lock.acquire():
             raise UsageError(_runs_already(state))
-        ready()
-        if not started_by_becket():  # else whoever started it knows; and `becket down` may have come in between
-            forget_restarts(daemon_of(state))
-            state.wanted.touch()
+        by_a_person = not started_by_becket()
         start_is_over()
         log_to(state, "daemon")
+        if by_a_person:  # else whoever started it knows; and `becket down` may have come in between
+            forget_restarts(daemon_of(state))
+            state.wanted.touch()
         try:
-            asyncio.run(_daemon(App.open(state), lock))
+            app = _opened(state)
+            ready()
+            asyncio.run(_daemon(app, lock))
         except BecketError as error:
             log.error("%s", error)
+            raise
+        except Exception:
+            log.exception("the daemon ends")
             raise
         return 0
 
@@ -149,7 +155,7 @@ def start_detached(state: StateFolder, say: Say = lambda _: None) -> DaemonStart
         return DaemonStart(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
     if (trouble := disk_trouble(state.folder)) is not None:  # it would come up, and end at its first write
         raise StoreUnavailable(trouble.text)
-    App.open(state)  # a wrong configuration is told here, not in a log nobody reads
+    _opened(state)  # a wrong configuration is told here, not in a log nobody reads
     state.wanted.touch()
     launch(state, daemon_of(state))
     pid = _see(daemon_of(state))
@@ -157,6 +163,14 @@ def start_detached(state: StateFolder, say: Say = lambda _: None) -> DaemonStart
         state.wanted.unlink(missing_ok=True)
         raise BecketError(_did_not_start(state))
     return DaemonStart(pid, _see_watchdog(state, wanted=True), already=False, replaced=replaced)
+
+
+def _opened(state: StateFolder) -> App:
+    """With what parts bring, which may fail; what a daemon would end at is told before it counts as up."""
+    app = App.open(state)
+    for tried in (lambda: app.redactor, lambda: app.registry, lambda: app.port(TableStore)):
+        tried()
+    return app
 
 
 def _did_not_start(state: StateFolder) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from becket.app.parts import installed, load
+from becket.app.parts import ask, installed
 from becket.kernel.contract.config import Config
 from becket.kernel.engine.redact import secret_variables
 
@@ -29,7 +29,7 @@ def secrets_of(config: Config, root: Path) -> dict[str, str]:
     """Those that this becket.yaml leads to, and those that the parts know of."""
     given = given_secrets(config, root, os.environ)
     for part in installed():
-        given |= load(part.secrets)(config, os.environ, Path.home()) if part.secrets else {}
+        given |= ask(part, part.secrets, config, os.environ, Path.home()) if part.secrets else {}
     return given
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
 from becket.app.account import Account
 from becket.app.compose import App
 from becket.app.engine_lock import check_journal, watch_engine_lock
+from becket.app.errands import PartChore, PartResident, chores, do_once
 from becket.app.heartbeat import LockHeartbeat, told_when_stopped
 from becket.app.neighbours import OtherWorkers, OwnRuns, driver_lock, sweep_children
-from becket.app.parts import installed, load
+from becket.app.parts import installed, wait_for
 from becket.app.record.report.write import Reports
 from becket.app.record.settling import Settlements, branch_moved, settle
 from becket.app.state import Lock, holder
@@ -25,7 +26,6 @@ from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import NotFound
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import UNSETTLED
-from becket.kernel.contract.part import Chore as PartChore
 from becket.kernel.contract.run import ENDED
 from becket.kernel.contract.store import Cursor, Store
 from becket.kernel.dispatch.bell import Bell
@@ -115,7 +115,7 @@ async def _begin(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
 
 
 async def _serve(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
-    chores: list[Chore] = [
+    looks: list[Chore] = [
         partial(follow_clock, app.store),
         partial(app.settings.watch, app.store),
         OtherWorkers(app).look,
@@ -126,13 +126,14 @@ async def _serve(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
         Deliveries(app, part.concerns).look,
     ]
     if part.tell is not None:
-        chores.append(part.tell)
+        looks.append(part.tell)
     residents: list[Resident] = []
+    of_parts: list[PartChore] = []
     if part.role == "daemon":
         from becket.app.backups import keep_backup
         from becket.app.containment import Containment
 
-        chores += [
+        looks += [
             Containment(app).look,
             app.triggers.tick,
             app.scheduler.tick,
@@ -140,23 +141,25 @@ async def _serve(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
             ThrottledChore(partial(retain, app), RETENTION_EVERY, app.store.now),
             ThrottledChore(partial(keep_backup, app), BACKUP_LOOK, app.store.now),
         ]
-        chores += [
-            ThrottledChore(partial(load(each.target), app), each.every, app.store.now) for each in chores_of_parts()
-        ]
+        for brought, chore in chores():
+            of_parts.append(PartChore(app, brought, chore.target))
+            looks.append(ThrottledChore(of_parts[-1], chore.every, app.store.now))
         residents += [
             partial(watch_branches, app),
-            *(partial(load(each), app) for part in installed() for each in part.residents),
+            *(PartResident(app, brought, each) for brought in installed() for each in brought.residents),
         ]
         await app.scheduler.sync()
         await tell_unrecorded(app)
     staff = DispatcherContext(
         engine=Account(app.engine, app.store, partial(settle, app)), store=app.store,
-        worker=app.worker(part.role, await app.store.now()), chores=chores, residents=residents,
+        worker=app.worker(part.role, await app.store.now()), chores=looks, residents=residents,
         recover=partial(_recover, app, ready), alone=False, own=None if part.own is None else part.own.ids,
         idle=IDLE if part.own is None else DRIVER_LOOKS,
     )  # fmt: skip
     dispatcher = EmbeddedDispatcher(staff, part.bell)
     app.kick = dispatcher.kick
+    for each in of_parts:
+        each.fail = dispatcher.fail
     stopper = asyncio.create_task(_stop_when(part.stop, dispatcher)) if part.stop is not None else None
     keeper = asyncio.create_task(watch_engine_lock(app, lock, dispatcher.fail))
 
@@ -166,9 +169,10 @@ async def _serve(app: App, part: EngineRole, lock: Lock, ready: Ready) -> None:
     try:
         await dispatcher.serve(finished if part.until is not None else None)
         if part.own is not None:
-            for chore in chores_of_parts():
-                await load(chore.target)(app)  # there may never be a daemon
+            await do_once(app)
     finally:
+        for each in of_parts:
+            await each.close()
         if stopper is not None:
             stopper.cancel()
         keeper.cancel()
@@ -181,10 +185,6 @@ async def _nothing_left(app: App, part: EngineRole, dispatcher: EmbeddedDispatch
         return await dispatcher.idle()
     # Reports, and what follows a run, come with the look after its end.
     return not dispatcher.busy and not any(part.concerns(run.run_id) for run in await app.store.unfollowed())
-
-
-def chores_of_parts() -> Iterator[PartChore]:
-    return (chore for part in installed() for chore in part.chores)
 
 
 async def _stop_when(stop: asyncio.Event, dispatcher: EmbeddedDispatcher) -> None:
@@ -203,7 +203,7 @@ async def recover(app: App) -> None:
     await sweep_children(app, others)
     for part in installed():
         if part.recover:
-            await load(part.recover)(app)
+            await wait_for(part, part.recover, app)
     await app.store.requeue_lost()
     await FolderSweep(app).look(at_once=not others)
     recovered()

@@ -17,7 +17,7 @@ from becket.app.settings import read_config
 from becket.app.state import Lock, StateFolder, holder
 from becket.app.unrecorded import Unrecorded, note_restored, unrecorded
 from becket.app.writing import undecided, unwritable
-from becket.kernel.contract.errors import NotFound, StoreUnavailable, UsageError
+from becket.kernel.contract.errors import NotFound, StoreUnavailable, UnfitTables, UsageError
 from becket.kernel.contract.git import TreeHealth
 from becket.kernel.contract.store import RunFilter
 from becket.kernel.git.resident import made_once, no_folder
@@ -118,6 +118,8 @@ def _own(state: StateFolder) -> JournalMark | None:
 async def _opened(state: StateFolder) -> list[Checked]:
     try:
         app = App.open(state)
+    except UnfitTables:  # no damage: to restore or to accept would mend nothing
+        raise
     except StoreUnavailable as error:
         return [Checked(False, "opening", str(error))]
     try:

@@ -35,7 +35,7 @@ from becket.app.liveness import (
     traced,
 )
 from becket.app.locks import Writer, start_is_over
-from becket.app.parts import installed, load
+from becket.app.parts import ask, installed
 from becket.app.state import Lock, StateFolder, holder
 from becket.app.watchdog_store import ALARMS, open_own
 from becket.app.writing import WriteBlocker, write_blocker
@@ -43,6 +43,7 @@ from becket.kernel.contract.config import AlarmTarget
 from becket.kernel.contract.effect import EffectCall, EffectState, Origin
 from becket.kernel.contract.errors import BecketError, EffectFailed, EffectRefused, StoreDamaged
 from becket.kernel.contract.handoff import HandoffState
+from becket.kernel.contract.part import Part
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import Alert, AlertState, Store
 from becket.kernel.contract.watch import Channel, WatchdogTask
@@ -103,7 +104,12 @@ async def _watch(state: StateFolder, lock: Lock) -> None:
 async def _tick(watchdog: Watchdog, switch: DeadManSwitch) -> None:
     try:
         for each in watchdog.watched:
-            each.look()
+            try:
+                each.look()
+            except BecketError:
+                raise
+            except Exception:  # a part's fault takes no alarm away
+                log.exception("%s", type(each).__name__)
         watchdog.look_at_journal()
         for each in watchdog.watched:
             await each.report(watchdog.own)
@@ -300,15 +306,19 @@ class Watchdog:
         return calls
 
     def _calls_of_channels(self, alert: Alert) -> list[EffectCall]:
-        return [channel.call(alert) for channel in self._channels()]
+        return [call for channel in self._channels() if (call := _call_of(channel, alert)) is not None]
 
     def _channels(self) -> list[Channel]:
+        return [channel for part in installed() if part.channel and (channel := self._channel(part)) is not None]
+
+    def _channel(self, part: Part) -> Channel | None:
+        """One that fails takes no other with it."""
         try:
-            found = [load(part.channel)(self.app) for part in installed() if part.channel]
+            found: Channel | None = ask(part, part.channel, self.app)
         except BecketError as error:
-            log.warning("the ways to reach a person are not known: %s", error)
-            return []
-        return [channel for channel in found if channel is not None]
+            log.warning("this way to reach a person is not known: %s", error)
+            return None
+        return found
 
     def _targets(self) -> tuple[AlarmTarget, ...]:
         try:
@@ -352,4 +362,20 @@ def alarm_file(state: StateFolder) -> Path:
 
 
 def watched_in(state: StateFolder) -> tuple[WatchdogTask, ...]:
-    return tuple(load(part.watched)(state) for part in installed() if part.watched)
+    """One that fails is told in the log: no alarm and no other part's work is lost by it."""
+    found: list[WatchdogTask] = []
+    for part in installed():
+        if part.watched:
+            try:
+                found.append(ask(part, part.watched, state))
+            except BecketError as error:
+                log.error("%s", error)
+    return tuple(found)
+
+
+def _call_of(channel: Channel, alert: Alert) -> EffectCall | None:
+    try:
+        return channel.call(alert)
+    except Exception as error:
+        log.warning("%s cannot tell of %s: %s", type(channel).__name__, alert.key, error)
+        return None

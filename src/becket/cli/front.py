@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from becket import __version__
 from becket.app.own_tools import leave_path
 from becket.cli import words
-from becket.cli.verbs import all_verbs, find_verb
-from becket.kernel.contract.errors import BecketError, InvalidDocument, UsageError
-from becket.kernel.contract.part import Verb
+from becket.cli.verbs import CORE_BY_NAME, all_verbs, find_verb
+from becket.kernel.contract.errors import BecketError, InvalidDocument, PartFailed, UsageError
+from becket.kernel.contract.part import SECTIONS, Verb
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -131,10 +131,26 @@ def _perform(verb: Verb, rest: Sequence[str]) -> int:
         _find(verb.quick)(as_json=bool(rest))
         return 0
     try:
-        typer_of(verb)(args=list(rest), prog_name=f"becket {verb.name}")
+        program = typer_of(verb)
+    except Exception as error:
+        if _is_own(verb, error):
+            raise
+        raise UsageError(words.verb_failed(verb.name, verb.target, error)) from error
+    try:
+        program(args=list(rest), prog_name=f"becket {verb.name}")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
+    except Exception as error:
+        if _is_own(verb, error):
+            raise
+        raise PartFailed(words.verb_failed(verb.name, verb.target, error)) from error
     return 0
+
+
+def _is_own(verb: Verb, error: Exception) -> bool:
+    """Whether it is told as it stands; what a stranger's verb fails with is told as that part's own fault."""
+    of_becket = verb.name in CORE_BY_NAME or verb.target.startswith("becket.")
+    return of_becket or isinstance(error, BecketError | BrokenPipeError) or _is_of_the_machine(error)
 
 
 def _empty_option(rest: Sequence[str]) -> str | None:
@@ -168,7 +184,7 @@ def overview() -> str:
     verbs = [verb for verb in all_verbs() if verb.section]
     width = max(len(verb.name) for verb in verbs)
     parts = [words.USAGE]
-    for section in dict.fromkeys(verb.section for verb in verbs):
+    for section in dict.fromkeys((*SECTIONS, *(verb.section for verb in verbs))):
         listed = [f"  {verb.name:<{width}}  {verb.help}" for verb in verbs if verb.section == section]
         parts.append("\n".join([f"{section}:", *listed]))
     return "\n\n".join([*parts, words.GLOBAL_OPTIONS])

@@ -70,9 +70,10 @@ CORE_BY_NAME = {verb.name: verb for verb in CORE}
 
 def all_verbs() -> tuple[Verb, ...]:
     """Also those of parts, in the order in which they are listed."""
-    from becket.app.parts import installed
+    from becket.app.parts import installed, unique
 
-    return tuple(sorted((*CORE, *(verb for part in installed() for verb in part.verbs)), key=lambda verb: verb.rank))
+    brought = unique("verb", ((verb.name, verb, part) for part in installed() for verb in part.verbs), CORE_BY_NAME)
+    return tuple(sorted((*CORE, *brought.values()), key=lambda verb: verb.rank))
 
 
 def find_verb(name: str) -> Verb | None:

@@ -50,6 +50,14 @@ def bug(error: Exception) -> str:
     return f"{_name()} internal error: {said}\n{advice}"
 
 
+def verb_failed(verb: str, target: str, error: Exception) -> str:
+    said = safe(f"{type(error).__name__}: {error}")
+    return (
+        f"the verb {verb} ({target}) failed: {said}; it comes with a part: mend that part, or remove it "
+        f"(`becket parts list`). `becket --debug {verb} ...` shows where"
+    )
+
+
 MACHINE = {
     errno.ENOSPC: "make room on that disk",
     errno.EDQUOT: "make room within the quota",
@@ -242,7 +250,10 @@ EVENT_NOBODY = "{event_id}: no loop listens to {name}, or its `match` says other
 EVENT_STARTED = "{event_id} started:"
 EVENT_WHERE = "{event_id} was posted before; these runs answer it:"
 VERIFIED = "{count} hold."
-TAMPERED = "{bad} of {count} do not hold: this record was changed after it was written, or its evidence is gone."
+TAMPERED = (
+    "{bad} of {count} do not hold: this record was changed after it was written, its evidence is gone, or nobody can "
+    "tell how an effect ended."
+)
 CHAIN_HEAD = "chain head {head}"
 REPEATED = "Commands were repeated in a fresh checkout; only exit codes are compared, logs hold times."
 

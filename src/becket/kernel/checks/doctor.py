@@ -19,6 +19,7 @@ from becket.kernel.checks import (
 )
 from becket.kernel.checks.facts import Check, Diagnosis, DoctorFacts, Exam, Level
 from becket.kernel.contract.base import Json
+from becket.kernel.contract.errors import BecketError
 
 CHECKS: dict[str, Check] = {
     "python": machine.python_version,
@@ -77,7 +78,12 @@ def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
 
 def _isolated(name: str, check: Check, exam: Exam) -> tuple[Diagnosis, ...]:
     try:
-        return tuple(check(exam))
+        found = tuple(check(exam))
+        if stray := [item for item in found if not isinstance(item, Diagnosis)]:
+            raise TypeError(f"it says {stray[0]!r:.100}, which is no Diagnosis")
+        return found
+    except BecketError as error:  # the message is the advice
+        return (Diagnosis(name=name, level=Level.error, what=str(error)),)
     except Exception as error:  # one broken check must not hide what the others found
         what = words.CHECK_FAILED.format(kind=type(error).__name__, why=error)
         return (Diagnosis(name=name, level=Level.error, what=what, mend=words.CHECK_FAILED_MEND),)

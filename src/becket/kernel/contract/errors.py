@@ -40,6 +40,10 @@ class InvalidDocument(UsageError):
         super().__init__("\n".join(str(finding) for finding in findings))
 
 
+class PartFailed(BecketError):
+    """A part's own code failed; the message names the part, its function, and what it said."""
+
+
 class Fenced(BecketError):
     """This worker's claim on a run is gone (lease lost, run cancelled or taken over); it must write nothing more."""
 
@@ -68,6 +72,10 @@ class StoreDamaged(StoreUnavailable):
     """The journal is not the one it was: damaged, gone, replaced, or an older copy. Nothing was written over it, and
     waiting does not help; a process that works on it ends before its next effect.
     """
+
+
+class UnfitTables(StoreUnavailable):
+    """A part's tables and the part do not fit together. The journal is whole, and nothing was changed."""
 
 
 class StartRefused(BecketError):

@@ -6,14 +6,15 @@ Whatever costs an import is named by its target (`module:attribute`) and loaded 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 Target = str
 """`module:attribute`."""
 
 BEGIN, LOOPS, PEOPLE, OPERATIONS = "Begin", "Loops and runs", "People", "Operations"
-"""The sections of `becket --help`."""
+SECTIONS = (BEGIN, LOOPS, PEOPLE, OPERATIONS)
+"""The sections of `becket --help`, in this order."""
 
 
 class Verb(NamedTuple):
@@ -23,7 +24,7 @@ class Verb(NamedTuple):
     target: Target
     help: str
     section: str = ""  # empty: not listed
-    rank: int = 50  # within its section, before the name decides
+    rank: int = 50  # within its section; the lower comes first
     quick: Target = ""  # what to call instead where --json is the only option given: Typer takes longer than the answer
 
 
@@ -71,3 +72,27 @@ class Part:
     """(Config, environ, home) -> name -> value: what must never be shown."""
     evidence: Target = ""
     """(Story) -> lines that a run's report tells besides, in every form. They are redacted and escaped."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a field of another shape: `("one")` is a text, and would be read letter by letter."""
+        for each in fields(self):
+            wrong = _misshapen(each.name, getattr(self, each.name))
+            if wrong:
+                raise TypeError(f"`{each.name}` of a Part must be {wrong}")
+
+
+def _misshapen(name: str, given: object) -> str:
+    """What it must be, if it is not."""
+    if kind := _LISTS.get(name):
+        right = isinstance(given, tuple) and all(isinstance(item, kind) for item in given)
+        return "" if right else f"a tuple of {kind.__name__}, such as `(one,)` with its comma"
+    if name in _MAPPINGS:
+        right = isinstance(given, Mapping) and all(isinstance(item, str) for pair in given.items() for item in pair)
+        return "" if right else "a mapping from text to text"
+    return "" if isinstance(given, str) else "a text"
+
+
+_LISTS: Mapping[str, type] = {
+    "needs": str, "actions": str, "verifiers": str, "residents": str, "chores": Chore, "verbs": Verb,
+}  # fmt: skip
+_MAPPINGS = frozenset({"loops", "checks", "sections"})

@@ -22,6 +22,8 @@ _NAME = re.compile(r"(\d{8}T\d{6})\.(\d{3})Z-([a-z]+)-([0-9a-f]{16})\.db")
 _STAMP = "%Y%m%dT%H%M%S"
 BACKUPS = "backups"
 """The folder beside the journal."""
+MIGRATION = "migration"
+"""Why a copy is made before tables are changed."""
 KEEP = 7
 MOST_BYTES = 2_000_000_000
 """All backups together; the newest one is kept whatever its size."""
@@ -94,7 +96,10 @@ def make_backup(journal: Path, folder: Path, why: str, keep: int) -> Backup:
         _copy(journal, fresh)
         if wrong := faults(fresh, whole=True):
             raise StoreDamaged(f"{journal} is damaged, and no backup was made of it: {wrong[0]}")
-        name = f"{_stamp()}-{why}-{_digest(fresh)}.db"
+        digest = _digest(fresh)
+        if (there := _same(folder, why, digest)) is not None:
+            return there
+        name = f"{_stamp()}-{why}-{digest}.db"
         copied()
         fresh.replace(folder / name)
     finally:
@@ -104,6 +109,12 @@ def make_backup(journal: Path, folder: Path, why: str, keep: int) -> Backup:
     made = _named(folder / name)
     assert made is not None, "the name was made here"
     return made
+
+
+def _same(folder: Path, why: str, digest: str) -> Backup | None:
+    """Before a change of tables that fails again and again, one copy is enough: more would push out older days."""
+    newest = next(iter(backups(folder)), None) if why == MIGRATION else None
+    return newest if newest is not None and (newest.why, newest.digest) == (why, digest) else None
 
 
 def _forget_torn(folder: Path) -> None:

@@ -5,13 +5,16 @@ Those of a part that is gone stay as they are, with their version, until it come
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
-from becket.kernel.contract.errors import BecketError, StoreUnavailable
+from becket.kernel.contract.errors import BecketError, UnfitTables
 from becket.kernel.contract.tables import Tables, Transaction
+from becket.kernel.store.tables import metadata
 from becket.kernel.store.tx import Tx
 
 P = ParamSpec("P")
@@ -24,9 +27,12 @@ _VERSIONS = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
 )
 
+JOURNAL_TABLES = frozenset({*metadata.tables, "alembic_version", _VERSIONS.name})
+"""Names that no part may use for its own."""
+
 
 def are_current(conn: sa.Connection, brought: Mapping[str, Tables]) -> bool:
-    """Raises StoreUnavailable where a part is too old for its own tables."""
+    """Raises UnfitTables where a part is too old for its own tables."""
     return not any(_outdated(conn, brought))
 
 
@@ -36,12 +42,43 @@ def bring_up_to_date(conn: sa.Connection, brought: Mapping[str, Tables]) -> None
         _VERSIONS.create(conn, checkfirst=True)
     for part, tables, version in _outdated(conn, brought):
         if version is None:
-            tables.metadata.create_all(conn, checkfirst=False)
+            with _of(part, "cannot be made"):
+                tables.metadata.create_all(conn, checkfirst=False)
             conn.execute(sa.insert(_VERSIONS), {"part": part, "version": tables.version})
         else:
-            for step in tables.steps[version - 1 :]:
-                step(conn)
+            for number, step in enumerate(tables.steps[version - 1 :], version):
+                with _of(part, f"cannot be brought from version {number} to {number + 1} ({_name_of(step)})"):
+                    step(conn)
             conn.execute(sa.update(_VERSIONS).where(_VERSIONS.c.part == part).values(version=tables.version))
+
+
+@contextmanager
+def _of(part: str, what: str) -> Iterator[None]:
+    """What a part does wrong with its tables is its own fault and no damage of the journal: all is rolled back."""
+    try:
+        yield
+    except BecketError:
+        raise
+    except Exception as error:
+        if isinstance(error, sa.exc.DBAPIError) and not _is_at_fault(error):
+            raise
+        said = " ".join(str(getattr(error, "orig", None) or error).split())
+        raise UnfitTables(
+            f"the tables of the part {part} {what}: {type(error).__name__}: {said}. Nothing was changed: the journal "
+            "and these tables are as they were; mend that part, go back to the version of it that you had, or remove it"
+        ) from error
+
+
+def _is_at_fault(error: sa.exc.DBAPIError) -> bool:
+    """The statement, and not a disk that is full, a file that is damaged or a server that is gone."""
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        return code & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
+    return not isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.InternalError)
+
+
+def _name_of(step: object) -> str:
+    return str(getattr(step, "__qualname__", step))
 
 
 def _outdated(conn: sa.Connection, brought: Mapping[str, Tables]) -> Iterator[tuple[str, Tables, int | None]]:
@@ -50,7 +87,7 @@ def _outdated(conn: sa.Connection, brought: Mapping[str, Tables]) -> Iterator[tu
     for part, tables in brought.items():
         version = there.get(part)
         if version is not None and version > tables.version:
-            raise StoreUnavailable(
+            raise UnfitTables(
                 f"the tables of the part {part} are of version {version}, the installed one knows versions up to "
                 f"{tables.version}; upgrade that part, or remove it: its tables stay"
             )

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from becket.kernel.contract.store import Store
 from becket.kernel.contract.tables import Tables
 from becket.kernel.store import brought as of_parts
-from becket.kernel.store.backups import BACKUPS, KEEP, make_backup
+from becket.kernel.store.backups import BACKUPS, KEEP, MIGRATION, make_backup
 from becket.kernel.store.damage import damaged, is_damage
 from becket.kernel.store.journal import Journal
 from becket.kernel.store.schema import bring_up_to_date, version_of
@@ -84,7 +84,7 @@ def _prepare(conn: sa.Connection, kept: Path | None, brought: Mapping[str, Table
     if _is_current(conn) and of_parts.are_current(conn, brought):
         return
     if kept is not None and version_of(conn) is not None:
-        make_backup(kept, kept.parent / BACKUPS, "migration", KEEP)
+        make_backup(kept, kept.parent / BACKUPS, MIGRATION, KEEP)
     conn.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         bring_up_to_date(conn)

@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 
 from becket.app.compose import App
-from becket.app.parts import installed, load
+from becket.app.parts import failed, installed, loaded, part_names, unique
 from becket.app.sections import load_config
 from becket.app.settings import read_config
 from becket.app.state import StateFolder, find_state, holder
@@ -25,6 +27,7 @@ from becket.kernel.checks.facts import (
     ContentFacts,
     Diagnosis,
     DoctorFacts,
+    Exam,
     InotifyFacts,
     LockFact,
     RefsFacts,
@@ -36,8 +39,9 @@ from becket.kernel.checks.host import disk_free, inotify, process_alive, read_lo
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.candidate import BrokenRef
 from becket.kernel.contract.config import Config
-from becket.kernel.contract.errors import Finding, UsageError
+from becket.kernel.contract.errors import BecketError, Finding, PartFailed, UsageError
 from becket.kernel.contract.git import TreeHealth
+from becket.kernel.contract.part import Part
 from becket.kernel.contract.process import Holds
 from becket.kernel.contract.spec import Autonomy, LoopSpec
 from becket.kernel.git import lfs
@@ -62,6 +66,8 @@ from becket.parts.heal.holdouts.languages import spoken
 __all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
 
 GIT_LOCK_LIFE = 60.0
+PATIENCE = 20.0
+"""For a check that does not come with Becket."""
 AT_FIRST = ("tools", "toolchains", "contents", "agents", "sandbox")
 
 
@@ -76,7 +82,41 @@ def to_look_at(folder: Path) -> tuple[Diagnosis, ...]:
 
 
 def of_parts() -> dict[str, Check]:
-    return {name: load(target) for part in installed() for name, target in part.checks.items()}
+    """Each is loaded when its turn comes. Raises UsageError where two have one name."""
+    brought = [
+        (name, partial(_asked, part, target), part) for part in installed() for name, target in part.checks.items()
+    ]
+    return unique("check", brought, doctor.CHECKS)
+
+
+def _asked(part: Part, target: str, exam: Exam) -> tuple[Diagnosis, ...]:
+    """Those that come with Becket have limits of their own, each for what it asks; a stranger's gets one for all."""
+    check = loaded(part, target)
+    return tuple(check(exam)) if target.startswith("becket.") else _in_time(part, target, lambda: tuple(check(exam)))
+
+
+def _in_time(part: Part, target: str, look: Callable[[], tuple[Diagnosis, ...]]) -> tuple[Diagnosis, ...]:
+    answer: Queue[tuple[Diagnosis, ...] | Exception] = Queue()
+
+    def tell() -> None:
+        try:
+            answer.put(look())
+        except BecketError as error:
+            answer.put(error)
+        except (Exception, SystemExit) as error:
+            answer.put(failed(part, target, error))
+
+    Thread(target=tell, name=target, daemon=True).start()  # one that hangs must not hold up the end of the process
+    try:
+        said = answer.get(timeout=PATIENCE)
+    except Empty:
+        raise PartFailed(
+            f"the check of the part {part.name} ({target}) did not answer within {PATIENCE:g} s; mend it, or remove "
+            f"{part_names(part.name)}"
+        ) from None
+    if isinstance(said, Exception):
+        raise said
+    return said
 
 
 def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
