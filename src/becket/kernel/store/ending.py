@@ -114,7 +114,7 @@ def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
 
 
 def unfollowed(tx: Tx, limit: int = 100) -> tuple[Run, ...]:
-    return tuple(run_of(dict(row._mapping)) for row in tx.all(_UNFOLLOWED, most=limit))
+    return tuple(run_of(row._mapping) for row in tx.all(_UNFOLLOWED, most=limit))
 
 
 def followed(tx: Tx, run_id: str) -> None:

@@ -16,7 +16,7 @@ from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
 from becket.kernel.store.lookup import by_prefix
-from becket.kernel.store.rows import approval_of, handoff_of, plain
+from becket.kernel.store.rows import approval_of, handoff_of, plain, record_of
 from becket.kernel.store.sealing import row_seal
 from becket.kernel.store.tables import approvals, controls, handoffs
 from becket.kernel.store.tx import Row, Tx
@@ -70,7 +70,7 @@ def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approva
          "role": approval.role, "expires_at": approval.expires_at, **row_seal(tx, "approval", approval.approval_id)},
     )  # fmt: skip
     run.save()
-    return _approval(tx, approval.approval_id)
+    return get_approval(tx, approval.approval_id)
 
 
 def decide_approval(tx: Tx, approval_id: str, approve: bool, by: Caller, bound_to: str | None, note: str) -> Approval:
@@ -106,7 +106,7 @@ def _answer(
         run.add(EventKind.approval_decided, {**said, **more})
         deliver(run, Signal.approval, said, f"approval:{row.approval_id}:{state.value}")
         run.save()
-    return _approval(tx, row.approval_id)
+    return get_approval(tx, row.approval_id)
 
 
 def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: str, used_by: str) -> Approval:
@@ -128,7 +128,7 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
     said = {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by}
     run.add(EventKind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
     run.save()
-    return _approval(tx, approval_id)
+    return get_approval(tx, approval_id)
 
 
 def _allowed(row: Row, by: Caller) -> None:
@@ -153,12 +153,8 @@ def _lock_approval(tx: Tx, approval_id: str) -> tuple[Row, LockedRun | None]:
     return tx.one(_LOCK_APPROVAL, approval_id=seen.approval_id) or seen, run
 
 
-def _approval(tx: Tx, approval_id: str) -> Approval:
-    return approval_of(_find_approval(tx, approval_id))
-
-
 def get_approval(tx: Tx, approval_id: str) -> Approval:
-    return _approval(tx, approval_id)
+    return approval_of(_find_approval(tx, approval_id))
 
 
 def list_approvals(tx: Tx, run_id: str | None, open_only: bool) -> tuple[Approval, ...]:
@@ -219,7 +215,4 @@ def set_control(tx: Tx, scope: str, on: bool, by: Caller, note: str) -> tuple[Co
 
 
 def list_controls(tx: Tx) -> tuple[Control, ...]:
-    return tuple(
-        Control(scope=row.scope, by=row.set_by, role=row.role, via=row.via, note=row.note, at=row.at)
-        for row in tx.all(_CONTROLS)
-    )
+    return tuple(record_of(Control, row._mapping, by=row.set_by) for row in tx.all(_CONTROLS))
