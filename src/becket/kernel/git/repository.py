@@ -13,7 +13,6 @@ from becket.kernel.contract.effect import Permit
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.git import RefMoved, TreeState, Workspace
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.remote import Remote
 from becket.kernel.git import workspace as workspaces
 from becket.kernel.git.blobs import by_path, files_of, listing
 from becket.kernel.git.history import History
@@ -27,6 +26,7 @@ from becket.kernel.git.submodules import absent
 
 if TYPE_CHECKING:
     from becket.kernel.git.candidates import GitCandidates
+    from becket.kernel.git.remote import GitRemote
 
 MOST_REMEMBERED = 256
 MIN_VERSION = (2, 32)  # the first that can be told to ignore the person's configuration
@@ -266,7 +266,7 @@ class GitRepository:
 
         return GitCandidates(self)
 
-    def remote(self) -> Remote:
+    def remote(self) -> GitRemote:
         from becket.kernel.git.remote import GitRemote
 
         return GitRemote(self._refs)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from pydantic import ValidationError
 
 from becket.app.record.report import model as report_model
 from becket.app.record.report.diff import files_of, is_cut, shortened
 from becket.app.record.story import Story
+from becket.kernel.contract.artifacts import Artifacts
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.receipt import StoredReceipt
@@ -21,18 +21,10 @@ LARGEST = 8_000_000
 LONGEST_SUMMARY = 12_000
 
 
-class Contents(Protocol):
-    """The artifacts, as far as a report needs them."""
-
-    def check(self, digest: str) -> bool: ...
-
-    def read(self, digest: str, limit: int | None = None) -> bytes: ...
-
-
 class Evidence:
     """Reads the artifacts of a story's recorded steps. What is gone or was changed is never told from: see `lost`."""
 
-    def __init__(self, story: Story, contents: Contents) -> None:
+    def __init__(self, story: Story, contents: Artifacts) -> None:
         self._story = story
         self._contents = contents
         self._names = {
