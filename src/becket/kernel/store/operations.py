@@ -86,7 +86,7 @@ def list_workers(tx: Tx) -> tuple[WorkerInfo, ...]:
     return tuple(record_of(WorkerInfo, row._mapping) for row in tx.all(_WORKERS))
 
 
-def list_cursors(tx: Tx, prefix: str) -> tuple[Cursor, ...]:
+def list_cursors(tx: Tx, prefix: str = "") -> tuple[Cursor, ...]:
     # Sorted here: the order of texts is a matter of the database's locale.
     found = (record_of(Cursor, row._mapping) for row in tx.all(_CURSORS) if row.name.startswith(prefix))
     return tuple(sorted(found, key=lambda cursor: cursor.name))
@@ -156,7 +156,7 @@ def _alert_of(row: Row) -> Alert:
     return record_of(Alert, row._mapping, "data")
 
 
-def list_alerts(tx: Tx, states: Sequence[AlertState]) -> tuple[Alert, ...]:
+def list_alerts(tx: Tx, states: Sequence[AlertState] = ()) -> tuple[Alert, ...]:
     query = sa.select(alerts).order_by(alerts.c.first_at, alerts.c.key)
     if states:
         query = query.where(alerts.c.state.in_([state.value for state in states]))
