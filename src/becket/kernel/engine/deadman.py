@@ -263,11 +263,11 @@ def _blind(error: Exception) -> Alarm:
     )
 
 
-async def signs_of_life(store: Store, loops: Loops, *, ttl: float = TTL, daemon_expected: bool = True) -> SignsOfLife:
+async def signs_of_life(store: Store, loops: Loops, *, daemon_expected: bool = True) -> SignsOfLife:
     """The view as the journal has it now. Only reads."""
     return SignsOfLife(
         daemon_expected=daemon_expected,
-        ttl=ttl,
+        ttl=TTL,
         workers=await store.workers(),
         schedules=await _schedule_signs(store, loops),
         loops=tuple([await _loop_sign(store, loop.spec.loop_id) for loop in loops.all()]),
