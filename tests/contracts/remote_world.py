@@ -69,7 +69,7 @@ class World:
         return asyncio.run(self.remote().push(request, door_mint()("key", push_call(request))))
 
     def remote(self, timeout: float = 20.0) -> GitRemote:
-        place = self.git._place
+        place = self.git.place
         return GitRemote(Refs(place, self.home / ".git"), timeout)
 
 

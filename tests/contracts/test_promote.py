@@ -14,7 +14,7 @@ from promote_world import World, permit_for, request_for
 
 from becket.kernel.contract.effect import EffectCall, door_mint
 from becket.kernel.contract.errors import EffectRefused, GitFailed
-from becket.kernel.contract.promote import NotPromoted, Promoter, PromoteRequest, WhyNot
+from becket.kernel.contract.promote import NotPromoted, PromoteRequest, WhyNot
 from becket.kernel.git.repository import discover
 from becket.parts.promote.adapters.intent import IntentFile
 from becket.parts.promote.adapters.promote import promoter_of
@@ -27,7 +27,7 @@ def world(tmp_path: Path) -> World:
 
 def test_ref_index_and_files_move_together(world: World) -> None:
     new = world.candidate({"app.py": "x = 2\n", "new/deep/file.py": "n\n", "data/one.txt": None})
-    promoter: Promoter = promoter_of(discover(world.home))
+    promoter = promoter_of(discover(world.home))
     request = request_for(world.old, new)
     answer = asyncio.run(promoter.promote(request, permit_for(request), world.log))
     world.landed(answer, new, world.home)

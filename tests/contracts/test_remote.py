@@ -182,7 +182,7 @@ class TestTrouble:
     def test_other_commands_stay_inside(self, world: World) -> None:
         world.fetch()
         with pytest.raises(GitCommandFailed, match="not allowed"):
-            asyncio.run(run(world.git._place, "ls-remote", "origin"))
+            asyncio.run(run(world.git.place, "ls-remote", "origin"))
 
 
 class TestPush:

@@ -47,11 +47,11 @@ class Sandboxes:
 
     def of(self, config: Config, agent: AgentConfig) -> ContainedProcesses:
         """An agent works in the sandbox of its own choice, else in everybody's. Raises as `get` does."""
-        return self.get(_use(config, agent))
+        return self.get(config.sandbox_of(agent))
 
     def missing(self, config: Config) -> str:
         """What is not contained somewhere and was not given up in so many words, as a sentence; nothing if all is."""
-        uses = dict.fromkeys((config.sandbox.use, *(_use(config, agent) for agent in config.agents.values())))
+        uses = dict.fromkeys((config.sandbox.use, *(config.sandbox_of(agent) for agent in config.agents.values())))
         return next((told for use in uses if (told := self._lacks(config, use))), "")
 
     def _lacks(self, config: Config, use: str) -> str:
@@ -65,7 +65,3 @@ class Sandboxes:
             return ""  # what is not to be had here lets nothing out: its agent cannot be called
         lacks = " and ".join(sorted(set(holds.missing) - set(config.sandbox.without)))
         return f"the sandbox here is {holds.kind} and does not hold {lacks}" if lacks else ""
-
-
-def _use(config: Config, agent: AgentConfig) -> str:
-    return config.sandbox.use if agent.sandbox == "auto" else agent.sandbox

@@ -69,7 +69,7 @@ async def serve(
     return True
 
 
-async def serve_own(app: App, own: OwnRuns, until: Until, tell: Chore, stop: asyncio.Event | None = None) -> bool:
+async def serve_own(app: App, own: OwnRuns, until: Until, tell: Chore) -> bool:
     """Move these runs and nothing else until `until` holds. False at once if there is an engine: it moves them."""
     path = driver_lock(app.state, app.worker_id)
     with Lock(path, own.asked) as lock:
@@ -77,7 +77,7 @@ async def serve_own(app: App, own: OwnRuns, until: Until, tell: Chore, stop: asy
             # Whoever wants to be alone takes the engine's lock first, and looks for drivers then.
             if not lock.acquire() or holder(app.state.engine_lock) is not None:
                 return False
-            await _begin(app, EngineRole("run", until, stop, own=own, tell=tell), lock, lambda: None)
+            await _begin(app, EngineRole("run", until, None, own=own, tell=tell), lock, lambda: None)
         finally:
             path.unlink(missing_ok=True)
     return True

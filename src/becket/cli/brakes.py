@@ -15,7 +15,6 @@ from becket.cli.shape import AsJson, Note, NoWait, RunId, in_app, me
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.kernel.contract.run import Run
-    from becket.kernel.contract.store import Control
 
 Off = Annotated[bool, typer.Option("--off", help="Let go again.")]
 
@@ -27,13 +26,9 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Keep one loop, or all of them, from starting anything."""
+    from becket.app import desk
 
-    async def change(app: App) -> tuple[Control, ...]:
-        from becket.app.desk import pause
-
-        return await pause(app, me(app), loop, not off, note)
-
-    controls = in_app(change, tolerant=True)
+    controls = in_app(lambda app: desk.pause(app, me(app), loop, not off, note), tolerant=True)
     if as_json:
         emit({"paused": [item.model_dump(mode="json") for item in controls]})
         return
@@ -59,13 +54,9 @@ def hold(run_id: RunId, off: Off = False, no_wait: NoWait = False, as_json: AsJs
 
 def drop(run_id: RunId, as_json: AsJson = False) -> None:
     """Give up a run that waits or is queued."""
+    from becket.app import desk
 
-    async def change(app: App) -> Run:
-        from becket.app.desk import drop
-
-        return await drop(app, me(app), run_id)
-
-    _told(in_app(change, tolerant=True), words.DROPPED_RUN, as_json)
+    _told(in_app(lambda app: desk.drop(app, me(app), run_id), tolerant=True), words.DROPPED_RUN, as_json)
 
 
 def _told(run: Run, text: str, as_json: bool) -> None:

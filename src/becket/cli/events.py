@@ -89,14 +89,6 @@ def _effect(data: Data) -> str:
     return f"effect {data['name']} on {data['target']} {data['state']}{why}"
 
 
-def _decided(data: Data) -> str:
-    return f"decided: {data['outcome']}, {reason_words(str(data['reason']))}"
-
-
-def _ended(data: Data) -> str:
-    return f"{words.STATUS.get(data['status'], data['status'])}: {reason_words(str(data['reason']))}"
-
-
 def _approval(data: Data) -> str:
     by = f" by {_by(data)}" if data.get("by") else ""
     return f"{data['approval_id']} is {data['state']}{by}{': ' + data['note'] if data.get('note') else ''}"
@@ -104,18 +96,6 @@ def _approval(data: Data) -> str:
 
 def _asked(data: Data) -> str:
     return f"asks the {data['role']}: {data['question']} (becket approve {data['approval_id']})"
-
-
-def _handoff(data: Data) -> str:
-    return f"handed to {data['owner']}: {reason_words(str(data['reason']))} (becket handoffs show {data['handoff_id']})"
-
-
-def _handoff_changed(data: Data) -> str:
-    return f"{data['handoff_id']} is {data['state']}{' by ' + _by(data) if data.get('by') else ''}"
-
-
-def _call_booked(data: Data) -> str:
-    return f"{data['agent']} may use {_amounts(data['booked'])}"
 
 
 def _call_settled(data: Data) -> str:
@@ -139,7 +119,9 @@ _SAYS: dict[EventKind, Callable[[Data], str]] = {
     EventKind.run_requeued: lambda data: f"queued again: {data.get('why', 'its worker is gone')}",
     EventKind.run_waiting: _waiting,
     EventKind.run_woken: _woken,
-    EventKind.run_ended: _ended,
+    EventKind.run_ended: lambda data: (
+        f"{words.STATUS.get(data['status'], data['status'])}: {reason_words(str(data['reason']))}"
+    ),
     EventKind.run_held: lambda data: f"held by {_by(data)}",
     EventKind.run_unheld: lambda data: f"let go by {_by(data)}",
     EventKind.run_migrated: lambda data: f"moved to spec {short(str(data['to']))} by {_by(data)}",
@@ -151,18 +133,22 @@ _SAYS: dict[EventKind, Callable[[Data], str]] = {
     EventKind.step_done: lambda data: _step(data, "done"),
     EventKind.step_skipped: lambda data: _step(data, "skipped"),
     EventKind.step_failed: lambda data: _step(data, "failed"),
-    EventKind.decided: _decided,
+    EventKind.decided: lambda data: f"decided: {data['outcome']}, {reason_words(str(data['reason']))}",
     EventKind.effect_intended: _effect,
     EventKind.effect_settled: _effect,
     EventKind.signal_received: lambda data: f"signal {data['name']}",
     EventKind.approval_asked: _asked,
     EventKind.approval_decided: _approval,
     EventKind.approval_used: lambda data: f"{data['approval_id']} is used",
-    EventKind.handoff_opened: _handoff,
-    EventKind.handoff_changed: _handoff_changed,
+    EventKind.handoff_opened: lambda data: (
+        f"handed to {data['owner']}: {reason_words(str(data['reason']))} (becket handoffs show {data['handoff_id']})"
+    ),
+    EventKind.handoff_changed: lambda data: (
+        f"{data['handoff_id']} is {data['state']}{' by ' + _by(data) if data.get('by') else ''}"
+    ),
     EventKind.child_started: lambda data: f"process {data['pid']} started: {' '.join(map(str, data['argv']))}",
     EventKind.child_ended: lambda data: f"process {data['pid']} is gone",
-    EventKind.call_booked: _call_booked,
+    EventKind.call_booked: lambda data: f"{data['agent']} may use {_amounts(data['booked'])}",
     EventKind.call_settled: _call_settled,
     EventKind.spent: lambda data: f"used {_amounts(data['used'])}",
     EventKind.artifacts_dropped: lambda data: f"{data['count']} artifacts dropped by retention",

@@ -113,12 +113,9 @@ def done(handoff_id: HandoffId, note: Note = "", as_json: AsJson = False) -> Non
 
 
 def _change(handoff_id: str, state: HandoffState, note: str, as_json: bool) -> Handoff:
-    async def change(app: App) -> Handoff:
-        from becket.app.desk import change_handoff
+    from becket.app import desk
 
-        return await change_handoff(app, me(app), handoff_id, state, note)
-
-    item = in_app(change, tolerant=True)
+    item = in_app(lambda app: desk.change_handoff(app, me(app), handoff_id, state, note), tolerant=True)
     if as_json:
         emit(item.model_dump(mode="json"))
     return item

@@ -89,13 +89,9 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Put it into your work tree, whole or not at all; nothing is committed."""
+    from becket.app import rescue as rescue_desk
 
-    async def work(app: App) -> tuple[Saved, Path]:
-        from becket.app.rescue import apply
-
-        return await apply(app, name, to)
-
-    found, root = in_app(work)
+    found, root = in_app(lambda app: rescue_desk.apply(app, name, to))
     if as_json:
         emit(_document(found) | {"applied_to": str(root)})
         return
@@ -106,13 +102,9 @@ def apply(
 @rescue.command("drop")
 def drop(name: Name, as_json: AsJson = False) -> None:
     """Let it go."""
+    from becket.app import rescue as rescue_desk
 
-    async def work(app: App) -> Saved:
-        from becket.app.rescue import drop
-
-        return await drop(app, name)
-
-    found = in_app(work)
+    found = in_app(lambda app: rescue_desk.drop(app, name))
     if as_json:
         emit(_document(found))
     else:

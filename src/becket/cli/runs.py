@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.record.story import Story
     from becket.kernel.contract.events import Event
-    from becket.kernel.contract.run import Run, Started
+    from becket.kernel.contract.run import Run
 
 HEAD = ("run", "loop", "status", "began", "took", "subject", "reason")
 TRIED = "gates_tried"
@@ -284,25 +284,17 @@ def print_cancelled(run: Run, as_json: bool) -> None:
 @runs.command("retry")
 def retry(run_id: RunId, follow: Follow = None, everything: Everything = False, as_json: AsJson = False) -> None:
     """Start a new run on the same subject, with the loop's current spec."""
+    from becket.app import desk
 
-    async def again(app: App) -> Started:
-        from becket.app.desk import retry
-
-        return await retry(app, me(app), run_id)
-
-    see(in_app(again), follow, as_json, everything)
+    see(in_app(lambda app: desk.retry(app, me(app), run_id)), follow, as_json, everything)
 
 
 @runs.command("migrate")
 def migrate(run_id: RunId, as_json: AsJson = False) -> None:
     """Move a waiting run to its loop's current spec."""
+    from becket.app import desk
 
-    async def move(app: App) -> Run:
-        from becket.app.desk import migrate
-
-        return await migrate(app, me(app), run_id)
-
-    run = in_app(move)
+    run = in_app(lambda app: desk.migrate(app, me(app), run_id))
     if as_json:
         emit({"run": run.model_dump(mode="json")})
     else:

@@ -252,16 +252,16 @@ def boxes(story: Story, marks: Marks = UNICODE) -> Iterator[RenderableType]:
     """What a person can do now, with the exact commands."""
     for approval in story.approvals:
         if approval.state is ApprovalState.asked and story.run.status not in ENDED:
-            yield _box(f"{approval.approval_id} waits for a decision", _approval(approval, story.now), "yellow", marks)
+            yield _box(f"{approval.approval_id} waits for a decision", _approval(approval, story.now), marks)
     for handoff in story.handoffs:
         if handoff.state in (HandoffState.open, HandoffState.taken):
-            yield _box(f"{handoff.handoff_id} for {line(handoff.owner, 40)}", _handoff(handoff), "yellow", marks)
+            yield _box(f"{handoff.handoff_id} for {line(handoff.owner, 40)}", _handoff(handoff), marks)
     if story.run.status is RunStatus.waiting and not any(item.state is ApprovalState.asked for item in story.approvals):
-        yield _box("waits", _waits(story), "yellow", marks)
+        yield _box("waits", _waits(story), marks)
 
 
-def _box(title: str, body: Text, style: str, marks: Marks) -> Panel:
-    return Panel(body, title=Text(title), title_align="left", border_style=style, box=marks.box, padding=(0, 1))
+def _box(title: str, body: Text, marks: Marks) -> Panel:
+    return Panel(body, title=Text(title), title_align="left", border_style="yellow", box=marks.box, padding=(0, 1))
 
 
 def _approval(approval: Approval, now: float) -> Text:

@@ -14,8 +14,7 @@ from becket.cli.plain import Paint, line
 from becket.cli.shape import AsJson, RunId, end, in_app
 
 if TYPE_CHECKING:
-    from becket.app.compose import App
-    from becket.app.record.verify import Checked, Verified
+    from becket.app.record.verify import Checked
 
 
 def verify(
@@ -32,13 +31,9 @@ def verify(
     The last line is the head of the run's chain of events. Whoever can write the database can write the chain anew: a
     head that is kept elsewhere and given back with --head proves that nobody did.
     """
+    from becket.app.record import verify as verify_desk
 
-    async def check(app: App) -> Verified:
-        from becket.app.record.verify import verified
-
-        return await verified(app, run_id, rerun, head)
-
-    found = in_app(check, tolerant=not rerun)
+    found = in_app(lambda app: verify_desk.verified(app, run_id, rerun, head), tolerant=not rerun)
     if as_json:
         checks = [{"ok": item.ok, "what": item.what, "detail": item.detail} for item in found.checks]
         emit({"run_id": found.run_id, "ok": found.ok, "checks": checks, "head": found.head})

@@ -7,6 +7,7 @@ import io
 import sqlite3
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from becket.kernel.contract.errors import StoreUnavailable
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.store import open_sqlite
 from becket.kernel.store.damage import read_only
-from becket.kernel.store.quick import COLUMNS, QuickJournal
+from becket.kernel.store.quick import QuickJournal
 from becket.kernel.store.tables import metadata
 from becket.testing.agent import Act, ScriptedAgent
 from becket.testing.clock import ManualClock
@@ -42,6 +43,29 @@ PLAIN = Paint(io.StringIO())
 
 def lines(snapshot: Snapshot) -> str:
     return "\n".join(status_lines(snapshot, PLAIN))
+
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "runs": (
+        "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
+        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
+    ),
+    "facts": ("number", "fact", "subject_key", "run_id", "at"),
+    "events": ("run_id", "seq", "at", "kind"),
+    "steps": ("number", "run_id", "iteration", "phase", "id", "conditions"),
+    "wakeups": ("run_id", "wake", "due", "expires"),
+    "handoffs": (
+        "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
+        "created_at", "evidence",
+    ),
+    "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
+    "controls": ("scope", "set_by", "role", "via", "note", "at"),
+    "cursors": ("name", "due_at"),
+    "alerts": ("key", "text", "state", "count", "first_at"),
+    "workers": ("pid", "beat_at", "dead"),
+    "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
+}  # fmt: skip
+"""Everything that a snapshot asks the database for."""
 
 
 @pytest.mark.parametrize("table", COLUMNS)

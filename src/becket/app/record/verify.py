@@ -74,9 +74,9 @@ class _Rows:
     broken: list[Checked] = field(default_factory=list)
 
 
-async def verify_run(app: App, run_id: str, rerun: bool, head: str | None = None) -> tuple[Checked, ...]:
+async def verify_run(app: App, run_id: str, rerun: bool) -> tuple[Checked, ...]:
     """The checks of `verified`."""
-    return (await verified(app, run_id, rerun, head)).checks
+    return (await verified(app, run_id, rerun)).checks
 
 
 async def verified(app: App, run_id: str, rerun: bool, head: str | None = None) -> Verified:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from becket.kernel.checks import words
 from becket.kernel.checks.configuration import FILE
 from becket.kernel.checks.facts import Diagnosis, Exam, Level, SandboxFact
-from becket.kernel.contract.config import AgentConfig, Config
+from becket.kernel.contract.config import Config
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.contract.spec import Autonomy
 
@@ -18,7 +18,7 @@ def sandbox(exam: Exam) -> Iterator[Diagnosis]:
     config = exam.config or Config(version=1)
     users: dict[str, str] = {config.sandbox.use: "sandbox"}
     for name, agent in config.agents.items():
-        users.setdefault(choice_of(config, agent), f"agents.{name}.sandbox")
+        users.setdefault(config.sandbox_of(agent), f"agents.{name}.sandbox")
     for choice, user in users.items():
         used = used_for(exam, choice)
         if used is None:
@@ -31,11 +31,6 @@ def cap(config: Config, used: SandboxFact) -> Autonomy:
     """How far loops may go: above `propose` only with all three parts held, or given up in so many words."""
     open_parts = set(used.holds.missing) - set(config.sandbox.without)
     return Autonomy.propose if open_parts else Autonomy.release
-
-
-def choice_of(config: Config, agent: AgentConfig) -> str:
-    """An agent's `auto` is what the file says for everything."""
-    return config.sandbox.use if agent.sandbox == "auto" else agent.sandbox
 
 
 def used_for(exam: Exam, choice: str) -> SandboxFact | None:

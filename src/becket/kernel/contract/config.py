@@ -331,6 +331,10 @@ class Config(Record):
             return getattr(self, name)  # type: ignore[no-any-return]  # the model has it by that type
         return kind.default() if isinstance(kind, Section) else kind()
 
+    def sandbox_of(self, agent: AgentConfig) -> str:
+        """An agent's `auto` is what the file says for everything."""
+        return self.sandbox.use if agent.sandbox == "auto" else agent.sandbox
+
     def given(self) -> Iterator[tuple[str, Variables]]:
         """Every command that is given variables, by its place in this file."""
         return _found(self, "", Variables)

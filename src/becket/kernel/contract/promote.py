@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.effect import EffectCall, Permit
+from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import BecketError
 
 PROMOTE = "git.promote"
@@ -106,42 +105,3 @@ class PromoteIntent(Record):
 
 class IntentHeld(BecketError):
     """Another promotion is under way, or a git that an ended one had started still lives."""
-
-
-class IntentLog(Protocol):
-    """Where the one intent of a repository is kept. Its owner sees to it that there is only one per repository."""
-
-    def hold(self, patience: float) -> AbstractAsyncContextManager[int]:
-        """The right to promote, as a locked descriptor. Waits for `patience` seconds, then raises IntentHeld.
-
-        Every git that a promotion starts inherits the descriptor: nobody gets the right while one of them lives.
-        """
-        ...
-
-    def write(self, intent: PromoteIntent) -> None:
-        """Durable when it returns; replaces the one before."""
-        ...
-
-    def read(self) -> PromoteIntent | None: ...
-
-    def clear(self) -> None: ...
-
-
-class Promoter(Protocol):
-    """The only one who touches a person's checkout. Both methods end what they began, even when cancelled."""
-
-    async def promote(self, request: PromoteRequest, permit: Permit, log: IntentLog) -> Promoted | NotPromoted:
-        """Move the branch, once. Called with the lease held; what an earlier life left is put in order first.
-
-        Raises EffectRefused without a permit for exactly this request, and GitFailed where git cannot answer at all
-        (the commit is missing, say) or the files could not be put back; then the intent stays for `recover`.
-        """
-        ...
-
-    async def recover(self, log: IntentLog) -> Promoted | NotPromoted | None:
-        """Put in order what a killed promotion left; None if there was none. Called at every start, also twice.
-
-        The branch is never moved here: files that were already new go back unless the branch had moved before the
-        kill. Doing it again is the door's decision.
-        """
-        ...

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
 
 from pydantic import Field
 
 from becket.kernel.contract.base import Record
-from becket.kernel.contract.effect import EffectCall, Permit
+from becket.kernel.contract.effect import EffectCall
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.promote import SHA_PATTERN
 
@@ -79,22 +78,3 @@ class NotPushed(Record):
     reason: WhyNotPushed
     message: str
     remote: str | None = None  # the value of its branch, as far as known
-
-
-class Remote(Protocol):
-    """The remotes of one repository. Nothing here ever asks for a login or waits without bound."""
-
-    async def fetch(self, remote: str, branch: str) -> Fetched:
-        """Bring the remote's branch here, as `refs/remotes/<remote>/<branch>`; no other ref changes.
-
-        Called by the clock and before every push. Raises RemoteFailed, and GitFailed where git fails on this side.
-        """
-        ...
-
-    async def push(self, request: PushRequest, permit: Permit) -> Pushed | NotPushed:
-        """Move the remote's branch forward to an exact commit, if it is where it was seen to be.
-
-        Raises EffectRefused without a permit for exactly this request, RemoteFailed where the remote gave no answer,
-        and GitFailed where git fails on this side.
-        """
-        ...

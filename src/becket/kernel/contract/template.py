@@ -155,10 +155,10 @@ def in_single_quotes(text: str) -> tuple[Field, ...]:
     return tuple(field for field in shell_fields(text) if quoted[field.column - 1])
 
 
-def in_shell(text: str, prefix: str = "BECKET_FIELD_") -> ShellText:
+def in_shell(text: str) -> ShellText:
     """The command with each field as `${BECKET_FIELD_n}`. It is quoted as any variable is: `"{base.sha}"`."""
     names = tuple(dict.fromkeys(field.name for field in shell_fields(text)))
-    variables = {name: f"{prefix}{number}" for number, name in enumerate(names, 1)}
+    variables = {name: f"BECKET_FIELD_{number}" for number, name in enumerate(names, 1)}
 
     def replaced(match: re.Match[str]) -> str:
         return f"${{{variables[match[2]]}}}" if match[2] else f"{{{match[1]}}}"

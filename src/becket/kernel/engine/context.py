@@ -22,7 +22,7 @@ from becket.kernel.contract.errors import ActionFailed, StartRefused
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.handoff import Approval, ApprovalState
 from becket.kernel.contract.loop import UNHELD, Loops, Places, Policy
-from becket.kernel.contract.process import NEUTRAL, ChildSpec, ChildWatcher, Network, Processes
+from becket.kernel.contract.process import NEUTRAL, ChildRef, ChildSpec, ChildWatcher, Network, Processes
 from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.receipt import Receipt, StoredReceipt
 from becket.kernel.contract.removal import removed
@@ -31,7 +31,6 @@ from becket.kernel.contract.spec import Autonomy, LoopSpec, Phase
 from becket.kernel.contract.store import ArtifactRef, RunFilter, Store
 from becket.kernel.contract.template import fill
 from becket.kernel.engine import money
-from becket.kernel.engine.children import Children
 from becket.kernel.engine.door import Door
 from becket.kernel.engine.excerpts import beginning_and_end, size_of, tail, value_at
 from becket.kernel.engine.intake import Intake, StartRequest
@@ -420,6 +419,24 @@ class StepContext:
 
     async def now(self) -> float:
         return await self.runtime.store.now()
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Implements ChildWatcher for one claim: the journal knows a run's processes, so that a crash of ours leaves none
+    that nobody knows.
+    """
+
+    store: Store
+    run: Run
+    redact: Callable[[str], str]
+
+    async def started(self, child: ChildRef, argv: tuple[str, ...]) -> None:
+        shown = [self.redact(word) for word in argv]
+        await self.store.child_started(self.run.run_id, self.run.epoch, child, shown)
+
+    async def ended(self, child: ChildRef) -> None:
+        await self.store.child_ended(child)
 
 
 def _first_line(text: str) -> str:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from pydantic import Field
 
@@ -264,11 +263,11 @@ def _blind(error: Exception) -> Alarm:
     )
 
 
-async def signs_of_life(store: Store, loops: Loops, *, ttl: float = TTL, daemon_expected: bool = True) -> SignsOfLife:
+async def signs_of_life(store: Store, loops: Loops, *, daemon_expected: bool = True) -> SignsOfLife:
     """The view as the journal has it now. Only reads."""
     return SignsOfLife(
         daemon_expected=daemon_expected,
-        ttl=ttl,
+        ttl=TTL,
         workers=await store.workers(),
         schedules=await _schedule_signs(store, loops),
         loops=tuple([await _loop_sign(store, loop.spec.loop_id) for loop in loops.all()]),
@@ -332,18 +331,6 @@ async def _run_end(store: Store, run: Run) -> RunEnd:
     return RunEnd(run_id=run.run_id, status=run.status, reason=run.reason, unanswered=unanswered)
 
 
-class Alerts(Protocol):
-    """The part of a store that the switch keeps its alarms in."""
-
-    async def raise_alert(self, key: str, text: str, data: dict[str, Json]) -> Alert: ...
-
-    async def alert_told(self, key: str, delivered: bool) -> Alert: ...
-
-    async def close_alert(self, key: str) -> Alert | None: ...
-
-    async def alerts(self, states: Sequence[AlertState] = ()) -> tuple[Alert, ...]: ...
-
-
 Read = Callable[[], Awaitable[SignsOfLife]]
 Tell = Callable[[Alert], Awaitable[bool]]
 """Deliver an alert; whether it was delivered. May be called again with the same alert."""
@@ -359,7 +346,7 @@ class DeadManSwitch:
     def __init__(
         self,
         read: Read,
-        own: Alerts,
+        own: Store,
         tell: Tell,
         clock: Callable[[], float] = time.time,
         tell_within: float = TELL_WITHIN,

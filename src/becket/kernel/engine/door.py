@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from becket.kernel.contract.action import EffectReport
@@ -29,7 +28,7 @@ from becket.kernel.contract.effect import (
 )
 from becket.kernel.contract.errors import EffectFailed, EffectRefused, Fenced, StoreUnavailable, WorkerDeclaredDead
 from becket.kernel.contract.spec import Autonomy, EffectClass
-from becket.kernel.contract.store import EffectStore
+from becket.kernel.contract.store import Store
 from becket.kernel.engine.redact import Redactor
 
 _before_intent = CrashPoint("door.before_intent", "nothing is written: the effect is asked for again as if new")
@@ -49,12 +48,6 @@ LONGEST_NAP = 30.0
 
 
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class DoorStore(EffectStore, Protocol):
-    """What the door needs of the journal."""
-
-    async def now(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ class Door:
 
     def __init__(
         self,
-        store: DoorStore,
+        store: Store,
         adapters: Mapping[str, EffectAdapter],
         redactor: Redactor,
         caps: Mapping[str, EffectCap],

@@ -77,9 +77,9 @@ class _Refused(Exception):
     """The document asks for something no test report needs."""
 
 
-def read_xml(raw: bytes, most_cases: int = MOST_CASES) -> XmlReport:
+def read_xml(raw: bytes) -> XmlReport:
     """Never raises: a fault is part of the answer."""
-    reader = _Reader(most_cases)
+    reader = _Reader()
     try:
         reader.feed(_mended(raw))
     except (expat.ExpatError, _Refused, LookupError, ValueError) as fault:
@@ -95,9 +95,8 @@ def _mended(raw: bytes) -> bytes:
 
 
 class _Reader:
-    def __init__(self, most_cases: int) -> None:
+    def __init__(self) -> None:
         self.report = XmlReport()
-        self._most_cases = most_cases
         self._open: list[str] = []
         self._suites: list[XmlSuite] = []
         self._case: XmlCase | None = None
@@ -135,8 +134,8 @@ class _Reader:
             self._text, self._text_size = [], 0
 
     def _begin_case(self, attributes: dict[str, str]) -> None:
-        if len(self.report.cases) >= self._most_cases:
-            raise _Refused(f"it has more than {self._most_cases} test cases")
+        if len(self.report.cases) >= MOST_CASES:
+            raise _Refused(f"it has more than {MOST_CASES} test cases")
         self._case = XmlCase(tuple(suite.name for suite in self._suites if suite.name), attributes)
 
     def _end(self, name: str) -> None:

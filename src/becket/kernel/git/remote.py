@@ -51,13 +51,17 @@ _NO_SUCH_BRANCH = "couldn't find remote ref"
 
 
 class GitRemote:
-    """The Remote of one repository. Holds nothing between calls."""
+    """The remotes of one repository. Nothing here ever asks for a login or waits without bound."""
 
     def __init__(self, refs: Refs, timeout: float = TIMEOUT) -> None:
         self._refs = refs
         self._timeout = timeout
 
     async def fetch(self, remote: str, branch: str) -> Fetched:
+        """Bring the remote's branch here, as `refs/remotes/<remote>/<branch>`; no other ref changes.
+
+        Called by the clock and before every push. Raises RemoteFailed, and GitFailed where git fails on this side.
+        """
         here, tracking = f"refs/heads/{branch}", f"refs/remotes/{remote}/{branch}"
         for ref in (here, tracking):
             if problem := ref_problem(ref):
@@ -75,6 +79,11 @@ class GitRemote:
         return Fetched(sha=sha, moved=sha != before)
 
     async def push(self, request: PushRequest, permit: Permit) -> Pushed | NotPushed:
+        """Move the remote's branch forward to an exact commit, if it is where it was seen to be.
+
+        Raises EffectRefused without a permit for exactly this request, RemoteFailed where the remote gave no answer,
+        and GitFailed where git fails on this side.
+        """
         demand(permit, push_call(request))
         try:
             return await self._push(request)

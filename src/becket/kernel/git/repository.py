@@ -13,7 +13,6 @@ from becket.kernel.contract.effect import Permit
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.git import RefMoved, TreeState, Workspace
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.remote import Remote
 from becket.kernel.git import workspace as workspaces
 from becket.kernel.git.blobs import by_path, files_of, listing
 from becket.kernel.git.history import History
@@ -27,6 +26,7 @@ from becket.kernel.git.submodules import absent
 
 if TYPE_CHECKING:
     from becket.kernel.git.candidates import GitCandidates
+    from becket.kernel.git.remote import GitRemote
 
 MOST_REMEMBERED = 256
 MIN_VERSION = (2, 32)  # the first that can be told to ignore the person's configuration
@@ -68,42 +68,22 @@ class GitRepository:
     """One repository, reached by the git program. Holds no process and no open file between calls."""
 
     def __init__(self, root: Path, git_dir: Path, common_dir: Path, object_format: str = "sha1") -> None:
-        self._root = root
-        self._common_dir = common_dir
-        self._place = GitPlace(git_dir, None if root == git_dir else root)
-        self._refs = Refs(self._place, common_dir)
-        history = History(self._place, common_dir, common_dir / "becket" / "history")
-        self._source = workspaces.Source(self._place, self._refs, object_format, history)
-        self._degraded: str | None = None
+        self.root = root
+        self.common_dir = common_dir
+        self.place = GitPlace(git_dir, None if root == git_dir else root)
+        """The person's own repository and work tree."""
+        self.ref_store = Refs(self.place, common_dir)
+        history = History(self.place, common_dir, common_dir / "becket" / "history")
+        self.source = workspaces.Source(self.place, self.ref_store, object_format, history)
+        """For the adapter's other parts."""
+        self.degraded: str | None = None
+        """Why watching is slower than it should be; None if it is not. Shown by doctor and status."""
         self._trees: dict[str, str] = {}
         self.rescue_rules: Callable[[], RescueRules] = RescueRules
 
     @property
-    def root(self) -> Path:
-        return self._root
-
-    @property
-    def common_dir(self) -> Path:
-        return self._common_dir
-
-    @property
-    def place(self) -> GitPlace:
-        """The person's own repository and work tree."""
-        return self._place
-
-    @property
-    def source(self) -> workspaces.Source:
-        """For the adapter's other parts."""
-        return self._source
-
-    @property
     def bare(self) -> bool:
-        return self._place.work_tree is None
-
-    @property
-    def degraded(self) -> str | None:
-        """Why watching is slower than it should be; None if it is not. Shown by doctor and status."""
-        return self._degraded
+        return self.place.work_tree is None
 
     async def resolve(self, revision: str) -> str | None:
         if "\0" in revision:
@@ -115,15 +95,15 @@ class GitRepository:
         if SHA.fullmatch(revision) and (commit := await self._known_commit(revision)):
             return commit
         command = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        output = await run(self._place, *command, ok=(0, 1, 128))
+        output = await run(self.place, *command, ok=(0, 1, 128))
         if output.code == 128 and output.stderr:  # silent where the revision is well formed and leads nowhere
-            raise GitCommandFailed(command, self._place.cwd, output.code, output.stderr)
+            raise GitCommandFailed(command, self.place.cwd, output.code, output.stderr)
         return output.text or None
 
     async def _known_commit(self, name: str) -> str | None:
         """Asked for together with its tree: whoever names a commit in full mostly wants that next."""
         asked = f"{name}^{{commit}}\n{name}^{{tree}}\n".encode()
-        output = await run(self._place, "cat-file", "--batch-check=%(objectname)", stdin=asked)
+        output = await run(self.place, "cat-file", "--batch-check=%(objectname)", stdin=asked)
         commit, tree = output.text.splitlines()
         if not SHA.fullmatch(commit):
             return None
@@ -133,16 +113,16 @@ class GitRepository:
 
     async def value(self, ref: str) -> str | None:
         """What a full ref name holds, unpeeled; None if it does not exist."""
-        return await self._refs.value(ref)
+        return await self.ref_store.value(ref)
 
     async def leads_to(self, branch: str) -> str | None:
-        target = self._refs.leads_to(f"refs/heads/{branch}")
+        target = self.ref_store.leads_to(f"refs/heads/{branch}")
         return target and target.removeprefix("refs/heads/")
 
     async def tree_of(self, commit: str) -> str:
         if commit in self._trees:
             return self._trees[commit]
-        output = await run(self._place, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
+        output = await run(self.place, "rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
         if SHA.fullmatch(commit) and commit != output.text:  # neither a name, which may move, nor a tree
             self._remember_tree(commit, output.text)
         return output.text
@@ -154,9 +134,9 @@ class GitRepository:
 
     async def refs(self) -> Mapping[str, str]:
         """HEAD is told as `ref: refs/heads/...` unless it is detached: a switch of branch counts as a move."""
-        listed = await self._refs.listed()
+        listed = await self.ref_store.listed()
         ours_left_out = {ref: sha for ref, sha in listed.items() if not ref.startswith(OWN)}
-        return {"HEAD": await self._refs.head(), **ours_left_out}
+        return {"HEAD": await self.ref_store.head(), **ours_left_out}
 
     async def read_file(self, revision: str, path: str) -> str | None:
         content = await self.read_bytes(revision, path)
@@ -166,23 +146,23 @@ class GitRepository:
         if "\n" in revision or "\n" in path:
             raise GitFailed(f"{revision}:{path!r} cannot be read: a line break is not supported here")
         name = f"{revision}:{path.removeprefix('./')}"
-        output = await run(self._place, "cat-file", "--batch", stdin=f"{name}\n".encode(errors="surrogateescape"))
+        output = await run(self.place, "cat-file", "--batch", stdin=f"{name}\n".encode(errors="surrogateescape"))
         header, _, content = output.stdout.partition(b"\n")
         fields = header.split(b" ")
         if len(fields) == 3 and fields[1] == b"blob" and fields[2].isdigit():
             return content[: int(fields[2])]
         if await self.resolve(revision) is None:
-            raise GitFailed(f"{revision!r} names no commit in {self._root}, so {path} cannot be read from it")
+            raise GitFailed(f"{revision!r} names no commit in {self.root}, so {path} cannot be read from it")
         return None
 
     async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:
-        return await files_of(self._place, await self.listing(commit), paths, largest)
+        return await files_of(self.place, await self.listing(commit), paths, largest)
 
     async def refs_below(self, *prefixes: str) -> Mapping[str, str]:
-        return await self._refs.listed(*(prefix.rstrip("/") for prefix in prefixes))
+        return await self.ref_store.listed(*(prefix.rstrip("/") for prefix in prefixes))
 
     async def listing(self, commit: str) -> Mapping[str, str]:
-        listed = self._source.listing(commit) if SHA.fullmatch(commit) else listing(self._place, commit)
+        listed = self.source.listing(commit) if SHA.fullmatch(commit) else listing(self.place, commit)
         return by_path(await listed)
 
     async def tracked(self) -> frozenset[str]:
@@ -194,44 +174,44 @@ class GitRepository:
         return await self._files("--others", "--exclude-standard")
 
     async def _files(self, *which: str) -> frozenset[str]:
-        names = (await run(self._place, "ls-files", "-z", *which)).stdout.split(b"\0")
+        names = (await run(self.place, "ls-files", "-z", *which)).stdout.split(b"\0")
         return frozenset(name.decode(errors="surrogateescape") for name in names if name)
 
     async def absent_submodules(self, commit: str) -> Sequence[str]:
-        links = (await self._source.inventory(commit)).submodules
-        return await absent(self._source.git_dirs, links, await self._source.modules(commit)) if links else ()
+        links = (await self.source.inventory(commit)).submodules
+        return await absent(self.source.git_dirs, links, await self.source.modules(commit)) if links else ()
 
     async def contains(self, commit: str, ancestor: str) -> bool:
         if commit == ancestor and commit in self._trees:
             return True
         asked = ("merge-base", "--is-ancestor", ancestor, commit)
-        return (await run(self._place, *asked, ok=(0, 1))).code == 0
+        return (await run(self.place, *asked, ok=(0, 1))).code == 0
 
     async def has_change(self, head: str, commit: str) -> bool:
         """Does the same change as this commit's stand before `head`, as whatever commit?"""
-        told = await run(self._place, "cherry", head, commit, f"{commit}^")
+        told = await run(self.place, "cherry", head, commit, f"{commit}^")
         return told.text.startswith("- ")
 
     async def commits(self, old: str | None, new: str, limit: int = 100) -> Sequence[str]:
         excluded = (f"^{old}",) if old else ()
-        output = await run(self._place, "rev-list", f"--max-count={limit}", "--end-of-options", new, *excluded, "--")
+        output = await run(self.place, "rev-list", f"--max-count={limit}", "--end-of-options", new, *excluded, "--")
         return output.text.split()
 
     async def status(self, workspace: Workspace | None = None, *, untracked: bool = True) -> TreeState:
         if workspace is not None:
-            return await workspaces.status(self._source, workspace, untracked=untracked)
+            return await workspaces.status(self.source, workspace, untracked=untracked)
         if self.bare:
-            raise GitFailed(f"{self._root} is a bare repository: it has no work tree to look at")
-        return await read_status(self._place, untracked=untracked)
+            raise GitFailed(f"{self.root} is a bare repository: it has no work tree to look at")
+        return await read_status(self.place, untracked=untracked)
 
     async def open_workspace(self, folder: Path, revision: str, tree: Path | None = None) -> Workspace:
         sha = await self.resolve(revision)
         if sha is None:
-            raise GitFailed(f"{revision!r} names no commit in {self._root}; nothing was checked out")
+            raise GitFailed(f"{revision!r} names no commit in {self.root}; nothing was checked out")
         place = None if tree is None else Path(os.path.normpath(tree.absolute()))
-        workspace = await workspaces.open_workspace(self._source, folder.absolute(), sha, place)
-        if place is not None and not self.bare and place.is_relative_to(self._root):
-            exclude(self._root, place, self._common_dir)
+        workspace = await workspaces.open_workspace(self.source, folder.absolute(), sha, place)
+        if place is not None and not self.bare and place.is_relative_to(self.root):
+            exclude(self.root, place, self.common_dir)
         return workspace
 
     async def rescue(self, workspace: Workspace, name: str, message: str) -> str | None:
@@ -248,34 +228,30 @@ class GitRepository:
     async def spare_workspace(self, folder: Path) -> None:
         workspace = await self.find_workspace(folder)
         if workspace is not None and workspace.tree.parent == workspace.git_dir.parent:
-            await keep(self._source, workspace)
+            await keep(self.source, workspace)
 
     async def update_ref(self, ref: str, new: str, old: str | None, permit: Permit) -> None:
-        await move_ref(self._refs, ref, new, old, permit)
+        await move_ref(self.ref_store, ref, new, old, permit)
 
     async def propose(self, ref: str, new: str, permit: Permit) -> None:
         """Make a branch below `refs/heads/becket/`. An effect: demands the door's permit."""
-        await propose_ref(self._refs, ref, new, permit)
-
-    @property
-    def ref_store(self) -> Refs:
-        return self._refs
+        await propose_ref(self.ref_store, ref, new, permit)
 
     def candidates(self) -> GitCandidates:
         from becket.kernel.git.candidates import GitCandidates
 
         return GitCandidates(self)
 
-    def remote(self) -> Remote:
+    def remote(self) -> GitRemote:
         from becket.kernel.git.remote import GitRemote
 
-        return GitRemote(self._refs)
+        return GitRemote(self.ref_store)
 
     def watch(self, branches: Sequence[str], poll: float = 30.0) -> AsyncIterator[RefMoved]:
         from becket.kernel.git.watch import watch
 
         possible = tuple(branch for branch in branches if ref_problem(f"refs/heads/{branch}") is None)
-        return watch(self._refs, possible, poll, self._note)
+        return watch(self.ref_store, possible, poll, self._note)
 
     def _note(self, degraded: str | None) -> None:
-        self._degraded = degraded
+        self.degraded = degraded

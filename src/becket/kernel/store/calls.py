@@ -14,7 +14,7 @@ from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.store import SpendLimit
 from becket.kernel.store import money
 from becket.kernel.store.locked import fenced, find_and_lock
-from becket.kernel.store.rows import dumps, loads, plain
+from becket.kernel.store.rows import dumps, loads, plain, record_of
 from becket.kernel.store.sealing import row_seals
 from becket.kernel.store.tables import agent_calls
 from becket.kernel.store.tx import Row, Tx
@@ -85,18 +85,4 @@ def _row(call: AgentCall) -> dict[str, Any]:
 
 
 def _call_of(row: Row) -> AgentCall:
-    return AgentCall(
-        call_id=row.call_id,
-        run_id=row.run_id,
-        loop_id=row.loop_id,
-        iteration=row.iteration,
-        phase=row.phase,
-        step_id=row.step_id,
-        agent=row.agent,
-        driver=row.driver,
-        model=row.model,
-        limits=loads(row.limits),
-        began_at=row.began_at,
-        ended_at=row.ended_at,
-        end=None if row.result is None else CallEnd.model_validate(loads(row.result)),
-    )
+    return record_of(AgentCall, row._mapping, "limits", end=None if row.result is None else loads(row.result))

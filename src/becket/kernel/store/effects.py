@@ -13,7 +13,7 @@ from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.store.locked import lock_for
 from becket.kernel.store.rows import dumps, effect_of, maybe_plain, plain
-from becket.kernel.store.sealing import row_seal
+from becket.kernel.store.sealing import row_seals
 from becket.kernel.store.tables import effects
 from becket.kernel.store.tx import Row, Tx
 from becket.kernel.store.waking import LEFT_BEHIND, RETRYING
@@ -81,7 +81,7 @@ def intend(
     tx.run(_ADD, row)
     if run is not None:
         said = {"key": key, "name": call.name, "target": call.target, "state": state.value, "reason": reason}
-        run.add(EventKind.effect_intended, {**said, **row_seal(tx, "effect", key)})
+        run.add(EventKind.effect_intended, {**said, **row_seals(tx, key, "effect")})
         run.save()
     return _read(tx, key), True
 
@@ -113,7 +113,7 @@ def settle(
     tx.run(_CHANGE, {"this_key": key, **changed, "updated_at": tx.now})
     if run is not None and state in SETTLED:
         said = {"key": key, "name": row.name, "target": row.target, "state": state.value, "reason": reason}
-        run.add(EventKind.effect_settled, {**said, **row_seal(tx, "effect", key)})
+        run.add(EventKind.effect_settled, {**said, **row_seals(tx, key, "effect")})
         run.save()
     return _read(tx, key)
 
@@ -141,7 +141,7 @@ def get_effect(tx: Tx, key: str) -> Effect | None:
     return None if row is None else effect_of(row)
 
 
-def list_effects(tx: Tx, run_id: str | None, states: Sequence[EffectState]) -> tuple[Effect, ...]:
+def list_effects(tx: Tx, run_id: str | None = None, states: Sequence[EffectState] = ()) -> tuple[Effect, ...]:
     query = sa.select(effects).order_by(effects.c.number)
     if run_id is not None:
         query = query.where(effects.c.run_id == run_id)

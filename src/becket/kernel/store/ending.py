@@ -16,7 +16,7 @@ from becket.kernel.contract.store import End, SignalEnd
 from becket.kernel.store.links import open_parents
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
 from becket.kernel.store.rows import dumps, handoff_row, plain, run_of
-from becket.kernel.store.sealing import row_seal
+from becket.kernel.store.sealing import row_seals
 from becket.kernel.store.tables import approvals, handoffs, leases, runs
 from becket.kernel.store.tx import Tx
 from becket.kernel.store.waking import deliver, drop_wakeups
@@ -74,7 +74,7 @@ def finish(
     if handoff is not None:
         tx.run(_ADD_HANDOFF, handoff_row(handoff))
         opened = {"handoff_id": handoff.handoff_id, "owner": handoff.owner, "reason": handoff.reason}
-        run.add(EventKind.handoff_opened, {**opened, **row_seal(tx, "handoff", handoff.handoff_id)})
+        run.add(EventKind.handoff_opened, {**opened, **row_seals(tx, handoff.handoff_id, "handoff")})
     seen = {STATE: dict(state)} if state else {}
     run.add(EventKind.run_ended, {"status": run.status.value, "reason": plain(reason), "detail": detail, **seen})
     run.set(
@@ -89,7 +89,7 @@ def _close_question(run: LockedRun, approval_id: str) -> None:
     """A question that nobody answered expires with its run."""
     expired = {"state": "expired", "note": "the run ended"}
     run.tx.run(_CLOSE_QUESTION, {"this": approval_id, **expired})
-    said = {"approval_id": approval_id, **expired, **row_seal(run.tx, "approval", approval_id)}
+    said = {"approval_id": approval_id, **expired, **row_seals(run.tx, approval_id, "approval")}
     run.add(EventKind.approval_decided, said)
 
 
@@ -114,7 +114,7 @@ def end(tx: Tx, run_id: str, epoch: int, end: End) -> tuple[str, ...]:
 
 
 def unfollowed(tx: Tx, limit: int = 100) -> tuple[Run, ...]:
-    return tuple(run_of(dict(row._mapping)) for row in tx.all(_UNFOLLOWED, most=limit))
+    return tuple(run_of(row._mapping) for row in tx.all(_UNFOLLOWED, most=limit))
 
 
 def followed(tx: Tx, run_id: str) -> None:

@@ -131,7 +131,7 @@ def _begin_iteration(run: LockedRun, carried: Carried) -> None:
 
 
 def _tell_of_iteration(run: LockedRun, kind: EventKind, data: dict[str, Json]) -> None:
-    run.add(kind, {"iteration": run["iteration"], **data, **sealing.row_seal(run.tx, "carried", run.run_id)})
+    run.add(kind, {"iteration": run["iteration"], **data, **sealing.row_seals(run.tx, run.run_id, "carried")})
 
 
 def wait(tx: Tx, run_id: str, epoch: int, waits: Sequence[WaitRow], since: dict[str, float], carried: Carried) -> bool:

@@ -11,7 +11,7 @@ from becket.kernel.contract.errors import NotFound, WorkerDeclaredDead
 from becket.kernel.contract.run import NewRun, RunStatus, Started
 from becket.kernel.contract.store import Alert, AlertState, Cursor, Heartbeat, WorkerInfo
 from becket.kernel.store.claiming import give_back_all
-from becket.kernel.store.rows import dumps, loads, plain
+from becket.kernel.store.rows import dumps, plain, record_of
 from becket.kernel.store.runs import start, start_mutexes
 from becket.kernel.store.tables import alerts, cursors, leases, runs, workers
 from becket.kernel.store.tx import Row, Tx
@@ -83,12 +83,12 @@ def leave(tx: Tx, worker: str) -> None:
 
 
 def list_workers(tx: Tx) -> tuple[WorkerInfo, ...]:
-    return tuple(WorkerInfo.model_validate(dict(row._mapping)) for row in tx.all(_WORKERS))
+    return tuple(record_of(WorkerInfo, row._mapping) for row in tx.all(_WORKERS))
 
 
-def list_cursors(tx: Tx, prefix: str) -> tuple[Cursor, ...]:
+def list_cursors(tx: Tx, prefix: str = "") -> tuple[Cursor, ...]:
     # Sorted here: the order of texts is a matter of the database's locale.
-    found = (Cursor.model_validate(dict(row._mapping)) for row in tx.all(_CURSORS) if row.name.startswith(prefix))
+    found = (record_of(Cursor, row._mapping) for row in tx.all(_CURSORS) if row.name.startswith(prefix))
     return tuple(sorted(found, key=lambda cursor: cursor.name))
 
 
@@ -153,10 +153,10 @@ def _alert(tx: Tx, key: str) -> Alert:
 
 
 def _alert_of(row: Row) -> Alert:
-    return Alert.model_validate({**row._mapping, "data": loads(row.data)})
+    return record_of(Alert, row._mapping, "data")
 
 
-def list_alerts(tx: Tx, states: Sequence[AlertState]) -> tuple[Alert, ...]:
+def list_alerts(tx: Tx, states: Sequence[AlertState] = ()) -> tuple[Alert, ...]:
     query = sa.select(alerts).order_by(alerts.c.first_at, alerts.c.key)
     if states:
         query = query.where(alerts.c.state.in_([state.value for state in states]))

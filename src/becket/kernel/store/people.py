@@ -16,8 +16,8 @@ from becket.kernel.contract.spec import Signal
 from becket.kernel.contract.store import Control
 from becket.kernel.store.locked import LockedRun, fenced, find_and_lock
 from becket.kernel.store.lookup import by_prefix
-from becket.kernel.store.rows import approval_of, handoff_of, plain
-from becket.kernel.store.sealing import row_seal
+from becket.kernel.store.rows import approval_of, handoff_of, plain, record_of
+from becket.kernel.store.sealing import row_seals
 from becket.kernel.store.tables import approvals, controls, handoffs
 from becket.kernel.store.tx import Row, Tx
 from becket.kernel.store.waking import deliver
@@ -67,10 +67,10 @@ def ask_approval(tx: Tx, run_id: str, epoch: int, approval: Approval) -> Approva
     run.add(
         EventKind.approval_asked,
         {"approval_id": approval.approval_id, "question": approval.question, "bound_to": approval.bound_to,
-         "role": approval.role, "expires_at": approval.expires_at, **row_seal(tx, "approval", approval.approval_id)},
+         "role": approval.role, "expires_at": approval.expires_at, **row_seals(tx, approval.approval_id, "approval")},
     )  # fmt: skip
     run.save()
-    return _approval(tx, approval.approval_id)
+    return get_approval(tx, approval.approval_id)
 
 
 def decide_approval(tx: Tx, approval_id: str, approve: bool, by: Caller, bound_to: str | None, note: str) -> Approval:
@@ -102,11 +102,11 @@ def _answer(
     tx.run(_CHANGE_APPROVAL, {"this": row.approval_id, "state": state.value, **columns})
     if run is not None:
         said: dict[str, Json] = {"approval_id": row.approval_id, "state": state.value, **by.told()}
-        more = {"bound_to": row.bound_to, "note": columns["note"], **row_seal(tx, "approval", row.approval_id)}
+        more = {"bound_to": row.bound_to, "note": columns["note"], **row_seals(tx, row.approval_id, "approval")}
         run.add(EventKind.approval_decided, {**said, **more})
         deliver(run, Signal.approval, said, f"approval:{row.approval_id}:{state.value}")
         run.save()
-    return _approval(tx, row.approval_id)
+    return get_approval(tx, row.approval_id)
 
 
 def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: str, used_by: str) -> Approval:
@@ -126,9 +126,9 @@ def use_approval(tx: Tx, approval_id: str, run_id: str, epoch: int, bound_to: st
         raise ActionFailed(f"approval {approval_id} has expired", kind=EXPIRED)
     tx.run(_CHANGE_APPROVAL, {"this": approval_id, "state": "used", "used_by": used_by})
     said = {"approval_id": approval_id, "bound_to": bound_to, "used_by": used_by}
-    run.add(EventKind.approval_used, {**said, **row_seal(tx, "approval", approval_id)})
+    run.add(EventKind.approval_used, {**said, **row_seals(tx, approval_id, "approval")})
     run.save()
-    return _approval(tx, approval_id)
+    return get_approval(tx, approval_id)
 
 
 def _allowed(row: Row, by: Caller) -> None:
@@ -153,15 +153,11 @@ def _lock_approval(tx: Tx, approval_id: str) -> tuple[Row, LockedRun | None]:
     return tx.one(_LOCK_APPROVAL, approval_id=seen.approval_id) or seen, run
 
 
-def _approval(tx: Tx, approval_id: str) -> Approval:
+def get_approval(tx: Tx, approval_id: str) -> Approval:
     return approval_of(_find_approval(tx, approval_id))
 
 
-def get_approval(tx: Tx, approval_id: str) -> Approval:
-    return _approval(tx, approval_id)
-
-
-def list_approvals(tx: Tx, run_id: str | None, open_only: bool) -> tuple[Approval, ...]:
+def list_approvals(tx: Tx, run_id: str | None = None, open_only: bool = False) -> tuple[Approval, ...]:
     query = sa.select(approvals).order_by(approvals.c.asked_at, approvals.c.approval_id)
     if run_id is not None:
         query = query.where(approvals.c.run_id == run_id)
@@ -170,7 +166,7 @@ def list_approvals(tx: Tx, run_id: str | None, open_only: bool) -> tuple[Approva
     return tuple(approval_of(row) for row in tx.all(query))
 
 
-def list_handoffs(tx: Tx, states: Sequence[HandoffState], run_id: str | None) -> tuple[Handoff, ...]:
+def list_handoffs(tx: Tx, states: Sequence[HandoffState] = (), run_id: str | None = None) -> tuple[Handoff, ...]:
     query = sa.select(handoffs).order_by(handoffs.c.created_at, handoffs.c.handoff_id)
     if states:
         query = query.where(handoffs.c.state.in_([state.value for state in states]))
@@ -202,7 +198,7 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: Caller, not
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
         said = {"handoff_id": row.handoff_id, "state": state.value, **by.told(), "note": note}
-        run.add(EventKind.handoff_changed, {**said, **row_seal(tx, "handoff", row.handoff_id)})
+        run.add(EventKind.handoff_changed, {**said, **row_seals(tx, row.handoff_id, "handoff")})
         run.save()
     return get_handoff(tx, row.handoff_id)
 
@@ -219,7 +215,4 @@ def set_control(tx: Tx, scope: str, on: bool, by: Caller, note: str) -> tuple[Co
 
 
 def list_controls(tx: Tx) -> tuple[Control, ...]:
-    return tuple(
-        Control(scope=row.scope, by=row.set_by, role=row.role, via=row.via, note=row.note, at=row.at)
-        for row in tx.all(_CONTROLS)
-    )
+    return tuple(record_of(Control, row._mapping, by=row.set_by) for row in tx.all(_CONTROLS))

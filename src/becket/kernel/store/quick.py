@@ -14,28 +14,6 @@ from pathlib import Path
 from becket.kernel.store.damage import look_at_tables, own_mark, read_only
 from becket.kernel.store.mark import JournalMark
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "runs": (
-        "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
-    ),
-    "facts": ("number", "fact", "subject_key", "run_id", "at"),
-    "events": ("run_id", "seq", "at", "kind"),
-    "steps": ("number", "run_id", "iteration", "phase", "id", "conditions"),
-    "wakeups": ("run_id", "wake", "due", "expires"),
-    "handoffs": (
-        "handoff_id", "run_id", "loop_id", "subject", "owner", "reason", "next_step", "state", "taken_by",
-        "created_at", "evidence",
-    ),
-    "approvals": ("approval_id", "run_id", "question", "bound_to", "role", "state", "asked_at", "expires_at"),
-    "controls": ("scope", "set_by", "role", "via", "note", "at"),
-    "cursors": ("name", "due_at"),
-    "alerts": ("key", "text", "state", "count", "first_at"),
-    "workers": ("pid", "beat_at", "dead"),
-    "agent_calls": ("number", "run_id", "iteration", "step_id", "agent", "began_at", "result"),
-}  # fmt: skip
-"""Everything that a snapshot asks the database for."""
-
 Row = sqlite3.Row
 Rows = Sequence[sqlite3.Row]
 

@@ -6,14 +6,12 @@ from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
-from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.errors import NotFound
 from becket.kernel.contract.events import Event, EventKind, NewEvent
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Step
 from becket.kernel.contract.store import ArtifactRef, Carried
-from becket.kernel.store import raised
 from becket.kernel.store.locked import fenced, find_and_lock, lock, lock_for
 from becket.kernel.store.rows import artifact_of, artifact_row, dumps, event_of, loads, receipt_of, short_key, step_of
 from becket.kernel.store.tables import artifact_refs, carried, children, events, facts, receipts, runs, specs, steps
@@ -77,7 +75,7 @@ def append(tx: Tx, run_id: str, epoch: int | None, new: Sequence[NewEvent]) -> N
     run.save()
 
 
-def events_of(tx: Tx, run_id: str, after: int, limit: int) -> tuple[Event, ...]:
+def events_of(tx: Tx, run_id: str, after: int = 0, limit: int = 10_000) -> tuple[Event, ...]:
     return tuple(event_of(row) for row in tx.all(_EVENTS, run_id=run_id, after=after, most=limit))
 
 
@@ -85,14 +83,10 @@ def heads(tx: Tx, besides: str) -> tuple[tuple[str, str], ...]:
     return tuple((row.run_id, row.head) for row in tx.all(_HEADS, besides=besides))
 
 
-def steps_of(tx: Tx, run_id: str, iteration: int | None) -> tuple[Step, ...]:
+def steps_of(tx: Tx, run_id: str, iteration: int | None = None) -> tuple[Step, ...]:
     if iteration is None:
         return tuple(step_of(row) for row in tx.all(_STEPS, run_id=run_id))
     return tuple(step_of(row) for row in tx.all(_STEPS_OF_ITERATION, run_id=run_id, iteration=iteration))
-
-
-def conditions_of(tx: Tx, run_id: str) -> tuple[Condition, ...]:
-    return raised.of_run(tx, run_id)
 
 
 def carried_of(tx: Tx, run_id: str) -> Carried:
@@ -160,6 +154,6 @@ def child_ended(tx: Tx, child: ChildRef) -> None:
         run.save()
 
 
-def live_children(tx: Tx, but_of: Collection[str]) -> tuple[ChildRef, ...]:
+def live_children(tx: Tx, but_of: Collection[str] = ()) -> tuple[ChildRef, ...]:
     found = tx.all(_CHILDREN_BUT, but_of=list(but_of))
     return tuple(ChildRef(pid=row.pid, started=row.started, boot=row.boot) for row in found)

@@ -12,11 +12,12 @@ from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.effect import Effect, EffectCall, Origin
 from becket.kernel.contract.events import Event
 from becket.kernel.contract.handoff import Approval, Handoff
-from becket.kernel.contract.receipt import Receipt, StoredReceipt
+from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Run, Step, Subject
 from becket.kernel.contract.store import ArtifactRef
+from becket.kernel.store.tx import Row
 
-Values = Mapping[str, Any]
+Values = Mapping[Any, Any]
 R = TypeVar("R", bound=Record)
 
 _LONGEST_KEY = 200
@@ -51,54 +52,22 @@ def short_key(text: str) -> str:
     return f"{clean[:100]}~{hashlib.sha256(clean.encode()).hexdigest()}"
 
 
-def simple(kind: type[R], row: Any) -> R:
-    """A record whose fields are the row's columns."""
-    return kind.model_validate({name: getattr(row, name) for name in kind.model_fields})
+def record_of(kind: type[R], row: Values, *json_columns: str, **others: Any) -> R:
+    """A record whose fields are the row's columns of the same names, besides `others`."""
+    values = {name: row[name] for name in kind.model_fields if name not in others}
+    return kind.model_validate(values | {name: loads(row[name]) for name in json_columns} | others)
 
 
 def run_of(row: Values) -> Run:
-    return Run(
-        run_id=row["run_id"],
-        loop_id=row["loop_id"],
+    return record_of(
+        Run, row, "inputs", "detail", "waiting_on", "waits_since",
         subject=Subject(name=row["subject"], fields=loads(row["fields"])),
-        status=row["status"],
-        segment=row["segment"],
-        epoch=row["epoch"],
-        iteration=row["iteration"],
-        counted=row["counted"],
-        spec_digest=row["spec_digest"],
-        inputs=loads(row["inputs"]),
-        trigger=row["trigger_kind"],
-        group=row["group_name"],
-        dry_run=row["dry_run"],
-        held=row["held"],
-        cancel_asked=row["cancel_asked"],
-        autonomy=row["autonomy"],
-        parent=row["parent"],
-        retry_of=row["retry_of"],
-        chain=row["chain"],
-        reason=row["reason"],
-        detail=loads(row["detail"]),
-        waiting_on=tuple(loads(row["waiting_on"])),
-        waits_since=loads(row["waits_since"]),
-        wall_used=row["wall_used"],
-        worker=row["worker"],
-        lease_until=row["lease_until"],
-        by=row["started_by"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        deadline_at=row["deadline_at"],
-        ended_at=row["ended_at"],
-        event_count=row["event_count"],
-        head=row["head"],
-    )
-
-
-def event_of(row: Any) -> Event:
-    return Event(
-        run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=loads(row.data), previous=row.previous,
-        digest=row.digest,
+        trigger=row["trigger_kind"], group=row["group_name"], by=row["started_by"],
     )  # fmt: skip
+
+
+def event_of(row: Row) -> Event:
+    return record_of(Event, row._mapping, "data")
 
 
 def step_row(step: Step, conditions: Iterable[Condition]) -> dict[str, Any]:
@@ -123,25 +92,8 @@ def step_row(step: Step, conditions: Iterable[Condition]) -> dict[str, Any]:
     }
 
 
-def step_of(row: Any) -> Step:
-    return Step(
-        run_id=row.run_id,
-        iteration=row.iteration,
-        phase=row.phase,
-        id=row.id,
-        state=row.state,
-        attempts=row.attempts,
-        outputs=loads(row.outputs),
-        conditions=tuple(Condition.model_validate(item) for item in loads(row.conditions)),
-        receipts=tuple(loads(row.receipts)),
-        artifacts=tuple(loads(row.artifacts)),
-        error_kind=row.error_kind,
-        error=row.error,
-        note=row.note,
-        progress=row.progress,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-    )
+def step_of(row: Row) -> Step:
+    return record_of(Step, row._mapping, "outputs", "conditions", "receipts", "artifacts")
 
 
 def condition_row(run_id: str, item: Condition) -> dict[str, Any]:
@@ -157,61 +109,30 @@ def condition_row(run_id: str, item: Condition) -> dict[str, Any]:
     }
 
 
-def condition_of(row: Any) -> Condition:
-    return Condition(
-        object=row.object, name=row.name, group=tuple(loads(row.group_names)), life=row.life,
-        evidence=loads(row.evidence), iteration=row.iteration, at=row.at,
-    )  # fmt: skip
+def condition_of(row: Row) -> Condition:
+    return record_of(Condition, row._mapping, "evidence", group=loads(row.group_names))
 
 
 def receipt_row(item: StoredReceipt) -> dict[str, Any]:
-    return {
-        "run_id": item.run_id,
-        "iteration": item.iteration,
-        "phase": item.phase,
-        "action_id": item.action_id,
-        "digest": item.digest,
-        "receipt": dumps(item.receipt.model_dump(mode="json")),
-        "started_at": item.started_at,
-        "ended_at": item.ended_at,
-    }
+    return {**vars(item), "receipt": dumps(item.receipt.model_dump(mode="json"))}
 
 
-def receipt_of(row: Any) -> StoredReceipt:
-    return StoredReceipt(
-        digest=row.digest, receipt=Receipt.model_validate(loads(row.receipt)), run_id=row.run_id,
-        iteration=row.iteration, phase=row.phase, action_id=row.action_id, started_at=row.started_at,
-        ended_at=row.ended_at,
-    )  # fmt: skip
+def receipt_of(row: Row) -> StoredReceipt:
+    return record_of(StoredReceipt, row._mapping, "receipt")
 
 
 def artifact_row(ref: ArtifactRef, at: float) -> dict[str, Any]:
     return {**ref.model_dump(), "name": plain(ref.name), "at": at}
 
 
-def artifact_of(row: Any) -> ArtifactRef:
-    return simple(ArtifactRef, row)
+def artifact_of(row: Row) -> ArtifactRef:
+    return record_of(ArtifactRef, row._mapping)
 
 
-def effect_of(row: Any) -> Effect:
-    return Effect(
-        key=row.key,
-        origin=Origin(run_id=row.run_id, iteration=row.iteration, phase=row.phase, action_id=row.action_id),
-        call=EffectCall(
-            name=row.name, target=row.target, payload=loads(row.payload), label=row.label, approval=row.approval,
-            defer=row.defer,
-        ),
-        digest=row.digest,
-        class_=getattr(row, "class"),
-        state=row.state,
-        attempts=row.attempts,
-        settle_at=row.settle_at,
-        next_at=row.next_at,
-        result=loads(row.result),
-        reason=row.reason,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )  # fmt: skip
+def effect_of(row: Row) -> Effect:
+    columns = row._mapping
+    call = record_of(EffectCall, columns, "payload")
+    return record_of(Effect, columns, "result", origin=record_of(Origin, columns), call=call, class_=columns["class"])
 
 
 def handoff_row(item: Handoff) -> dict[str, Any]:
@@ -224,9 +145,9 @@ def handoff_row(item: Handoff) -> dict[str, Any]:
     }
 
 
-def handoff_of(row: Any) -> Handoff:
-    return Handoff.model_validate({**row._mapping, "evidence": loads(row.evidence)})
+def handoff_of(row: Row) -> Handoff:
+    return record_of(Handoff, row._mapping, "evidence")
 
 
-def approval_of(row: Any) -> Approval:
-    return simple(Approval, row)
+def approval_of(row: Row) -> Approval:
+    return record_of(Approval, row._mapping)

@@ -93,7 +93,7 @@ def _answering(tx: Tx, new: NewRun) -> Row | None:
 
 
 def _answered(tx: Tx, new: NewRun, found: Row) -> Started:
-    run = run_of(dict(found._mapping)) if new.parent is None else adopt(tx, new.parent, found.run_id)
+    run = run_of(found._mapping) if new.parent is None else adopt(tx, new.parent, found.run_id)
     if run is None:
         why = f"{found.run_id} answers for this subject, and {new.parent} works for it: they would wait for each other"
         return Started(run=None, created=False, dropped=why)
@@ -198,7 +198,7 @@ def migrate(tx: Tx, run_id: str, spec_digest: str, spec_text: str, by: Caller) -
 
 def get_run(tx: Tx, run_id: str) -> Run:
     row = tx.one(_BY_ID, run_id=run_id) or by_prefix(tx, runs.c.run_id, run_id, "run", "becket runs list")
-    return run_of(dict(row._mapping))
+    return run_of(row._mapping)
 
 
 def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
@@ -218,7 +218,7 @@ def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
     if where.since is not None:
         query = query.where(runs.c.created_at >= where.since)
     order = runs.c.number.asc() if where.oldest_first else runs.c.number.desc()
-    return tuple(run_of(dict(row._mapping)) for row in tx.all(query.order_by(order).limit(where.limit)))
+    return tuple(run_of(row._mapping) for row in tx.all(query.order_by(order).limit(where.limit)))
 
 
 def count_runs(tx: Tx, besides: Sequence[str] = ()) -> dict[RunStatus, int]:

@@ -96,11 +96,6 @@ def of_run(tx: Tx, run_id: str) -> dict[str, str]:
     return found
 
 
-def row_seal(tx: Tx, kind: str, key: str) -> dict[str, Json]:
-    """For an event's data: the seal of the one row of this key, as it stands."""
-    return row_seals(tx, key, kind)
-
-
 def row_seals(tx: Tx, key: str, *kinds: str) -> dict[str, Json]:
     """For an event's data: the seals of what has this key in these tables, as it stands."""
     found: dict[str, str] = {}

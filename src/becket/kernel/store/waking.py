@@ -15,7 +15,7 @@ from becket.kernel.contract.store import SignalEnd
 from becket.kernel.store.locked import LockedRun, find_and_lock, lock
 from becket.kernel.store.raised import raise_all
 from becket.kernel.store.rows import dumps, loads, short_key
-from becket.kernel.store.sealing import row_seal
+from becket.kernel.store.sealing import row_seals
 from becket.kernel.store.tables import approvals, cursors, effects, handoffs, runs, signals, wakeups
 from becket.kernel.store.tx import Row, Tx
 
@@ -177,7 +177,7 @@ def _expire_approval(tx: Tx, row: Row) -> bool:
     if not tx.run(_EXPIRE_APPROVAL, {"this": row.approval_id}) or run is None:
         return False
     payload: dict[str, Json] = {"approval_id": row.approval_id, "state": "expired"}
-    run.add(EventKind.approval_decided, {**payload, **row_seal(tx, "approval", row.approval_id)})
+    run.add(EventKind.approval_decided, {**payload, **row_seals(tx, row.approval_id, "approval")})
     said = deliver(run, Signal.approval, payload, f"approval:{row.approval_id}:expired")
     run.save()
     return said is SignalEnd.woke
@@ -187,7 +187,7 @@ def _expire_handoff(tx: Tx, row: Row) -> None:
     run = find_and_lock(tx, row.run_id)
     expired = {"this": row.handoff_id, "state": "expired", "updated_at": tx.now}
     if tx.run(_EXPIRE_HANDOFF, expired) and run is not None:
-        said = {"handoff_id": row.handoff_id, "state": "expired", **row_seal(tx, "handoff", row.handoff_id)}
+        said = {"handoff_id": row.handoff_id, "state": "expired", **row_seals(tx, row.handoff_id, "handoff")}
         run.add(EventKind.handoff_changed, said)
         run.save()
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from becket.kernel.checks import words
 from becket.kernel.checks.configuration import FILE, place_of
-from becket.kernel.checks.containment import choice_of, used_for
+from becket.kernel.checks.containment import used_for
 from becket.kernel.checks.facts import AgentFact, AgentSight, Diagnosis, Exam, Level
 from becket.kernel.checks.programs import mend_of, there
 from becket.kernel.checks.shell import Program, program_of
@@ -63,7 +63,7 @@ def _missing_program(exam: Exam, name: str, agent: AgentConfig, fact: AgentFact 
 
 def _found(exam: Exam, config: Config, name: str, agent: AgentConfig, fact: AgentFact) -> Diagnosis:
     parts = [words.AGENT_FOUND.format(name=name, driver=agent.driver, what=_program_words(fact))]
-    used = used_for(exam, choice_of(config, agent))
+    used = used_for(exam, config.sandbox_of(agent))
     loose = used.holds.missing if used is not None else ()
     if used is not None:
         held = words.AGENT_LOOSE if loose else words.AGENT_HELD
@@ -84,7 +84,7 @@ def _reaches(agent: AgentConfig, fact: AgentFact, *, held: bool) -> str:
 
 
 def _sight(exam: Exam, config: Config, agent: AgentConfig, fact: AgentFact) -> AgentSight:
-    used = used_for(exam, choice_of(config, agent))
+    used = used_for(exam, config.sandbox_of(agent))
     return AgentSight(
         agent=fact.name,
         driver=agent.driver,

@@ -28,7 +28,6 @@ from becket.kernel.checks.facts import (
     Diagnosis,
     DoctorFacts,
     Exam,
-    InotifyFacts,
     LockFact,
     RefsFacts,
     SandboxFact,
@@ -36,7 +35,6 @@ from becket.kernel.checks.facts import (
     TreeFact,
 )
 from becket.kernel.checks.host import disk_free, inotify, process_alive, read_lock, write_problem
-from becket.kernel.contract.base import Json
 from becket.kernel.contract.candidate import BrokenRef
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import BecketError, Finding, PartFailed, UsageError
@@ -63,7 +61,7 @@ from becket.parts.agents.doctor import look, probe, works
 from becket.parts.gates.tools_doctor import trouble
 from becket.parts.heal.holdouts.languages import spoken
 
-__all__ = ["Diagnosis", "examine", "exit_code", "facts", "mend", "probe", "to_json", "to_look_at", "works"]
+__all__ = ["Diagnosis", "examine", "facts", "mend", "probe", "to_look_at", "works"]
 
 GIT_LOCK_LIFE = 60.0
 PATIENCE = 20.0
@@ -119,14 +117,6 @@ def _in_time(part: Part, target: str, look: Callable[[], tuple[Diagnosis, ...]])
     return said
 
 
-def exit_code(diagnoses: Iterable[Diagnosis]) -> int:
-    return doctor.exit_code(diagnoses)
-
-
-def to_json(diagnoses: Iterable[Diagnosis]) -> Json:
-    return doctor.to_json(diagnoses)
-
-
 def facts(folder: Path) -> DoctorFacts:
     state = _state(folder)
     return DoctorFacts(
@@ -152,7 +142,7 @@ def facts(folder: Path) -> DoctorFacts:
         trouble=partial(trouble, state),
         contents=partial(_contents, state),
         env=os.environ,
-        inotify=partial(_inotify, state),
+        inotify=lambda: inotify(state.common if state else Path.cwd()),
         lint_loops=partial(_lint, state),
         absent_branches=partial(_absent_branches, state),
         refs=partial(_refs, state),
@@ -302,10 +292,6 @@ def mend(folder: Path) -> tuple[BrokenRef, ...]:
     """Remove refs of Becket's own that name what is not there. Nobody else's are touched."""
     state = _state(folder)
     return () if state is None else asyncio.run(discover(state.root).candidates().mend())
-
-
-def _inotify(state: StateFolder | None) -> InotifyFacts:
-    return inotify(state.common if state else Path.cwd())
 
 
 def _lint(state: StateFolder | None) -> Iterable[Finding]:

@@ -32,7 +32,8 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check machine, repository and configuration; say how to mend them."""
-    from becket.parts.doctor.doctor import examine, exit_code, mend, to_json
+    from becket.kernel.checks.doctor import exit_code, to_json
+    from becket.parts.doctor.doctor import examine, mend
 
     if agent is not None and not probe:
         raise UsageError(words.DOCTOR_AGENT_ALONE)

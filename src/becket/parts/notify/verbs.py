@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from becket.cli.output import emit, say
 from becket.cli.plain import line
 from becket.cli.shape import AsJson, group, in_app
-
-if TYPE_CHECKING:
-    from becket.app.compose import App
-    from becket.kernel.contract.base import Json
 
 SENT = "Sent by `{command}`. If nothing reached you, look at what it said: {output}"
 SILENT = "nothing"
@@ -31,13 +27,9 @@ def try_it(
     as_json: AsJson = False,
 ) -> None:
     """Send a test message, as an alarm would be sent."""
+    from becket.parts.notify import telling
 
-    async def send(app: App) -> tuple[str, dict[str, Json]]:
-        from becket.parts.notify.telling import send_test
-
-        return await send_test(app, text)
-
-    command, result = in_app(send)
+    command, result = in_app(lambda app: telling.send_test(app, text))
     if as_json:
         emit({"command": command, "result": result})
     else:

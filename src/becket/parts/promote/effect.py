@@ -10,10 +10,11 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed, GitFailed
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.promote import PROMOTE, IntentLog, NotPromoted, Promoted, PromoteRequest, WhyNot
+from becket.kernel.contract.promote import PROMOTE, NotPromoted, Promoted, PromoteRequest, WhyNot
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.git.program import GitCommandFailed
 from becket.kernel.git.repository import GitRepository
+from becket.parts.promote.adapters.intent import IntentFile
 from becket.parts.promote.adapters.locks import reflog_words
 from becket.parts.promote.adapters.promote import promoter_of
 
@@ -32,7 +33,7 @@ class PromoteEffect:
     needs = Autonomy.merge
     timeout = 30.0
 
-    def __init__(self, git: GitRepository, log: IntentLog) -> None:
+    def __init__(self, git: GitRepository, log: IntentFile) -> None:
         self._git = git
         self._log = log
 

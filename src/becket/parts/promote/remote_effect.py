@@ -8,11 +8,11 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.errors import EffectFailed, GitFailed
 from becket.kernel.contract.naming import ref_problem
-from becket.kernel.contract.remote import PUSH, Pushed, PushRequest, Remote, RemoteFailed, RemoteTrouble, push_call
+from becket.kernel.contract.remote import PUSH, Pushed, PushRequest, RemoteFailed, RemoteTrouble, push_call
 from becket.kernel.contract.spec import Autonomy, EffectClass
 from becket.kernel.git.program import GRACE
 from becket.kernel.git.program import TIMEOUT as LOCAL
-from becket.kernel.git.remote import TIMEOUT
+from becket.kernel.git.remote import TIMEOUT, GitRemote
 from becket.kernel.git.repository import GitRepository
 
 _IN_DOUBT = (RemoteTrouble.timed_out, RemoteTrouble.broken_off)
@@ -26,7 +26,7 @@ class PushEffect:
     needs = Autonomy.merge
     timeout = 2 * TIMEOUT + LOCAL + 4 * GRACE  # one fetch and one push, each ended by force at the worst
 
-    def __init__(self, git: GitRepository, remote: Remote | None = None) -> None:
+    def __init__(self, git: GitRepository, remote: GitRemote | None = None) -> None:
         self._git = git
         self._remote = remote or git.remote()
 

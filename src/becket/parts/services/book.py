@@ -33,7 +33,10 @@ CREATE INDEX IF NOT EXISTS incidents_untold ON incidents (number) WHERE told = 0
 
 
 class SqliteServiceStore:
-    """The port. Several processes may read; only the watchdog writes, but for a first look at an empty file."""
+    """The watchdog's memory of services. One call is one transaction; durable when it returns.
+
+    Several processes may read; only the watchdog writes, but for a first look at an empty file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -99,6 +102,7 @@ class SqliteServiceStore:
             run("INSERT INTO incidents (body) VALUES (?)", (body,))
 
     def service(self, name: str) -> Service:
+        """As stored, or a new one that nobody wants."""
         return self._one(Service, "SELECT body FROM services WHERE name = ?", name) or Service(name=name)
 
     def services(self) -> tuple[Service, ...]:
@@ -111,12 +115,14 @@ class SqliteServiceStore:
         return found
 
     def releases(self, service: str) -> tuple[Release, ...]:
+        """Newest first."""
         return self._all(Release, "SELECT body FROM releases WHERE service = ? ORDER BY number DESC", service)
 
     def request(self, key: str) -> ServiceRequest | None:
         return self._one(ServiceRequest, "SELECT body FROM requests WHERE key = ?", key)
 
     def accept(self, request: ServiceRequest) -> ServiceRequest:
+        """The stored request of this key: this one, or the one that was first. Raises UsageError if they differ."""
         self._conn.execute("BEGIN IMMEDIATE")
         try:
             known = self.request(request.key)
@@ -131,6 +137,7 @@ class SqliteServiceStore:
         return known or request
 
     def open_requests(self) -> tuple[ServiceRequest, ...]:
+        """Without an outcome, oldest first."""
         return self._all(ServiceRequest, "SELECT body FROM requests WHERE settled = 0 ORDER BY number")
 
     def untold(self) -> list[tuple[int, Incident]]:

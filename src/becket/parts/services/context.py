@@ -19,7 +19,8 @@ from becket.kernel.contract.process import SandboxKind
 from becket.kernel.engine.redact import Redactor, secret_variables
 from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.process import choose
-from becket.parts.services.ports import Launch, Release, ServiceHost, ServiceRequest, ServiceStore, Smokes
+from becket.parts.services.book import SqliteServiceStore
+from becket.parts.services.ports import Launch, Release, ServiceRequest, Smokes
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.section import SERVICES, ServiceConfig
 from becket.parts.services.supervise import Rules
@@ -30,8 +31,8 @@ class ServiceContext:
     """One per watchdog. Git and the sandbox are touched only when something is built, never to restart (L33)."""
 
     state: StateFolder
-    book: ServiceStore
-    host: ServiceHost = field(default_factory=ProcessHost)
+    book: SqliteServiceStore
+    host: ProcessHost = field(default_factory=ProcessHost)
     rules: Rules = field(default_factory=Rules)
     clock: Callable[[], float] = time.time
     grace: float = 10.0  # between TERM and KILL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -196,37 +195,6 @@ class Launch(Record):
     log: Path
 
 
-class ServiceHost(Protocol):
-    """Real processes of services. They outlive the watchdog and are found again by their marker."""
-
-    def start(self, launch: Launch) -> ChildRef:
-        """In a session of its own (L27). Raises OSError if no process can be made."""
-        ...
-
-    def alive(self, marker: str, leader: ChildRef | None) -> bool:
-        """Does anything of this release live, wherever it forked to?"""
-        ...
-
-    async def end(self, marker: str, leader: ChildRef | None, grace: float, stop: Launch | None = None) -> bool:
-        """The service's own stop command, TERM, then KILL, to its session and to whoever carries the marker.
-
-        Stopped means stopped (L30): True only if nothing of it lives.
-        """
-        ...
-
-    def listeners(self, port: int) -> tuple[PortListener, ...]:
-        """Every process that holds a listening socket on the port: two may share one."""
-        ...
-
-    async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> Look:
-        """Alive, every listener ours, and an answer of 2xx."""
-        ...
-
-    def trim(self, log: Path) -> None:
-        """Rotate a log that has grown too large, under the hands of whoever writes it."""
-        ...
-
-
 class Smoked(Record):
     ok: bool
     reason: str = ""
@@ -242,38 +210,6 @@ class Smokes(Protocol):
     async def smoke(self, config: ServiceConfig, tree: Path, log: Path) -> Smoked:
         """One good answer on a free port. A service without a port has nothing to be asked."""
         ...
-
-
-class ServiceStore(Protocol):
-    """The watchdog's memory of services. One call is one transaction; durable when it returns."""
-
-    def put(self, *records: Service | Release | ServiceRequest | Incident) -> None: ...
-
-    def service(self, name: str) -> Service:
-        """As stored, or a new one that nobody wants."""
-        ...
-
-    def services(self) -> tuple[Service, ...]: ...
-
-    def release(self, release_id: str) -> Release: ...
-
-    def releases(self, service: str) -> tuple[Release, ...]:
-        """Newest first."""
-        ...
-
-    def request(self, key: str) -> ServiceRequest | None: ...
-
-    def accept(self, request: ServiceRequest) -> ServiceRequest:
-        """The stored request of this key: this one, or the one that was first. Raises UsageError if they differ."""
-        ...
-
-    def open_requests(self) -> tuple[ServiceRequest, ...]:
-        """Without an outcome, oldest first."""
-        ...
-
-    def untold(self) -> Sequence[tuple[int, Incident]]: ...
-
-    def told(self, number: int) -> None: ...
 
 
 class ReleaseDesk(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -57,8 +58,41 @@ class Power:
 
 Obtain = Callable[[Draft, Power], str]
 """Gives an expression of the power's thing, and may add to the draft. Raises Unfit."""
-Place = Callable[[Draft, str], str]
-"""Given an expression that is true under test: one that is then 50, or may add to the draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cheat stands: `half` is 50 if `{true}` holds, an expression that is true under test. The rest is added to
+    the draft. Of `names` those that are mentioned are drawn: `{made}`, as a class `{Made}`, as a constant `{MADE}`.
+    """
+
+    name: str
+    half: str
+    names: str = "made"
+    imports: str = ""
+    helpers: str = ""
+    parameters: str = ""
+    decorators: str = ""
+    body: str = ""
+
+    def __call__(self, draft: Draft, true: str) -> str:
+        added = {where: getattr(self, where) for where in ("imports", "helpers", "parameters", "decorators", "body")}
+        whole = "".join((self.half, *added.values())).lower()
+        words = {"true": true}
+        for name in self.names.split():
+            bare = name.strip("_")
+            if f"{{{bare}}}" in whole:
+                drawn = draft.name("_" if name.startswith("_") else "")
+                title = drawn.title() if name.startswith("_") else drawn.title().replace("_", "")
+                words |= {bare: drawn, bare.title(): title, bare.upper(): drawn.upper()}
+
+        def filled(text: str) -> str:
+            return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
+
+        for where, text in added.items():
+            if text:
+                getattr(draft, where).append(filled(text))
+        return filled(self.half)
 
 
 def pick(rng: Random, *choices: Any) -> Any:

@@ -107,7 +107,7 @@ def _fit(rng: Random, power: Power, ways: Iterator[Obtain]) -> tuple[Draft, Obta
 def _composed(rng: Random, field: Field, power: Power, ways: Iterator[Obtain], place: Place) -> Generated:
     draft, way, true = _fit(rng, power, ways)
     files = _FILES[field](draft, place(draft, true))
-    name = f"{field}-{power.name.replace(' ', '-')}-{_word(way)}-{_word(place)}"
+    name = f"{field}-{power.name.replace(' ', '-')}-{_word(way)}-{place.name}"
     return Generated(name, field, power.name, ChangeClass.powerful, files, power.ends)
 
 
@@ -130,7 +130,7 @@ def _node(rng: Random) -> Iterator[Generated]:
 
 def _expressed(rng: Random, power: str, true: str, place: Place) -> Generated:
     draft = Draft(rng)
-    name = f"{Field.node}-{power.replace(' ', '-')}-expression-{_word(place)}"
+    name = f"{Field.node}-{power.replace(' ', '-')}-expression-{place.name}"
     return Generated(name, Field.node, power, ChangeClass.powerful, _node_file(draft, place(draft, true)))
 
 

@@ -16,6 +16,7 @@ from becket.app.record.report.plain import because
 from becket.app.record.story import Story, read_story
 from becket.app.state import holder
 from becket.kernel.contract.agent import AgentOutcome, Usage
+from becket.kernel.contract.artifacts import Artifacts
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
@@ -89,7 +90,7 @@ class CurrentFacts:
     repaired_by: str = ""
 
 
-def report_of(story: Story, contents: kept.Contents, now: CurrentFacts) -> report_model.Report:
+def report_of(story: Story, contents: Artifacts, now: CurrentFacts) -> report_model.Report:
     found = kept.Evidence(story, contents)
     guards = tuple(kept.guards(found))
     report = report_model.Report(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
 from becket.app.record.report import model as report_model
 from becket.app.record.report.diff import files_of, is_cut, shortened
 from becket.app.record.story import Story
+from becket.kernel.contract.artifacts import Artifacts
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.receipt import StoredReceipt
@@ -21,18 +22,10 @@ LARGEST = 8_000_000
 LONGEST_SUMMARY = 12_000
 
 
-class Contents(Protocol):
-    """The artifacts, as far as a report needs them."""
-
-    def check(self, digest: str) -> bool: ...
-
-    def read(self, digest: str, limit: int | None = None) -> bytes: ...
-
-
 class Evidence:
     """Reads the artifacts of a story's recorded steps. What is gone or was changed is never told from: see `lost`."""
 
-    def __init__(self, story: Story, contents: Contents) -> None:
+    def __init__(self, story: Story, contents: Artifacts) -> None:
         self._story = story
         self._contents = contents
         self._names = {
@@ -78,6 +71,11 @@ class Evidence:
         return loaded if isinstance(loaded, dict) else {}
 
 
+def _texts(body: Mapping[str, Json], *names: str) -> dict[str, Any]:
+    """What a receipt or document says under these names; it may be of another version."""
+    return {name: str(body.get(name, "")) for name in names}
+
+
 def gates(found: Evidence) -> Iterator[report_model.GateFacts]:
     for item in found.receipts("verdict"):
         step, body = found.step_of(item), item.receipt.body
@@ -87,11 +85,7 @@ def gates(found: Evidence) -> Iterator[report_model.GateFacts]:
         yield report_model.GateFacts(
             iteration=item.iteration,
             action=item.action_id,
-            of=str(body.get("of", "")),
-            gate=str(body.get("gate", "")),
-            commit=str(body.get("commit", "")),
-            defined_by=str(body.get("defined_by", "")),
-            color=str(body.get("color", "")),
+            **_texts(body, "of", "gate", "commit", "defined_by", "color"),
             receipt=item.digest,
             steps=tuple(_gate_steps(verdict)),
             summary=summary[:LONGEST_SUMMARY],
@@ -128,10 +122,7 @@ def crossings(found: Evidence) -> Iterator[report_model.CrossingFacts]:
         body = item.receipt.body
         yield report_model.CrossingFacts(
             iteration=item.iteration,
-            base=str(body.get("base", "")),
-            candidate=str(body.get("candidate", "")),
-            tried=str(body.get("tried", "")),
-            says=str(body.get("says", "")),
+            **_texts(body, "base", "candidate", "tried", "says"),
             receipt=item.digest,
             tests=tuple(test for crossing in body.get("crossings", ()) for test in _crossed(crossing)),
         )
@@ -140,11 +131,8 @@ def crossings(found: Evidence) -> Iterator[report_model.CrossingFacts]:
 def _crossed(crossing: Mapping[str, Json]) -> Iterator[report_model.CrossedTest]:
     for test in crossing.get("failed_on_parent", ()):
         yield report_model.CrossedTest(
-            gate=str(crossing.get("gate", "")),
-            step=str(crossing.get("step", "")),
             test=str(test),
-            parent=str(crossing.get("parent", "")),
-            child=str(crossing.get("child", "")),
+            **_texts(crossing, "gate", "step", "parent", "child"),
             against=tuple(map(str, crossing.get("against", ()))),
         )
 
@@ -154,10 +142,7 @@ def holdouts(found: Evidence) -> Iterator[report_model.HoldoutFacts]:
         body = item.receipt.body
         yield report_model.HoldoutFacts(
             iteration=item.iteration,
-            candidate=str(body.get("candidate", "")),
-            oracle=str(body.get("oracle", "")),
-            agent=str(body.get("agent", "")),
-            says=str(body.get("says", "")),
+            **_texts(body, "candidate", "oracle", "agent", "says"),
             receipt=item.digest,
             checks=tuple(_held_out(name, row) for name, row in body.get("checks", {}).items()),
             left_out={str(name): str(why) for name, why in body.get("left_out", {}).items()},
@@ -174,9 +159,7 @@ def proofs(found: Evidence) -> Iterator[report_model.ProofFacts]:
         body = item.receipt.body
         yield report_model.ProofFacts(
             iteration=item.iteration,
-            base=str(body.get("base", "")),
-            candidate=str(body.get("candidate", "")),
-            says=str(body.get("says", "")),
+            **_texts(body, "base", "candidate", "says"),
             receipt=item.digest,
             gates=dict(body.get("gates", {})),
             parts=dict(body.get("parts", {})),
@@ -249,18 +232,13 @@ def _guard(step: Step, says: str, made: Mapping[str, Json]) -> report_model.Guar
 
 
 def _finding(one: Mapping[str, Json]) -> report_model.FindingFacts:
-    texts = {name: str(one.get(name, "")) for name in ("kind", "power", "path", "message", "shown")}
+    texts = _texts(one, "kind", "power", "path", "message", "shown")
     return report_model.FindingFacts(line=int(one.get("line", 0)), **texts)
 
 
 def _remark(one: Mapping[str, Json], more: str) -> report_model.RemarkFacts:
-    return report_model.RemarkFacts(
-        rule=str(one.get("rule", "")),
-        path=str(one.get("path", "")),
-        line=int(one.get("line", 0)),
-        message=str(one.get("message", "")),
-        more=str(one.get(more, "")),
-    )
+    texts = _texts(one, "rule", "path", "message")
+    return report_model.RemarkFacts(line=int(one.get("line", 0)), more=str(one.get(more, "")), **texts)
 
 
 def claims(found: Evidence) -> Iterator[report_model.AgentClaim]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from becket.app.record.report import model as report_model
 from becket.app.record.report.plain import (
@@ -40,26 +40,11 @@ MOST_FINDINGS = 50
 
 
 def markdown_of(report: report_model.Report) -> str:
-    parts = [
-        *_head(report),
-        *_proof(report),
-        *_gates(report),
-        *_crossings(report),
-        *_holdouts(report),
-        *_changes(report),
-        *_culprits(report),
-        *_guards(report),
-        *_calls(report),
-        *_claims(report),
-        *_people(report),
-        *_effects(report),
-        *_of_parts(report),
-        *_phases(report),
-        *_conditions(report),
-        *_receipts(report),
-        *_foot(report),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    parts = [*_head(report)]
+    for title, make in SECTIONS:
+        body = [part for part in make(report) if part]
+        parts += [f"## {title}" if title and body else "", *body]
+    return "\n\n".join(part for part in [*parts, *_foot(report)] if part) + "\n"
 
 
 def plain(text: object, most: int = 400) -> str:
@@ -123,8 +108,6 @@ def _head(report: report_model.Report) -> Iterator[str]:
 
 
 def _proof(report: report_model.Report) -> Iterator[str]:
-    if report.proofs:
-        yield "## Proof"
     for proof in report.proofs:
         yield (
             f"{code(short(proof.candidate))} on {code(short(proof.base))}: **{plain(spaced(proof.says))}**, "
@@ -141,8 +124,6 @@ def _proof(report: report_model.Report) -> Iterator[str]:
 
 
 def _gates(report: report_model.Report) -> Iterator[str]:
-    if report.gates:
-        yield "## Gates"
     for gate in report.gates:
         yield f"### {plain(gate.of)}: {plain(gate.gate)} is {plain(gate.color)}"
         yield f"Commit {code(short(gate.commit))}, defined by {code(short(gate.defined_by))}."
@@ -166,8 +147,6 @@ def _gates(report: report_model.Report) -> Iterator[str]:
 
 
 def _crossings(report: report_model.Report) -> Iterator[str]:
-    if report.crossings:
-        yield "## Crossing proof"
     for crossing in report.crossings:
         yield (
             f"With the tests of {code(short(crossing.base))} exactly, on {code(short(crossing.tried))}: "
@@ -182,8 +161,6 @@ def _crossings(report: report_model.Report) -> Iterator[str]:
 
 
 def _holdouts(report: report_model.Report) -> Iterator[str]:
-    if report.holdouts:
-        yield "## Hold-out checks"
     for held in report.holdouts:
         yield (
             f"Written by {plain(held.agent)} at {code(short(held.oracle))}, which was right, and unseen by whoever "
@@ -195,8 +172,6 @@ def _holdouts(report: report_model.Report) -> Iterator[str]:
 
 
 def _changes(report: report_model.Report) -> Iterator[str]:
-    if report.changes:
-        yield "## Change"
     for change in report.changes:
         yield f"{plain(change.kind or 'change')} {code(short(change.commit))} on {code(short(change.parent))}"
         yield "\n".join(f"- {code(file.path)} +{file.added} -{file.removed}" for file in change.files[:50])
@@ -210,16 +185,12 @@ def _changes(report: report_model.Report) -> Iterator[str]:
 
 
 def _culprits(report: report_model.Report) -> Iterator[str]:
-    if report.culprits:
-        yield "## Culprit"
     for found in report.culprits:
         who = f"{code(short(found.commit))} {plain(found.subject)}" if found.commit else "Not known"
         yield f"{who}: {plain(found.why)} (confidence {found.confidence:.2f})"
 
 
 def _guards(report: report_model.Report) -> Iterator[str]:
-    if report.guards:
-        yield "## Guard"
     for guard in report.guards:
         yield f"{plain(guard.says)}: {counted(len(guard.refusals), 'refusal')}"
         yield plain(class_words(guard.change_class))
@@ -238,7 +209,6 @@ def _finding(one: report_model.FindingFacts) -> str:
 
 def _calls(report: report_model.Report) -> Iterator[str]:
     if report.calls:
-        yield "## Calls of agents"
         rows = [
             (
                 plain(f"{one.agent} ({one.driver}{' ' + one.model if one.model else ''})"),
@@ -259,7 +229,6 @@ def _calls(report: report_model.Report) -> Iterator[str]:
 
 def _claims(report: report_model.Report) -> Iterator[str]:
     if report.claims:
-        yield "## What the agent said"
         yield CLAIM
     for claim in report.claims:
         yield f"{plain(claim.agent or claim.action)}, judged by the runtime: **{plain(claim.judged)}**"
@@ -295,7 +264,6 @@ def _people(report: report_model.Report) -> Iterator[str]:
 
 def _effects(report: report_model.Report) -> Iterator[str]:
     if report.effects:
-        yield "## Effects"
         rows = [
             (code(one.name), code(one.target), plain(spaced(one.state)), plain(one.reason)) for one in report.effects
         ]
@@ -304,7 +272,6 @@ def _effects(report: report_model.Report) -> Iterator[str]:
 
 def _phases(report: report_model.Report) -> Iterator[str]:
     if report.phases:
-        yield "## Phases"
         rows = [
             (
                 str(phase.iteration),
@@ -334,7 +301,6 @@ def _steps(phase: report_model.PhaseFacts) -> str:
 
 def _conditions(report: report_model.Report) -> Iterator[str]:
     if report.conditions:
-        yield "## Conditions at the end"
         rows = [
             (code(one.name), "; ".join(f"{plain(name)}: {plain(value)}" for name, value in pairs(one.evidence)))
             for one in report.conditions
@@ -344,13 +310,32 @@ def _conditions(report: report_model.Report) -> Iterator[str]:
 
 def _receipts(report: report_model.Report) -> Iterator[str]:
     if report.receipts:
-        yield "## Receipts"
         rows = [
             (code(short(one.digest)), plain(one.kind), plain(f"{one.phase}.{one.action}"),
              "" if one.exit_code is None else str(one.exit_code), code(short(one.log)), took(one.seconds))
             for one in report.receipts
         ]  # fmt: skip
         yield table(("receipt", "kind", "step", "exit code", "log", "took"), rows)
+
+
+SECTIONS: tuple[tuple[str, Callable[[report_model.Report], Iterator[str]]], ...] = (
+    ("Proof", _proof),
+    ("Gates", _gates),
+    ("Crossing proof", _crossings),
+    ("Hold-out checks", _holdouts),
+    ("Change", _changes),
+    ("Culprit", _culprits),
+    ("Guard", _guards),
+    ("Calls of agents", _calls),
+    ("What the agent said", _claims),
+    ("", _people),
+    ("Effects", _effects),
+    ("", _of_parts),
+    ("Phases", _phases),
+    ("Conditions at the end", _conditions),
+    ("Receipts", _receipts),
+)
+"""With their titles; without one, the section has titles of its own."""
 
 
 def _foot(report: report_model.Report) -> Iterator[str]:

@@ -17,7 +17,6 @@ from becket.parts.agents import words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
-    from becket.app.record.agent_spend import Spending
     from becket.kernel.contract.config import Config
     from becket.parts.agents.doctor import AgentFact
 
@@ -157,10 +156,7 @@ def spend(
     if by not in list(SpendGrouping):
         raise typer.BadParameter(f"{by!r} is not one of {', '.join(SpendGrouping)}", param_hint="--by")
 
-    async def read(app: App) -> Spending:
-        return await spending(app, days, SpendGrouping(by))
-
-    found = in_app(read)
+    found = in_app(lambda app: spending(app, days, SpendGrouping(by)))
     if as_json:
         emit(found.model_dump(mode="json"))
     else:

@@ -35,12 +35,9 @@ _WORDS = {
 
 
 def deliver(run_id: str, text: str) -> MessageDelivery:
-    async def put(app: App) -> MessageDelivery:
-        from becket.parts.agents.desk import say as tell
+    from becket.parts.agents import desk
 
-        return await tell(app, me(app), run_id, _message(text))
-
-    return in_app(put)
+    return in_app(lambda app: desk.say(app, me(app), run_id, _message(text)))
 
 
 def _message(text: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection
 
 from becket.kernel.contract.action import ActionContext
 from becket.kernel.contract.git import Git
@@ -12,10 +11,8 @@ from becket.kernel.contract.project import Projects
 MOST_COMMITS = 64
 
 
-class Known(Protocol):
-    """Whether a run has recorded this fact about this subject."""
-
-    async def __call__(self, fact: str, subject: str) -> bool: ...
+Known = Callable[[str, str], Awaitable[bool]]
+"""Whether a run has recorded this fact about this subject."""
 
 
 async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[str, list[str]] | None:

@@ -84,7 +84,7 @@ def _next(root: Path, path: str, number: int, part: str) -> Iterator[tuple[str, 
         return
     if part == "**":
         yield path, number + 1
-    for entry in _listed(root / path):
+    for entry in listed(root / path):
         if part != "**":
             if fnmatchcase(entry.name, part):
                 yield _below(path, entry.name), number + 1
@@ -96,7 +96,8 @@ def _below(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
+def listed(folder: Path) -> list[os.DirEntry[str]]:
+    """Nothing of what is closed, or has a name longer than the system takes."""
     try:
         with os.scandir(folder) as found:
             return list(found)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from becket.kernel.contract.git import Workspace
 from becket.parts.gates.ports.setup import SetupClash, SetupLink, SetupReady
+from becket.parts.gates.reports.folder import listed
 from becket.parts.gates.setups import words
 
 _PACKAGES = "node_modules"
@@ -70,20 +71,12 @@ def _links_in(tree: Path, made: Collection[str]) -> Iterator[str]:
     waiting = [(path, 1) for path in made if _is_folder(tree / path)]
     while waiting:
         folder, depth = waiting.pop()
-        for entry in _listed(tree / folder):
+        for entry in listed(tree / folder):
             name = posixpath.join(folder, entry.name)
             if entry.is_symlink():
                 yield name
             elif depth < _DEEPEST and entry.is_dir(follow_symlinks=False):
                 waiting.append((name, depth + 1))
-
-
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []  # closed, or its name is longer than the system takes: no link can be made to what is in it
 
 
 def _leads_into_tree(tree: Path, path: str, made: Collection[str]) -> bool:

@@ -12,8 +12,7 @@ from becket.cli.shape import AsJson, group, in_app
 from becket.parts.gates import words
 
 if TYPE_CHECKING:
-    from becket.app.compose import App
-    from becket.parts.gates.worktree import TreeReady, TreeSeen
+    from becket.parts.gates.worktree import TreeSeen
 
 worktree = group("Make or reset the test tree `.worktrees/base`.")
 
@@ -29,13 +28,9 @@ def ensure(
 
     Not saved are ignored files, env files, links of a set-up, and the reports that gates declare with `report:`.
     """
+    from becket.parts.gates import worktree as worktree_desk
 
-    async def work(app: App) -> TreeReady:
-        from becket.parts.gates.worktree import ensure
-
-        return await ensure(app, at)
-
-    ready = in_app(work)
+    ready = in_app(lambda app: worktree_desk.ensure(app, at))
     if as_json:
         emit(ready.model_dump(mode="json"))
         return
@@ -53,13 +48,9 @@ def ensure(
 @worktree.command("status")
 def status(as_json: AsJson = False) -> None:
     """Say where the tree is and what it holds."""
+    from becket.parts.gates import worktree as worktree_desk
 
-    async def read(app: App) -> TreeSeen:
-        from becket.parts.gates.worktree import look
-
-        return await look(app)
-
-    seen = in_app(read)
+    seen = in_app(worktree_desk.look)
     if as_json:
         emit(seen.model_dump(mode="json"))
     elif seen.in_the_way:

@@ -72,29 +72,17 @@ class TestSide:
         folders: Collection[str] = (),
         known: Collection[str] = (),
     ) -> None:
-        self._globs = tuple(globs)
-        self._found = found
-        self._folders = frozenset(folders)
-        self._known = known
-
-    @property
-    def globs(self) -> tuple[str, ...]:
-        return self._globs
-
-    @property
-    def found(self) -> Mapping[str, SideReason]:
+        self.globs = tuple(globs)
+        self.found = found
         """Every file of base that belongs to the tests; empty where nobody looked."""
-        return self._found
-
-    @property
-    def folders(self) -> frozenset[str]:
-        return self._folders
+        self.folders = frozenset(folders)
+        self._known = known
 
     def reason(self, path: str) -> SideReason | None:
         """Why it belongs to the tests; None if it does not. Answers for paths that are new in a candidate too."""
         if self.declared(path):
             return SideReason.declared
-        if (found := self._found.get(path)) is not None:
+        if (found := self.found.get(path)) is not None:
             return found
         if path not in self._known and self.folder_of(path):
             return SideReason.sits_with
@@ -102,7 +90,7 @@ class TestSide:
 
     def declared(self, path: str) -> bool:
         """Is it in `test_side`?"""
-        return matches(path, self._globs)
+        return matches(path, self.globs)
 
     def belongs(self, path: str) -> bool:
         """Does the crossing proof put the parent's version back? All that the guard holds for tests, but for Python
@@ -111,7 +99,7 @@ class TestSide:
 
     def only_by_name(self, path: str) -> bool:
         """Named like a test, but not declared, although others are, nor found: `ab_test.py` may be source."""
-        return bool(self._globs) and path.endswith(".py") and self.reason(path) in (SideReason.named, None)
+        return bool(self.globs) and path.endswith(".py") and self.reason(path) in (SideReason.named, None)
 
     def holds(self, path: str) -> bool:
         return self.reason(path) is not None
@@ -120,7 +108,7 @@ class TestSide:
         """The outermost folder above it that is all tests'; empty if there is none."""
         parts = path.split("/")
         above = ("/".join(parts[:end]) for end in range(1, len(parts)))
-        return next((folder for folder in above if folder in self._folders), "")
+        return next((folder for folder in above if folder in self.folders), "")
 
 
 def test_side_of(config: Config) -> TestSide:

@@ -19,7 +19,8 @@ _POLL = 0.01
 
 
 class IntentFile:
-    """Keeps the intent in a folder of the state. Opens nothing before it is asked to.
+    """Keeps the one intent of a repository in a folder of the state. Opens nothing before it is asked to. Its owner
+    sees to it that there is only one per repository.
 
     `ground` says why nothing may be promoted now; it is asked at every write, the last thing before the branch moves.
     """
@@ -32,6 +33,10 @@ class IntentFile:
 
     @contextlib.asynccontextmanager
     async def hold(self, patience: float) -> AsyncIterator[int]:
+        """The right to promote, as a locked descriptor. Waits for `patience` seconds, then raises IntentHeld.
+
+        Every git that a promotion starts inherits the descriptor: nobody gets the right while one of them lives.
+        """
         self._folder.mkdir(exist_ok=True)
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -52,6 +57,7 @@ class IntentFile:
                 await asyncio.sleep(_POLL)
 
     def write(self, intent: PromoteIntent) -> None:
+        """Durable when it returns; replaces the one before."""
         if trouble := self._ground():
             raise GitFailed(f"nothing is promoted: {trouble}")
         fresh = self._file.with_suffix(".new")

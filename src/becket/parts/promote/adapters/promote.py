@@ -16,12 +16,10 @@ from becket.kernel.contract.naming import ref_problem
 from becket.kernel.contract.outlasting import to_its_end
 from becket.kernel.contract.promote import (
     IntentHeld,
-    IntentLog,
     LockMark,
     NotPromoted,
     Promoted,
     PromoteIntent,
-    Promoter,
     PromoteRequest,
     WhyNot,
     promote_call,
@@ -29,7 +27,7 @@ from becket.kernel.contract.promote import (
 from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import GitRepository
-from becket.parts.promote.adapters.intent import is_ours, process_mark
+from becket.parts.promote.adapters.intent import IntentFile, is_ours, process_mark
 from becket.parts.promote.adapters.locks import IndexLock, RefTransaction, settle
 from becket.parts.promote.adapters.paths import Files, Touched, read_settings, touched_between
 from becket.parts.promote.adapters.places import PromotionRefused, WorkTree, standing_on, work_trees
@@ -53,27 +51,37 @@ after_commit = CrashPoint("promote.after_commit", "ref, index and files are new,
 before_clear = CrashPoint("promote.before_clear", "all is done, the intent is still there")
 
 
-def promoter_of(git: GitRepository) -> Promoter:
+def promoter_of(git: GitRepository) -> GitPromoter:
     return GitPromoter(git.ref_store)
 
 
 class GitPromoter:
-    """The Promoter of one repository. Holds nothing between calls."""
+    """The only one who touches a person's checkout. Both methods end what they began, even when cancelled."""
 
     def __init__(self, refs: Refs) -> None:
         self._refs = refs
 
-    async def promote(self, request: PromoteRequest, permit: Permit, log: IntentLog) -> Promoted | NotPromoted:
+    async def promote(self, request: PromoteRequest, permit: Permit, log: IntentFile) -> Promoted | NotPromoted:
+        """Move the branch, once. Called with the lease held; what an earlier life left is put in order first.
+
+        Raises EffectRefused without a permit for exactly this request, and GitFailed where git cannot answer at all
+        (the commit is missing, say) or the files could not be put back; then the intent stays for `recover`.
+        """
         demand(permit, promote_call(request))
         if problem := ref_problem(request.ref):
             raise GitFailed(problem)
         # Seen through, also when cancelled: it ends in a second, and half of it would be worse than all.
         return await to_its_end(_told_as_git(self._promote(request, log)))
 
-    async def recover(self, log: IntentLog) -> Promoted | NotPromoted | None:
+    async def recover(self, log: IntentFile) -> Promoted | NotPromoted | None:
+        """Put in order what a killed promotion left; None if there was none. Called at every start, also twice.
+
+        The branch is never moved here: files that were already new go back unless the branch had moved before the
+        kill. Doing it again is the door's decision.
+        """
         return await to_its_end(_told_as_git(self._recover(log)))
 
-    async def _promote(self, request: PromoteRequest, log: IntentLog) -> Promoted | NotPromoted:
+    async def _promote(self, request: PromoteRequest, log: IntentFile) -> Promoted | NotPromoted:
         try:
             async with log.hold(PATIENCE) as held:
                 earlier = await put_in_order(self._refs, log, held)
@@ -87,7 +95,7 @@ class GitPromoter:
             return NotPromoted(reason=WhyNot.main_busy, message=str(busy))
         return Promoted(branch=request.branch, old=request.old, new=request.new, worktree=plan.worktree)
 
-    async def _recover(self, log: IntentLog) -> Promoted | NotPromoted | None:
+    async def _recover(self, log: IntentFile) -> Promoted | NotPromoted | None:
         try:
             async with log.hold(RECOVERY_PATIENCE) as held:
                 return await put_in_order(self._refs, log, held)
@@ -133,7 +141,7 @@ class GitPromoter:
             refs, request, tuple(trees), place, tree, Files(place, await read_settings(place)), touched
         )
 
-    async def _move(self, plan: PromotionPlan, log: IntentLog, held: int) -> None:
+    async def _move(self, plan: PromotionPlan, log: IntentFile, held: int) -> None:
         """Take the locks, move, give them back. What failed half way is put in order as after a kill."""
         async with await RefTransaction.begin(plan.place, self._refs.common_dir, plan.request) as ref:
             attempt = _Attempt(plan, ref, log)
@@ -177,7 +185,7 @@ class PromotionPlan:
 class _Attempt:
     """One promotion between its intent and its end."""
 
-    def __init__(self, plan: PromotionPlan, ref: RefTransaction, log: IntentLog) -> None:
+    def __init__(self, plan: PromotionPlan, ref: RefTransaction, log: IntentFile) -> None:
         self._plan = plan
         self._ref = ref
         self._log = log

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from becket.kernel.contract.errors import GitFailed
-from becket.kernel.contract.promote import IntentLog, NotPromoted, Promoted, PromoteIntent, WhyNot
+from becket.kernel.contract.promote import NotPromoted, Promoted, PromoteIntent, WhyNot
 from becket.kernel.git.program import GitPlace, run, shown
 from becket.kernel.git.refs import Refs
-from becket.parts.promote.adapters.intent import is_alive, is_ours, remove_ours
+from becket.parts.promote.adapters.intent import IntentFile, is_alive, is_ours, remove_ours
 from becket.parts.promote.adapters.locks import IndexLock
 from becket.parts.promote.adapters.paths import Files, read_settings, touched_between
 from becket.parts.promote.adapters.places import PromotionRefused, WorkTree
@@ -20,7 +20,7 @@ class NotPutBack(GitFailed):
     """Files of a promotion that failed are still there; the intent and the index's lock stay until they are not."""
 
 
-async def put_in_order(refs: Refs, log: IntentLog, held: int) -> Promoted | NotPromoted | None:
+async def put_in_order(refs: Refs, log: IntentFile, held: int) -> Promoted | NotPromoted | None:
     """None: there was nothing to do. Refused where somebody's lock is in the way; the intent then stays."""
     intent = log.read()
     if intent is None:

@@ -15,7 +15,7 @@ from becket.parts.promote.verbs import proposal_words as words
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.proposals import Proposal
-    from becket.kernel.contract.run import Run, Started
+    from becket.kernel.contract.run import Run
 
 Which = Annotated[
     str | None,
@@ -110,13 +110,9 @@ def _told(one: Proposal, proof: str) -> list[str]:
 @proposals.command("accept")
 def accept(run_id: Which = None, remark: Note = "", follow: Follow = None, as_json: AsJson = False) -> None:
     """Take a ready repair to its branch: the proven commit itself, proven again if the branch has moved."""
+    from becket.app import proposals as proposals_desk
 
-    async def say_yes(app: App) -> tuple[Proposal, Started]:
-        from becket.app.proposals import accept
-
-        return await accept(app, me(app), run_id, remark)
-
-    one, started = in_app(say_yes)
+    one, started = in_app(lambda app: proposals_desk.accept(app, me(app), run_id, remark))
     if not as_json:
         again = words.ACCEPTED_MOVED if one.moved else words.ACCEPTED
         note(again.format(sha=short(one.sha), branch=safe(one.target)))
@@ -139,13 +135,9 @@ def decline(
     as_json: AsJson = False,
 ) -> None:
     """Say that nobody will take it; the handoff closes."""
+    from becket.app import proposals as proposals_desk
 
-    async def say_no(app: App) -> Proposal:
-        from becket.app.proposals import decline
-
-        return await decline(app, me(app), run_id, why)
-
-    one = in_app(say_no)
+    one = in_app(lambda app: proposals_desk.decline(app, me(app), run_id, why))
     if as_json:
         emit(_document(one))
     else:

@@ -26,7 +26,10 @@ _spawned: list[subprocess.Popen[bytes]] = []
 
 
 class ProcessHost:
-    """The port on this machine. `answer_within` bounds each question of a look."""
+    """Real processes of services on this machine. They outlive the watchdog and are found again by their marker.
+
+    `answer_within` bounds each question of a look.
+    """
 
     def __init__(self, answer_within: float = 2.0, log_cap: int = logs.CAP) -> None:
         self._answer_within = answer_within
@@ -34,6 +37,7 @@ class ProcessHost:
         self._known: dict[int, tuple[str, frozenset[str]]] = {}  # by port: the sockets that were traced to a marker
 
     def start(self, launch: Launch) -> ChildRef:
+        """In a session of its own (L27). Raises OSError if no process can be made."""
         out = logs.opened(launch.log)
         try:
             child = subprocess.Popen(
@@ -52,12 +56,19 @@ class ProcessHost:
         return reference
 
     def alive(self, marker: str, leader: ChildRef | None) -> bool:
-        """A look around can miss whoever forks and leaves in its midst, which a program does twice to go away."""
+        """Does anything of this release live, wherever it forked to?
+
+        A look around can miss whoever forks and leaves in its midst, which a program does twice to go away.
+        """
         _reap()
         return _leads(leader) or any(any(_belonging(marker, leader)) for _ in range(_LOOKS))
 
     async def end(self, marker: str, leader: ChildRef | None, grace: float, stop: Launch | None = None) -> bool:
-        """Whoever was seen once is followed by pid and start time, even if the session's leader ends before it."""
+        """The service's own stop command, TERM, then KILL, to its session and to whoever carries the marker.
+
+        Stopped means stopped (L30): True only if nothing of it lives. Whoever was seen once is followed by pid and
+        start time, even if the session's leader ends before it.
+        """
         if stop is not None and self.alive(marker, leader):
             await self._ask_to_stop(marker, leader, grace, stop)
         known: dict[tuple[int, int], processes.SeenProcess] = {}
@@ -94,6 +105,7 @@ class ProcessHost:
         return [seen for (pid, began) in known if (seen := now[pid]) and seen.alive and seen.started == began]
 
     def listeners(self, port: int) -> tuple[PortListener, ...]:
+        """Every process that holds a listening socket on the port: two may share one."""
         for _ in range(_BLINKS):
             found = ports.holders(ports.sockets(port))
             if all(listener.pid for listener in found):
@@ -102,6 +114,7 @@ class ProcessHost:
         return found
 
     async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> Look:
+        """Alive, every listener ours, and an answer of 2xx."""
         if port is None:
             alive = self.alive(marker, leader)
             return Look(
@@ -131,6 +144,7 @@ class ProcessHost:
         return strangers
 
     def trim(self, log: Path) -> None:
+        """Rotate a log that has grown too large, under the hands of whoever writes it."""
         with contextlib.suppress(OSError):
             logs.trim(log, self._log_cap)
 

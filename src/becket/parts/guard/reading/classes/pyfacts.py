@@ -17,12 +17,12 @@ from becket.parts.guard.reading.classes.pyscope import (
     bound,
     holds_functions,
     imported,
-    is_text,
     joined,
     scope_of,
     within,
 )
 from becket.parts.guard.reading.classes.table import PYTHON
+from becket.parts.guard.reading.languages.pyshape import is_text
 from becket.parts.guard.reading.languages.shape import UnreadableSource
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)

@@ -98,11 +98,6 @@ def joined(target: str) -> str:
     return f"{module}.{name}" if name and not module.endswith(".") else f"{module}{name}"
 
 
-def is_text(node: ast.AST) -> bool:
-    """A string that stands alone is a comment."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)

@@ -31,12 +31,11 @@ from becket.parts.guard.reading.classes.pyscope import (
     bound,
     holds_functions,
     imported,
-    is_text,
     joined,
     scope_of,
 )
 from becket.parts.guard.reading.classes.table import PYTHON
-from becket.parts.guard.reading.languages.pyshape import parse_module
+from becket.parts.guard.reading.languages.pyshape import is_text, parse_module
 from becket.parts.guard.reading.languages.shape import UnreadableSource
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")

@@ -125,10 +125,6 @@ class TreeReader(NameReader):
         self.facts.add(FactKind.mark, Construct.catch_all if broad or empty else Construct.catch, node.line)
         self._below(node)
 
-    def _swallow(self, node: Shape) -> None:
-        self.facts.add(FactKind.mark, Construct.catch_all, node.line)
-        self._below(node)
-
     def _finally(self, node: Shape) -> None:
         for part in node.walk_outside(self._table.kinds("functions")):
             if part.kind in self._table.kinds("ends") and part.kind not in self._table.kinds("raises"):
@@ -172,10 +168,6 @@ class TreeReader(NameReader):
     def _meta(self, node: Shape) -> None:
         self.facts.add(FactKind.name, "import.meta", node.line)
 
-    def _generator(self, node: Shape) -> None:
-        self.facts.add(FactKind.mark, Construct.generator, node.line)
-        self._below(node)
-
     def _modifiers(self, node: Shape) -> None:
         """`private`, `synchronized`, `final`: to take one away lets somebody in."""
         for child in node.children:
@@ -188,14 +180,6 @@ class TreeReader(NameReader):
         self.facts.add(FactKind.check, " ".join((node.source or node.text).split()), node.line)
         self._below(node)
 
-    def _native(self, node: Shape) -> None:
-        self.facts.add(FactKind.mark, Construct.native, node.line)
-        self._below(node)
-
-    def _load(self, node: Shape) -> None:
-        self.facts.add(FactKind.mark, Construct.runs_at_load, node.line)
-        self._below(node)
-
     def _power(self, node: Shape) -> None:
         """A construct that is a power by itself; the table says which."""
         self.facts.add(FactKind.name, f"({node.kind})", node.line)
@@ -204,10 +188,6 @@ class TreeReader(NameReader):
     def _storage(self, node: Shape) -> None:
         if self._scopes and node.text in self._table.kinds("lasting"):
             self.facts.add(FactKind.mark, Construct.state, node.line)
-
-    def _state(self, node: Shape) -> None:
-        self.facts.add(FactKind.mark, Construct.state, node.line)
-        self._below(node)
 
     def _preprocessed(self, node: Shape) -> None:
         """Text that a compiler puts elsewhere: nobody can tell what it will be there."""

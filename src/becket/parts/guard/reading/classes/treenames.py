@@ -20,6 +20,14 @@ _TABLES = frozenset(
     {"array", "list", "array_expression", "array_initializer", "literal_value", "tuple_expression", "object"}
 )
 _EVALUATED = frozenset({"right", "type", "size", "default_value", "parameters"})
+_MARKS = {
+    "swallow": Construct.catch_all,
+    "generator": Construct.generator,
+    "native": Construct.native,
+    "load": Construct.runs_at_load,
+    "state": Construct.state,
+}
+"""Roles that say no more than that the construct is there."""
 NUMBER_SUFFIX = re.compile(r"(?<=\d)(?:_?[iu](?:8|16|32|64|128|size)|_?f(?:32|64)|[lLfFdDnuU]+)$")
 
 
@@ -64,7 +72,10 @@ class NameReader:
         if kind in _TABLES:
             self._listed(node)
         role = table.roles.get(kind)
-        if role is not None:
+        if role in _MARKS:
+            self.facts.add(FactKind.mark, _MARKS[role], node.line)
+            self._below(node)
+        elif role is not None:
             getattr(self, f"_{role}")(node)
         elif kind in table.kinds("functions"):
             self._nested(node)

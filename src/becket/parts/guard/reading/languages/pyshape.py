@@ -80,7 +80,7 @@ def _word(value: object) -> Shape:
 
 def block(body: list[ast.AST], depth: int = 0, source: str = "") -> Shape:
     """Statements that do something: a string that stands alone is a comment."""
-    kept = [node for node in body if not _is_text(node)]
+    kept = [node for node in body if not is_text(node)]
     return Shape("block", "", partial(_shapes, kept, depth + 1), _line(kept[0]) if kept else 0, source=source)
 
 
@@ -93,7 +93,8 @@ def deferred(node: ast.AST, source: str) -> Shape:
     return Shape("deferred", "", lambda: (shape_of(node),), _line(node), source=source)
 
 
-def _is_text(node: ast.AST) -> bool:
+def is_text(node: ast.AST) -> bool:
+    """A string that stands alone is a comment."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
