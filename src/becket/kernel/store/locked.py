@@ -88,8 +88,8 @@ class LockedRun:
 
 
 def find_and_lock(tx: Tx, run_id: str) -> LockedRun | None:
-    row = tx.one(_LOCK_RUN, run_id=run_id)
-    return None if row is None else LockedRun(tx, dict(row._mapping))
+    row = tx.locked_row(_LOCK_RUN, run_id=run_id)
+    return None if row is None else LockedRun(tx, row)
 
 
 def lock(tx: Tx, run_id: str) -> LockedRun:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
@@ -31,8 +31,9 @@ from becket.kernel.store.damage import (
     own_mark,
 )
 from becket.kernel.store.mark import UNREADABLE, JournalMark, objection, read_mark, write_mark
+from becket.kernel.store.prepared import prepare
 from becket.kernel.store.steady import SteadyClock
-from becket.kernel.store.tx import Clock, Tx
+from becket.kernel.store.tx import Clock, Params, Steadied, Tx
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,6 +48,29 @@ _NAP, _WAIT = (f"PRAGMA busy_timeout = {int(1000 * seconds)}" for seconds in (BU
 
 MARKED = frozenset({"start_run", "fire", "intend", "decide_approval", "set_control"})
 """What must not be forgotten by going back to an older copy: each counts in the journal and in the mark beside it."""
+
+
+class SqliteTx(Tx):
+    """Writes by prepared SQL on the driver's own connection; reads as any other."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, conn: sa.Connection, clock: Clock, raw: sqlite3.Connection, steadied: Steadied) -> None:
+        super().__init__(conn, clock, steadied)
+        self._raw = raw
+
+    def run(self, statement: sa.Executable, params: Params) -> int:
+        if not params:
+            return 0 if isinstance(params, list) else super().run(statement, params)
+        first = params[0] if isinstance(params, list) else params
+        prepared = prepare(statement, tuple(first), self.conn.dialect)
+        return super().run(statement, params) if prepared is None else prepared.run(self._raw, params)
+
+    def locked_row(self, statement: sa.Executable, **params: Any) -> dict[str, Any] | None:
+        prepared = prepare(statement, tuple(params), self.conn.dialect)
+        if prepared is None:
+            return super().locked_row(statement, **params)
+        return prepared.first(self._raw, params)
 
 
 class SqliteDatabase:
@@ -149,8 +173,8 @@ class SqliteDatabase:
             write_mark(self._mark, marked)
         return result
 
-    def _tx(self) -> Tx:
-        return Tx(self._conn, self._clock, self.steady.read)
+    def _tx(self) -> SqliteTx:
+        return SqliteTx(self._conn, self._clock, self._raw, self.steady.read)
 
     def _counted(self) -> JournalMark:
         last = own_mark(self._raw)

@@ -58,6 +58,10 @@ class Tx:
             return 0
         return self.conn.execute(statement, params).rowcount
 
+    def locked_row(self, statement: sa.Executable, **params: Any) -> dict[str, Any] | None:
+        row = self.one(statement, **params)
+        return None if row is None else dict(row._mapping)
+
     def add_new(self, table: sa.Table, rows: Params) -> int:
         """Insert what is not there yet; existing rows stay as they are."""
         return self.run(_insert_new(table, self.dialect), rows)
