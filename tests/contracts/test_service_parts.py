@@ -18,7 +18,15 @@ from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses, available
 from becket.parts.services.book import SqliteServiceStore
 from becket.parts.services.line import NobodyListens, ask, listening_socket
-from becket.parts.services.ports import Incident, Launch, Op, RequestOutcome, Service, ServiceRequest, ServiceSight
+from becket.parts.services.ports import (
+    Incident,
+    Launch,
+    RequestOutcome,
+    Service,
+    ServiceOperation,
+    ServiceRequest,
+    ServiceSight,
+)
 from becket.parts.services.ports import RequestEnding as End
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.process import logs as service_logs
@@ -252,11 +260,11 @@ def test_a_build_is_given_variables_like_a_step(tmp_path: Path, monkeypatch: pyt
 
 def test_the_book_keeps_what_it_was_told_over_a_reopening(tmp_path: Path) -> None:
     book = SqliteServiceStore(tmp_path / "services.db")
-    asked = ServiceRequest(key="k", op=Op.start, service="main")
+    asked = ServiceRequest(key="k", op=ServiceOperation.start, service="main")
     assert book.accept(asked) == asked
     assert book.accept(asked.model_copy(update={"at": 9.0})) == asked, "the first one counts"
     with pytest.raises(UsageError):
-        book.accept(asked.model_copy(update={"op": Op.stop}))
+        book.accept(asked.model_copy(update={"op": ServiceOperation.stop}))
     book.put(Service(name="main", wanted=True), Incident(key="a", service="main", text="t", at=1.0))
     book.close()
     again = SqliteServiceStore(tmp_path / "services.db")

@@ -12,7 +12,7 @@ from becket.app.compose import App
 from becket.app.record.verify import Verified, verified
 from becket.app.state import find_state
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
-from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentOutcome, Limits, PriceSource, Usage
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.calls import CallEnd, CallRequest
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
@@ -66,7 +66,7 @@ async def pay(context: ActionContext) -> None:
         for label in ("lost", "made")
     ]
     assert lost.call_id != made.call_id
-    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=Priced.table)
+    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=PriceSource.table)
     await context.end_call(made, CallEnd(outcome=AgentOutcome.changed, reason="done \0", usage=usage))
     await context.spend("usd", 0.25)
 

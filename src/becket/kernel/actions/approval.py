@@ -8,7 +8,7 @@ from becket.kernel.contract.caller import Role
 from becket.kernel.contract.condition import Condition, ConditionGroup, Life
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import EXPIRED, Approval, ApprovalState
-from becket.kernel.contract.spec import Name, Said, Signal
+from becket.kernel.contract.spec import Name, NonBlank, Signal
 
 NAMES = ("asked", "approved", "denied", "expired", "revoked")
 
@@ -20,9 +20,9 @@ class AskParams(Record):
     until the run ends, however often the step comes by.
     """
 
-    question: Said
+    question: NonBlank
     details: str = ""
-    about: Said
+    about: NonBlank
     role: Role = "approver"
     expires: PositiveDuration = 7 * 86400.0
     of: Name = "approval"

@@ -20,7 +20,7 @@ DottedName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z]
 EventName = Annotated[DottedName, StringConstraints(max_length=200)]
 ConditionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Said = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
+NonBlank = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
 
 
 class Phase(StrEnum):

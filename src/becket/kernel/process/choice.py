@@ -14,9 +14,9 @@ from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.process import Holds, Network, SandboxKind
 from becket.kernel.process import words
 from becket.kernel.process.keeper import landlock
-from becket.kernel.process.sandboxes import Bare, Bubblewrap, Landlocked, Sandbox
+from becket.kernel.process.sandboxes import BubblewrapSandbox, LandlockSandbox, NoSandbox, Sandbox
 
-Wanted = SandboxKind | Literal["auto"]
+SandboxChoice = SandboxKind | Literal["auto"]
 _BEST_FIRST = (SandboxKind.bwrap, SandboxKind.landlock, SandboxKind.none)
 PATIENCE = (5.0, 20.0)
 """Seconds for one probe and for the next: a busy machine is slow, and no sandbox is given up for that. Together they
@@ -58,7 +58,7 @@ def available() -> list[Offer]:
     return offers
 
 
-def pick(wanted: Wanted) -> Sandbox:
+def pick(wanted: SandboxChoice) -> Sandbox:
     """The sandbox asked for, or the best that works. A UsageError if the one asked for does not; Undecided if a better
     one than those that work did not answer.
     """
@@ -77,20 +77,20 @@ def probe(kind: SandboxKind) -> Sandbox:
         return _probe_bubblewrap()
     if kind is SandboxKind.landlock:
         return _probe_landlock()
-    return Bare()
+    return NoSandbox()
 
 
-def _probe_bubblewrap() -> Bubblewrap:
+def _probe_bubblewrap() -> BubblewrapSandbox:
     found = shutil.which("bwrap")
     if found is None:
         raise Unavailable(words.BWRAP_MISSING)
     program = Path(found).absolute()
-    command = [str(program), *Bubblewrap.namespaces(Network.none)]
+    command = [str(program), *BubblewrapSandbox.namespaces(Network.none)]
     command += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
     answer = answer_of(command)
     if answer.returncode != 0:
         raise Unavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
-    return Bubblewrap(program)
+    return BubblewrapSandbox(program)
 
 
 def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> subprocess.CompletedProcess[bytes]:
@@ -111,9 +111,9 @@ def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> sub
     raise Undecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
 
 
-def _probe_landlock() -> Landlocked:
+def _probe_landlock() -> LandlockSandbox:
     try:
-        return Landlocked(landlock.abi())
+        return LandlockSandbox(landlock.abi())
     except OSError as error:
         off = error.errno == errno.EOPNOTSUPP
         raise Unavailable(words.LANDLOCK_DISABLED if off else words.LANDLOCK_ABSENT) from None

@@ -118,7 +118,7 @@ class Incident(Record):
     at: float
 
 
-class Op(StrEnum):
+class ServiceOperation(StrEnum):
     release = "release"
     start = "start"
     stop = "stop"
@@ -151,7 +151,7 @@ class ServiceRequest(Record):
     """What the watchdog was asked for. On disk before it is answered; the same key is one request (L42)."""
 
     key: str
-    op: Op
+    op: ServiceOperation
     service: Name
     sha: str = ""
     proof: str = ""
@@ -170,7 +170,7 @@ class ServiceSight(StrEnum):
     gone = "gone"
 
 
-class Look(Record):
+class HealthLook(Record):
     sight: ServiceSight
     detail: str = ""
 
@@ -218,7 +218,7 @@ class ServiceHost(Protocol):
         """Every process that holds a listening socket on the port: two may share one."""
         ...
 
-    async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> Look:
+    async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> HealthLook:
         """Alive, every listener ours, and an answer of 2xx."""
         ...
 

@@ -21,7 +21,7 @@ from becket.kernel.contract.agent import (
     Agents,
     CallContext,
     CallFiles,
-    Judged,
+    CallJudgement,
     Limits,
     Usage,
     judge,
@@ -73,7 +73,7 @@ only failed.
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedCheckout:
     """A checkout that is ready for a call. `fresh`: nothing that an earlier call did is in it."""
 
     tree: Path
@@ -84,7 +84,7 @@ class Opened:
 class WorkPlace(Protocol):
     """Where an agent works."""
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedCheckout:
         """Called before each call. What the call before left is saved first (L7)."""
         ...
 
@@ -117,7 +117,7 @@ class FinishedCall:
 
     agent: str
     number: int
-    judged: Judged
+    judged: CallJudgement
     report: AgentReport
 
     @property
@@ -325,7 +325,7 @@ class _Call:
         """For what was read in this very step: whoever does the step once more has to read it too."""
         return self.context.folder(messages.MAIL) / f"{self.context.run.iteration}-{self.context.step_id}"
 
-    def _around(self, opened: Opened) -> CallContext:
+    def _around(self, opened: OpenedCheckout) -> CallContext:
         home = self.context.folder("home") / self.key
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.files.inbox.mkdir(parents=True, exist_ok=True)
@@ -337,15 +337,15 @@ class _Call:
         if event.usage is not None:
             self.heard = event.usage
 
-    async def _judged(self, report: AgentReport) -> Judged:
+    async def _judged(self, report: AgentReport) -> CallJudgement:
         try:
             return judge(report, await self.task.ground.changed())
         except GitFailed as error:
             if report.outcome_hint is not None:
                 return judge(report, ())
-            return Judged(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
+            return CallJudgement(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
 
-    async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> FinishedCall:
+    async def _settled(self, agent: Agent, judged: CallJudgement, report: AgentReport) -> FinishedCall:
         used = report.usage if report.usage.seconds else report.usage.model_copy(update={"seconds": self._elapsed()})
         report = report.model_copy(update={"usage": used})
         reason = self.context.redact(judged.reason)[:REASON_LIMIT]

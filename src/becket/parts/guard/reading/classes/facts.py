@@ -117,7 +117,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class LocatedCode:
     """One statement outside functions, or a function, where it stands in the file."""
 
     place: str  # the class that holds it; empty for the module
@@ -129,10 +129,10 @@ class Stands:
 class FileOutline:
     """All that stands outside functions in the whole file, and where its functions stand, in order."""
 
-    stands: tuple[Stands, ...] = ()
+    stands: tuple[LocatedCode, ...] = ()
     doubled: frozenset[str] = frozenset()  # functions whose name is bound twice: which one counts, their order says
 
-    def common(self, other: FileOutline, *, statements: bool) -> tuple[Stands, ...]:
+    def common(self, other: FileOutline, *, statements: bool) -> tuple[LocatedCode, ...]:
         """The functions that the other has too, and the statements if asked for."""
         there = set(other.stands)
         return tuple(each for each in self.stands if (each in there if each.is_function else statements))

@@ -17,8 +17,8 @@ from becket.parts.guard.reading.classes.facts import (
     FactKind,
     Facts,
     FileOutline,
+    LocatedCode,
     SourceFile,
-    Stands,
     Unit,
     mark_returns_before_checks,
 )
@@ -220,16 +220,16 @@ def _outline(body: list[ast.stmt]) -> FileOutline:
     return FileOutline(stands, frozenset(name for name, count in names.items() if count > 1))
 
 
-def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[Stands]:
+def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[LocatedCode]:
     """In order; counts how often each name is bound where it stands."""
     for node in body:
         names.update(f"{place}{name}" for name in bound([node]))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update(f"{place}{name}" for name, _ in imported(node))
         if isinstance(node, FUNCTIONS):
-            yield Stands(place, node.name, is_function=True)
+            yield LocatedCode(place, node.name, is_function=True)
             continue
-        yield Stands(place, ast.dump(_head(node) if isinstance(node, ast.ClassDef) else node))
+        yield LocatedCode(place, ast.dump(_head(node) if isinstance(node, ast.ClassDef) else node))
         if isinstance(node, ast.ClassDef):
             yield from _stands(node.body, f"{place}{node.name}.", names)
 

@@ -13,8 +13,8 @@ from becket.parts.guard.reading.classes.facts import (
     FactKind,
     Facts,
     FileOutline,
+    LocatedCode,
     SourceFile,
-    Stands,
     Unit,
     mark_returns_before_checks,
 )
@@ -112,15 +112,15 @@ class TreeModule:
         return whole._units
 
     def _outline(self) -> FileOutline:
-        stands: list[Stands] = []
+        stands: list[LocatedCode] = []
         names: Counter[str] = Counter()
         for place, part in self._parts(self._root, ""):
             if part.kind in self.table.kinds("functions"):
                 name = self._name(part, place)
-                stands.append(Stands(place, name, is_function=True))
+                stands.append(LocatedCode(place, name, is_function=True))
                 names[name] += 1
             else:
-                stands.append(Stands(place, _without_functions(part, self.table)))
+                stands.append(LocatedCode(place, _without_functions(part, self.table)))
                 names.update({f"{place}.{each}".lstrip("."): 1 for each in bound(part, self.table, deep=False)})
         units = self._whole()
         doubled = {name for name in units if f"{name} (2)" in units}
