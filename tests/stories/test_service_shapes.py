@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
-from becket.parts.services.line import LineFailed, NobodyListens
+from becket.parts.services.line import WatchdogCallFailed, WatchdogUnreachable
 from becket.parts.services.ports import ReleaseState, RequestEnding, ServiceOperation, ServiceState
 
 Shape = dict[str, Any]
@@ -184,7 +184,7 @@ def test_a_watchdog_killed_at_any_point_of_a_release_ends_with_the_old_or_the_ne
                 await stage.release(old)
             with real_watchdog(stage, crash_at=point) as watchdog:
                 key = "the one"
-                with contextlib.suppress(NobodyListens, LineFailed):
+                with contextlib.suppress(WatchdogUnreachable, WatchdogCallFailed):
                     await stage.order(ServiceOperation.release, new, key)
                 await stage.until(lambda: watchdog.poll() is not None)
             with real_watchdog(stage):

@@ -14,7 +14,7 @@ import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
 from becket.app.record.status import take
-from becket.parts.services.line import Refused
+from becket.parts.services.line import WatchdogRefused
 from becket.parts.services.ports import ReleaseState, RequestEnding, ServiceOperation, ServiceState
 
 
@@ -190,7 +190,7 @@ def test_the_same_key_is_one_release_and_other_contents_are_refused(tmp_path: Pa
                     await stage.order(ServiceOperation.release, sha, key="one")
                 await stage.outcome("one")
                 await stage.order(ServiceOperation.release, sha, key="one")
-                with pytest.raises(Refused, match="something else"):
+                with pytest.raises(WatchdogRefused, match="something else"):
                     await stage.order(ServiceOperation.release, "0" * 40, key="one")
 
         asyncio.run(story())

@@ -15,7 +15,7 @@ from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.agent import AgentOutcome, Limits, PriceSource, Usage
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.calls import CallEnd, CallRequest
-from becket.kernel.contract.condition import Condition, ConditionGroup, Life
+from becket.kernel.contract.condition import Condition, ConditionGroup, Lifetime
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.run import RunStatus
 from becket.kernel.store import open_sqlite
@@ -78,14 +78,14 @@ async def mark(context: ActionContext, params: Record) -> Result:
     evidence = {"numbered": {10: "ten", 9: "nine"}, "pair": (1, 2), "broken": "half \ud800 \0"}
     return Result(
         outputs={"numbers": {10: 1, 9: 2}, "where": Path("somewhere")},
-        conditions=(Condition(object="it", name="marked", life=Life.run, evidence=evidence),),
+        conditions=(Condition(object="it", name="marked", life=Lifetime.run, evidence=evidence),),
         facts={"proven": "main@1"},
         note="nothing \0 to see",
     )
 
 
 def ready(world: World) -> World:
-    raises = (ConditionGroup(object="it", names=("marked",), life=Life.run),)
+    raises = (ConditionGroup(object="it", names=("marked",), life=Lifetime.run),)
     outputs, facts = ("numbers", "where"), ("proven",)
     world.action(ActionDef(name="test.mark", summary="marks", run=mark, raises=raises, outputs=outputs, facts=facts))
     world.outside(RecordedEffect("http.post"))

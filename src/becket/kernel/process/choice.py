@@ -28,7 +28,7 @@ _NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ELOOP,
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SandboxOffer:
     """One kind of sandbox on this machine: what it would hold, or why it cannot be used."""
 
     kind: SandboxKind
@@ -36,25 +36,25 @@ class Offer:
     reason: str = ""
 
 
-class Unavailable(Exception):
+class SandboxUnavailable(Exception):
     """The kind does not work here; the text says why and what to do."""
 
 
-class Undecided(ActionFailed):
+class SandboxUndecided(ActionFailed):
     """The kind was tried and gave no answer. That is no reason to go on with a weaker one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, kind="environment")
 
 
-def available() -> list[Offer]:
+def available() -> list[SandboxOffer]:
     """Every kind, the best first, each tried just now. For `becket doctor`."""
     offers = []
     for kind in _BEST_FIRST:
         try:
-            offers.append(Offer(kind, probe(kind).holds()))
-        except (Unavailable, Undecided) as reason:
-            offers.append(Offer(kind, None, str(reason)))
+            offers.append(SandboxOffer(kind, probe(kind).holds()))
+        except (SandboxUnavailable, SandboxUndecided) as reason:
+            offers.append(SandboxOffer(kind, None, str(reason)))
     return offers
 
 
@@ -65,7 +65,7 @@ def pick(wanted: SandboxChoice) -> Sandbox:
     for kind in _BEST_FIRST if wanted == "auto" else (SandboxKind(wanted),):
         try:
             return probe(kind)
-        except Unavailable as reason:
+        except SandboxUnavailable as reason:
             if wanted != "auto":
                 raise UsageError(words.UNAVAILABLE.format(kind=kind.value, reason=reason)) from None
     raise AssertionError("the kind `none` always works")
@@ -83,13 +83,13 @@ def probe(kind: SandboxKind) -> Sandbox:
 def _probe_bubblewrap() -> BubblewrapSandbox:
     found = shutil.which("bwrap")
     if found is None:
-        raise Unavailable(words.BWRAP_MISSING)
+        raise SandboxUnavailable(words.BWRAP_MISSING)
     program = Path(found).absolute()
     command = [str(program), *BubblewrapSandbox.namespaces(Network.none)]
     command += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
     answer = answer_of(command)
     if answer.returncode != 0:
-        raise Unavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
+        raise SandboxUnavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
     return BubblewrapSandbox(program)
 
 
@@ -105,10 +105,10 @@ def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> sub
             trouble = error
         except OSError as error:
             if error.errno in _NO_PROGRAM:
-                raise Unavailable(words.BWRAP_BROKEN.format(said=error)) from None
+                raise SandboxUnavailable(words.BWRAP_BROKEN.format(said=error)) from None
             trouble = error
             time.sleep(_PAUSE)
-    raise Undecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
+    raise SandboxUndecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
 
 
 def _probe_landlock() -> LandlockSandbox:
@@ -116,4 +116,4 @@ def _probe_landlock() -> LandlockSandbox:
         return LandlockSandbox(landlock.abi())
     except OSError as error:
         off = error.errno == errno.EOPNOTSUPP
-        raise Unavailable(words.LANDLOCK_DISABLED if off else words.LANDLOCK_ABSENT) from None
+        raise SandboxUnavailable(words.LANDLOCK_DISABLED if off else words.LANDLOCK_ABSENT) from None

@@ -21,9 +21,9 @@ from becket.parts.services.ports import (
     RequestOutcome,
     RestartHistory,
     Service,
+    ServiceObservation,
     ServiceOperation,
     ServiceRequest,
-    ServiceSight,
     ServiceState,
 )
 from becket.parts.services.supervise import RestartAction, Rules
@@ -104,7 +104,7 @@ class Attendant:
             await self.end(release)
         self.save(wanted=True)
         look = await self.start_and_prove(release)
-        good = look.sight is ServiceSight.healthy
+        good = look.sight is ServiceObservation.healthy
         self.settle(
             request,
             RequestOutcome(
@@ -148,7 +148,7 @@ class Attendant:
         if do is RestartAction.keep:
             self.save(state=ServiceState.up, detail="", next_at=None)
             self.well()
-        elif look.sight is ServiceSight.stranger and self.service.state is not ServiceState.blocked:
+        elif look.sight is ServiceObservation.stranger and self.service.state is not ServiceState.blocked:
             self.save(state=ServiceState.blocked, detail=look.detail)
             self.tell("blocked", words.SHARED, why=look.detail)
         self.shop.host.trim(self.shop.log(self.name))
@@ -197,9 +197,9 @@ class Attendant:
             self.save(life=RestartHistory())
             if blocked := await self.port_trouble(release):
                 self.save(state=ServiceState.blocked, detail=blocked)
-                return HealthLook(sight=ServiceSight.stranger, detail=blocked)
+                return HealthLook(sight=ServiceObservation.stranger, detail=blocked)
             if not self.start(self.shop.book.release(release.release_id)):
-                return HealthLook(sight=ServiceSight.gone, detail=self.service.detail)
+                return HealthLook(sight=ServiceObservation.gone, detail=self.service.detail)
         else:
             self.save(life=supervise.adopted(RestartHistory(), self.shop.clock()), state=ServiceState.starting)
         release = self.shop.book.release(release.release_id)
@@ -212,7 +212,9 @@ class Attendant:
         ended = supervise.ended(life, self.shop.clock(), struck=True)
         self.save(life=ended, state=ServiceState.pausing, detail=look.detail)
         return (
-            look if look.sight is not ServiceSight.healthy else look.model_copy(update={"sight": ServiceSight.unready})
+            look
+            if look.sight is not ServiceObservation.healthy
+            else look.model_copy(update={"sight": ServiceObservation.unready})
         )
 
     async def prove(self, release: Release, life: RestartHistory) -> tuple[RestartHistory, RestartAction, HealthLook]:

@@ -11,7 +11,7 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
-from becket.parts.services.line import LineFailed, NobodyListens, Refused, ask
+from becket.parts.services.line import WatchdogCallFailed, WatchdogRefused, WatchdogUnreachable, ask
 from becket.parts.services.ports import RELEASE_EFFECT, ReleaseOrder, ServiceOperation, ServiceRequest
 
 
@@ -44,11 +44,11 @@ class ReleaseEffect:
         )
         try:
             await asyncio.to_thread(ask, self._socket, {"request": request.model_dump(mode="json")})
-        except NobodyListens as nobody:
+        except WatchdogUnreachable as nobody:
             raise EffectFailed(str(nobody), retryable=True) from nobody
-        except LineFailed as failed:
+        except WatchdogCallFailed as failed:
             raise EffectFailed(str(failed), retryable=True, ambiguous=True) from failed
-        except Refused as refused:
+        except WatchdogRefused as refused:
             raise EffectFailed(str(refused)) from refused
         return {"accepted": True, "service": order.service, "sha": order.sha}
 

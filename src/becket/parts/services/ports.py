@@ -161,7 +161,7 @@ class ServiceRequest(Record):
     at: float = 0.0
 
 
-class ServiceSight(StrEnum):
+class ServiceObservation(StrEnum):
     """What one look at a service found."""
 
     healthy = "healthy"
@@ -171,7 +171,7 @@ class ServiceSight(StrEnum):
 
 
 class HealthLook(Record):
-    sight: ServiceSight
+    sight: ServiceObservation
     detail: str = ""
 
 

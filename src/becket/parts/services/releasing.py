@@ -19,9 +19,9 @@ from becket.parts.services.ports import (
     RequestOutcome,
     RestartHistory,
     Service,
+    ServiceObservation,
     ServiceOperation,
     ServiceRequest,
-    ServiceSight,
     ServiceState,
     Smoked,
 )
@@ -65,7 +65,7 @@ class Releaser(Attendant):
         if lives and not old_lives:
             await self._soak(trial, supervise.adopted(RestartHistory(), self.shop.clock()))
         elif trial.state is ReleaseState.soaking:
-            await self._back(trial, HealthLook(sight=ServiceSight.gone, detail=words.DIED_UNSEEN))
+            await self._back(trial, HealthLook(sight=ServiceObservation.gone, detail=words.DIED_UNSEEN))
         else:
             await self.shop.host.end(trial.marker, trial.process, self.shop.grace)
             self.change(trial, state=ReleaseState.failed, reason=words.CUT_OFF)
@@ -192,12 +192,12 @@ class Releaser(Attendant):
             self.save(life=supervise.ended(self.life, self.shop.clock(), struck=False))
             if not ended:
                 await self._back(
-                    release, HealthLook(sight=ServiceSight.unready, detail=words.OLD_DOES_NOT_END), blame=False
+                    release, HealthLook(sight=ServiceObservation.unready, detail=words.OLD_DOES_NOT_END), blame=False
                 )
                 return
         old_ended()
         if blocked := await self.port_trouble(release):
-            await self._back(release, HealthLook(sight=ServiceSight.stranger, detail=blocked), blame=False)
+            await self._back(release, HealthLook(sight=ServiceObservation.stranger, detail=blocked), blame=False)
             return
         await self._try(release)
 
@@ -212,7 +212,9 @@ class Releaser(Attendant):
         try:
             process = self.shop.host.start(self.shop.launch(release, release.config.start))
         except (BecketError, OSError) as error:
-            await self._back(release, HealthLook(sight=ServiceSight.gone, detail=words.CANNOT_START.format(why=error)))
+            await self._back(
+                release, HealthLook(sight=ServiceObservation.gone, detail=words.CANNOT_START.format(why=error))
+            )
             return
         release = self.change(release, state=ReleaseState.soaking, process=process)
         log.info("service %s: %s soaks as pid %d", self.name, release.sha[:12], process.pid)
@@ -270,7 +272,7 @@ class Releaser(Attendant):
             )
         else:
             again = await self.start_and_prove(old)
-            well = again.sight is ServiceSight.healthy
+            well = again.sight is ServiceObservation.healthy
             how = words.SERVES_AGAIN if well else words.ILL_AGAIN.format(why=again.detail)
             text = words.OLD_AGAIN.format(old=old.sha[:12], how=how, **said)
             outcome = RequestOutcome(

@@ -98,7 +98,7 @@ class WorkPlace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AgentTask:
     """What an agent shall do. `number` tells apart agents that work at once, each for its `share` of the budgets."""
 
     agent: str
@@ -161,7 +161,7 @@ def chain(config: Config, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, *(known.fallback if known else ()))))
 
 
-async def call(context: ActionContext, task: Task) -> Calls:
+async def call(context: ActionContext, task: AgentTask) -> Calls:
     """Call the agent; where it cannot work now, or no budget could be held for it, the next one of its chain. Raises
     BudgetSpent before a call.
     """
@@ -251,7 +251,7 @@ def _sessions_before(context: ActionContext) -> dict[str, Json]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _seconds(context: ActionContext, task: Task) -> float:
+def _seconds(context: ActionContext, task: AgentTask) -> float:
     """An agent at work is told of its time; a step at work is cancelled. So the step's time is the agent's."""
     step = context.spec.output_makers().get(context.step_id)
     bounds = (context.seconds_left, task.time, step.timeout if step is not None else None)
@@ -263,7 +263,7 @@ class _Call:
     """One call, from the leave to make it to its settlement."""
 
     context: ActionContext
-    task: Task
+    task: AgentTask
     name: str
     grant: CallGrant | None = None
     letters: tuple[messages.KeptMessage, ...] = ()

@@ -23,7 +23,7 @@ from becket.kernel.contract.loop import WORK
 from becket.kernel.contract.made import BaseSha, takes
 from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Calls, FinishedCall, OpenedCheckout, Task
+from becket.parts.agents.actions.calling import AgentTask, Calls, FinishedCall, OpenedCheckout
 from becket.parts.gates.judging.tree import config_of, readable
 from becket.parts.guard.section import GUARD, GuardConfig
 
@@ -121,7 +121,7 @@ async def _attempt(
         earlier = FinishedCall(name, number, known, AgentReport(ended=True))
         return Attempt(number, known, Calls((earlier,)), before, by_earlier_life=True)
     clone = Clone(context, params.base, context.folder(WORK) / str(number), label)
-    calls = await calling.call(context, Task(name, brief, clone, number, params.time, share, params.alone))
+    calls = await calling.call(context, AgentTask(name, brief, clone, number, params.time, share, params.alone))
     judged = calls.chosen.judged
     if judged.outcome is not AgentOutcome.changed:
         await clone.leave()

@@ -16,7 +16,7 @@ from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Calls, OpenedCheckout, Task
+from becket.parts.agents.actions.calling import AgentTask, Calls, OpenedCheckout
 from becket.parts.gates.judging.tree import readable
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.heal.holdouts.languages import CheckLanguage, language_of
@@ -81,7 +81,7 @@ async def write(context: ActionContext, wanted: CheckRequest, trial: Trial) -> W
     await calling.settle_earlier(context)
     desk = CheckWorkspace(context, wanted)
     if not await desk.left_by_an_earlier_life():
-        calls = await calling.call(context, Task(wanted.agent, _brief(wanted, trial), desk, NUMBER, heeds=False))
+        calls = await calling.call(context, AgentTask(wanted.agent, _brief(wanted, trial), desk, NUMBER, heeds=False))
         if not desk.found():
             await desk.close()
             raise _why_none(context, calls)

@@ -13,6 +13,7 @@ from becket.parts.guard.reading.classes import words
 from becket.parts.guard.reading.classes.facts import (
     NO_FACTS,
     NO_FILE,
+    CodeUnit,
     Construct,
     Fact,
     FactKind,
@@ -20,7 +21,6 @@ from becket.parts.guard.reading.classes.facts import (
     Restoration,
     Size,
     SourceFile,
-    Unit,
 )
 from becket.parts.guard.reading.classes.table import ORDINARY, PLAIN, NameMeaning, Table
 
@@ -105,7 +105,7 @@ class FileChange:
         )
 
 
-def _checks(units: Iterator[Unit] | Sequence[Unit]) -> Counter[Fact]:
+def _checks(units: Iterator[CodeUnit] | Sequence[CodeUnit]) -> Counter[Fact]:
     found: Counter[Fact] = Counter()
     for unit in units:
         found.update({fact: count for fact, count in unit.facts.counts.items() if fact[0] is FactKind.check})
@@ -117,8 +117,8 @@ class _Judge:
     """One unit that is new or changed."""
 
     file: FileChange
-    unit: Unit
-    before: Unit | None
+    unit: CodeUnit
+    before: CodeUnit | None
 
     def findings(self) -> Iterator[ClassFinding]:
         old = self.before.facts if self.before is not None else NO_FACTS

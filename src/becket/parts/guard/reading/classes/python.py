@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from becket.parts.guard.reading.classes.facts import (
     NO_FILE,
+    CodeUnit,
     Construct,
     Fact,
     FactKind,
@@ -19,7 +20,6 @@ from becket.parts.guard.reading.classes.facts import (
     FileOutline,
     LocatedCode,
     SourceFile,
-    Unit,
     mark_returns_before_checks,
 )
 from becket.parts.guard.reading.classes.pyfacts import Reader
@@ -127,14 +127,14 @@ class _Module:
     ) -> None:
         self._body, self._whole, self._lines = body, whole, lines
         self._scope = scope or scope_of(whole)
-        self._units: dict[str, Unit] = {}
+        self._units: dict[str, CodeUnit] = {}
         self._outside: dict[str, list[ast.stmt]] = {}
 
     def file(self) -> SourceFile:
         self._take(self._body, "")
         for place, body in self._outside.items():
             read = partial(self._outside_facts, body, place)
-            self._enter(Unit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
+            self._enter(CodeUnit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
         return SourceFile(self._units, partial(_defined, self._whole), lay_out=partial(_outline, self._whole))
 
     def _take(self, body: list[ast.stmt], place: str) -> None:
@@ -154,13 +154,13 @@ class _Module:
 
     def _function(self, node: Function, place: str) -> None:
         hook = PYTHON.hooks(node.name)
-        unit = Unit(
+        unit = CodeUnit(
             f"{place}{node.name}", node.lineno, self._text(node), partial(self._function_facts, node, place),
             hook, meaning=partial(_meaning, node),
         )  # fmt: skip
         self._enter(unit)
 
-    def _enter(self, unit: Unit) -> None:
+    def _enter(self, unit: CodeUnit) -> None:
         """A name that is defined twice is two units: the second one hides the first."""
         number, name = 1, unit.name
         while name in self._units:

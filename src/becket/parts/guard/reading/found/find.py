@@ -28,7 +28,7 @@ from becket.parts.guard.reading.found.names import (
     suffix,
 )
 from becket.parts.guard.reading.found.reader import Reader
-from becket.parts.guard.reading.found.reads import Data, not_read_by
+from becket.parts.guard.reading.found.reads import DataFiles, not_read_by
 from becket.parts.guard.reading.side import SideReason, TestSide, named_like_a_test
 
 _MOST_NAMES = 30
@@ -151,7 +151,7 @@ class _Search:
             self._add(path, SideReason.only_from_tests)
 
     def _data(self) -> None:
-        data = Data(self._paths, self._found)
+        data = DataFiles(self._paths, self._found)
         tests = {path: self._content(path) for path in self._sources if path in self._found}
         product = (self._content(path) for path in self._sources if path not in self._found)
         for place in not_read_by(product, data.read_in(tests)):
