@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from becket.parts.gates.culprit import Culprit, Noise, Observation, search
+from becket.parts.gates.culprit import Culprit, ErrorRates, Observation, search
 
 SIZES = (4, 8, 16, 32, 64)
 FALSE_FAIL = (0.0, 0.05, 0.10, 0.20)
@@ -32,7 +32,7 @@ class World:
 
     size: int
     culprit: int
-    noise: Noise
+    noise: ErrorRates
     chance: random.Random
     runs: int = 0
 
@@ -49,17 +49,17 @@ class Score:
     most: int
 
 
-def plain(world: World, model: Noise) -> int | None:
+def plain(world: World, model: ErrorRates) -> int | None:
     """One run for each commit asked."""
     return bisect(world, world.run)
 
 
-def retry_three(world: World, model: Noise) -> int | None:
+def retry_three(world: World, model: ErrorRates) -> int | None:
     """A commit is bad if it fails three times in a row; one pass makes it good."""
     return bisect(world, lambda position: all(world.run(position) for _ in range(3)))
 
 
-def best_of_three(world: World, model: Noise) -> int | None:
+def best_of_three(world: World, model: ErrorRates) -> int | None:
     """Two equal answers out of at most three."""
 
     def vote(position: int) -> bool:
@@ -80,7 +80,7 @@ def bisect(world: World, is_bad: Callable[[int], bool]) -> int:
     return bad
 
 
-async def becket(world: World, model: Noise) -> int | None:
+async def becket(world: World, model: ErrorRates) -> int | None:
     async def is_bad(sha: str) -> bool:
         return world.run(int(sha))
 
@@ -93,7 +93,7 @@ async def becket(world: World, model: Noise) -> int | None:
 METHODS = {"becket": becket, "plain": plain, "retry-three": retry_three, "best-of-three": best_of_three}
 
 
-async def score(method: str, size: int, noise: Noise, trials: int, model: Noise | None = None) -> Score:
+async def score(method: str, size: int, noise: ErrorRates, trials: int, model: ErrorRates | None = None) -> Score:
     right, runs = 0, []
     for trial in range(trials):
         chance = random.Random(f"{size} {trial} {noise}")
@@ -116,7 +116,7 @@ async def table(trials: int) -> list[str]:
     )
     for false_pass in FALSE_PASS:
         for false_fail in FALSE_FAIL:
-            noise = Noise(false_fail=false_fail, false_pass=false_pass)
+            noise = ErrorRates(false_fail=false_fail, false_pass=false_pass)
             for size in SIZES:
                 scores = {name: await score(name, size, noise, trials) for name in METHODS}
                 ours, theirs = scores["becket"], scores["retry-three"]
@@ -145,7 +145,7 @@ async def misjudged(trials: int) -> None:
     """What a wrong idea of the noise costs, at 16 commits."""
     print("\nthe rates it is told are not the true ones, 16 commits")
     for told, true in ((0.05, 0.10), (0.05, 0.20), (0.10, 0.0), (0.10, 0.20), (0.20, 0.05)):
-        noise, model = Noise(false_fail=true, false_pass=0.0), Noise(false_fail=told, false_pass=0.01)
+        noise, model = ErrorRates(false_fail=true, false_pass=0.0), ErrorRates(false_fail=told, false_pass=0.01)
         found = await score("becket", 16, noise, trials, model)
         print(f"  told {told:4.0%}, true {true:4.0%}: right {found.right:6.1%}, runs {found.runs:4.1f} ({found.most})")
 

@@ -293,7 +293,7 @@ def culprits(trials: int) -> list[dict[str, float]]:
     """At 10% false-fail, over all sizes: as bench/culprit.py has it."""
 
     async def both(false_pass: float) -> dict[str, float]:
-        noise = culprit.Noise(false_fail=culprit.BAR_AT, false_pass=false_pass)
+        noise = culprit.ErrorRates(false_fail=culprit.BAR_AT, false_pass=false_pass)
         ours = [await culprit.score("becket", size, noise, trials) for size in culprit.SIZES]
         theirs = [await culprit.score("retry-three", size, noise, trials) for size in culprit.SIZES]
         return {

@@ -80,7 +80,7 @@ EVENTS = {
 
 ENUMS: tuple[type[StrEnum], ...] = (
     spec.Phase, spec.Autonomy, spec.OnBusy, spec.Missed, spec.Edge, spec.InputType, spec.WaitThen, spec.OnError,
-    spec.EffectClass, spec.Where, process.Network, condition.Life,
+    spec.EffectClass, spec.CommandFolder, process.Network, condition.Lifetime,
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from becket.kernel.contract.agent import (
     AgentReport,
     CallContext,
     CallFiles,
-    Judged,
+    CallJudgement,
     Limits,
     judge,
 )
@@ -97,7 +97,7 @@ class Outcome:
     """A call that is over: what the driver said, and what the runtime makes of it with the real work tree."""
 
     report: AgentReport
-    judged: Judged
+    judged: CallJudgement
     events: tuple[AgentEvent, ...]
 
     def of(self, kind: AgentEventKind) -> list[AgentEvent]:

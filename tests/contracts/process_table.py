@@ -10,7 +10,7 @@ from pathlib import Path
 import process_probes
 
 from becket.kernel.contract.process import Holds
-from becket.kernel.process.sandboxes import Bare, Bubblewrap, Landlocked
+from becket.kernel.process.sandboxes import BubblewrapSandbox, LandlockSandbox, NoSandbox
 
 ESCAPED, HELD = "escaped", "held"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md"
@@ -85,7 +85,8 @@ def published(holds: Holds, *, reach: bool = False) -> dict[str, str]:
 def rendered() -> str:
     """The table in Markdown, for the newest landlock that is known."""
     columns = [
-        published(sandbox.holds(), reach=True) for sandbox in (Bubblewrap(Path("bwrap")), Landlocked(TABLE_ABI), Bare())
+        published(sandbox.holds(), reach=True)
+        for sandbox in (BubblewrapSandbox(Path("bwrap")), LandlockSandbox(TABLE_ABI), NoSandbox())
     ]
     groups = attempts(reach=True)
     lines = ["| A child tries to | bwrap | landlock | none |", "|---|---|---|---|"]

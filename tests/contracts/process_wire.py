@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 import process_probes
 
-from becket.kernel.process.egress import WaysOut
+from becket.kernel.process.egress import Egress
 from becket.kernel.process.reach import HostPort
 from becket.kernel.process.resolve import Address, PublicOnly
 
@@ -72,7 +72,7 @@ class Wire:
     @asynccontextmanager
     async def proxy_of_another(self) -> AsyncIterator[str]:
         """The address of a proxy that serves another child, without its token."""
-        ways = WaysOut([HostPort("another.test", 443)], self.resolve, own_network=False)
+        ways = Egress([HostPort("another.test", 443)], self.resolve, own_network=False)
         try:
             yield f"http://127.0.0.1:{ways.ports[0]}"
         finally:

@@ -10,7 +10,7 @@ import pytest
 from agent_stage import LANDLOCK_WORKS, AgentStage, Kind, model, stage
 from process_stage import sleeping, unique_sleep
 
-from becket.kernel.contract.agent import AgentEventKind, AgentOutcome, Limits, Priced
+from becket.kernel.contract.agent import AgentEventKind, AgentOutcome, Limits, PriceSource
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 
@@ -42,7 +42,7 @@ def test_its_end_is_judged_by_the_work_tree_and_its_exit_code(
     done = stage.call(run=run, network="none")
     assert done.judged.outcome is outcome, done.report
     assert done.judged.reason
-    assert done.report.usage.priced is Priced.unknown
+    assert done.report.usage.priced is PriceSource.unknown
     assert done.events[-1].kind is AgentEventKind.end
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from agent_stage import CLAUDE, CODEX, GEMINI, AgentStage, Kind, kinds, model, repairs, stage
 
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, Limits, PriceSource, Usage
 from becket.kernel.contract.process import SandboxKind
 from becket.testing.model import Delay, Edit, Hang, Say, Shell, Tokens
 
@@ -26,7 +26,7 @@ def cost(kind: Kind, usage: Usage) -> float:
 
 def money_is_right(stage: AgentStage, usage: Usage) -> None:
     assert usage.usd == pytest.approx(cost(stage.kind, usage), rel=1e-6)
-    assert usage.priced is (Priced.vendor if stage.kind.program == "claude" else Priced.table)
+    assert usage.priced is (PriceSource.vendor if stage.kind.program == "claude" else PriceSource.table)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -159,4 +159,4 @@ def test_a_command_agent_hears_its_brief_and_hands_back_what_people_said(stage: 
     assert (stage.tree / "value.txt").read_text() == "Write this down."
     assert done.report.unheard == ("Make it two, please.",)
     assert done.report.session is None
-    assert done.report.usage.priced is Priced.unknown
+    assert done.report.usage.priced is PriceSource.unknown

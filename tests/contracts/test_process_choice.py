@@ -12,7 +12,7 @@ from process_stage import LANDLOCK_WORKS
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import available, choose
-from becket.kernel.process.choice import Unavailable, Undecided, answer_of
+from becket.kernel.process.choice import SandboxUnavailable, SandboxUndecided, answer_of
 
 
 def test_every_kind_is_offered_or_explained() -> None:
@@ -70,7 +70,7 @@ def test_a_probe_that_is_slow_once_is_made_again(tmp_path: Path) -> None:
 def test_slowness_is_no_answer(tmp_path: Path) -> None:
     """Only the program itself can say that it does not work; else the step fails by its environment."""
     slow = program(tmp_path / "slow", "import time; time.sleep(60)")
-    with pytest.raises(Undecided, match="2 tries gave no answer") as caught:
+    with pytest.raises(SandboxUndecided, match="2 tries gave no answer") as caught:
         answer_of([str(slow)], (0.1, 0.1))
     assert caught.value.kind == "environment"
 
@@ -79,7 +79,7 @@ def test_a_program_that_cannot_be_run_is_an_answer(tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/nowhere/at/all\n")
     broken.chmod(0o755)
-    with pytest.raises(Unavailable, match="No such file"):
+    with pytest.raises(SandboxUnavailable, match="No such file"):
         answer_of([str(broken)])
 
 

@@ -17,8 +17,16 @@ from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses, available
 from becket.parts.services.book import SqliteServiceStore
-from becket.parts.services.line import NobodyListens, ask, listening_socket
-from becket.parts.services.ports import Incident, Launch, Op, RequestOutcome, Service, ServiceRequest, ServiceSight
+from becket.parts.services.line import WatchdogUnreachable, ask, listening_socket
+from becket.parts.services.ports import (
+    Incident,
+    Launch,
+    RequestOutcome,
+    Service,
+    ServiceObservation,
+    ServiceOperation,
+    ServiceRequest,
+)
 from becket.parts.services.ports import RequestEnding as End
 from becket.parts.services.process import ContainedSmokes, ProcessHost, service_environment
 from becket.parts.services.process import logs as service_logs
@@ -127,11 +135,11 @@ def test_listeners_are_told_apart_by_their_marker(tmp_path: Path, host: ProcessH
     async def story() -> None:
         await until(lambda: host.listeners(port))
         assert [one.marker for one in host.listeners(port)] == [told.marker]
-        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceSight.healthy
+        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceObservation.healthy
         seen = await host.look("another", None, port, "/")
-        assert (seen.sight, f"pid {leader.pid}" in seen.detail) == (ServiceSight.stranger, True)
+        assert (seen.sight, f"pid {leader.pid}" in seen.detail) == (ServiceObservation.stranger, True)
         await host.end(told.marker, leader, 1.0)
-        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceSight.gone
+        assert (await host.look(told.marker, leader, port, "/")).sight is ServiceObservation.gone
         assert host.listeners(port) == ()
 
     asyncio.run(story())
@@ -252,11 +260,11 @@ def test_a_build_is_given_variables_like_a_step(tmp_path: Path, monkeypatch: pyt
 
 def test_the_book_keeps_what_it_was_told_over_a_reopening(tmp_path: Path) -> None:
     book = SqliteServiceStore(tmp_path / "services.db")
-    asked = ServiceRequest(key="k", op=Op.start, service="main")
+    asked = ServiceRequest(key="k", op=ServiceOperation.start, service="main")
     assert book.accept(asked) == asked
     assert book.accept(asked.model_copy(update={"at": 9.0})) == asked, "the first one counts"
     with pytest.raises(UsageError):
-        book.accept(asked.model_copy(update={"op": Op.stop}))
+        book.accept(asked.model_copy(update={"op": ServiceOperation.stop}))
     book.put(Service(name="main", wanted=True), Incident(key="a", service="main", text="t", at=1.0))
     book.close()
     again = SqliteServiceStore(tmp_path / "services.db")
@@ -272,10 +280,10 @@ def test_the_book_keeps_what_it_was_told_over_a_reopening(tmp_path: Path) -> Non
 def test_the_socket_is_private_and_a_missing_watchdog_is_told(tmp_path: Path) -> None:
     path = tmp_path / ("deep" * 40) / "watchdog.sock"
     path.parent.mkdir()
-    with pytest.raises(NobodyListens, match="becket up"):
+    with pytest.raises(WatchdogUnreachable, match="becket up"):
         ask(path, {})
     for _ in range(2):  # the second time it finds a socket that was left behind
         with listening_socket(path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(NobodyListens):
+    with pytest.raises(WatchdogUnreachable):
         ask(path, {})

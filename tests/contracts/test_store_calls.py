@@ -23,7 +23,7 @@ from store_worlds import (
     told,
 )
 
-from becket.kernel.contract.agent import AgentOutcome, Priced, Usage
+from becket.kernel.contract.agent import AgentOutcome, PriceSource, Usage
 from becket.kernel.contract.calls import CallEnd, SettledBy
 from becket.kernel.contract.errors import Fenced, NotFound
 from becket.kernel.contract.events import Event, EventKind
@@ -38,7 +38,7 @@ ROOM = 50
 
 
 def ended(outcome: AgentOutcome = AgentOutcome.changed, **changes: Any) -> CallEnd:
-    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=Priced.table)
+    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=PriceSource.table)
     return CallEnd(outcome=outcome, usage=usage, **changes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app_house import AppHouse
+from app_world import AppWorld
 from faulty_files import Disk, Errno, insert
 from virtual_time import VirtualLoop, play
 
@@ -27,7 +27,7 @@ def case(faults: Mapping[int, Errno], lasts: float = 0.0) -> Played:
 
 
 async def _case(loop: VirtualLoop, folder: Path, faults: Mapping[int, Errno], lasts: float) -> Played:
-    house = AppHouse(folder, loop)
+    house = AppWorld(folder, loop)
     disk = Disk(house.state.folder, dict(faults), loop.clock, lasts)
     insert(disk)
     try:

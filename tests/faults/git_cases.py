@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from app_house import AppHouse
+from app_world import AppWorld
 from virtual_time import VirtualLoop, play
 
 from becket.kernel.process.keeper import processes
@@ -110,7 +110,7 @@ def case(faults: Mapping[int, Way]) -> Played:
 
 
 async def _case(loop: VirtualLoop, folder: Path, faults: Mapping[int, Way]) -> Played:
-    house = AppHouse(folder, loop)
+    house = AppWorld(folder, loop)
     git = GitOnPath(folder / "git")
     git.write(faults)
     loop.stuck = git.hangs

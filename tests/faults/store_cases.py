@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fault_house import TTL, FaultHouse, Person, write_loops
+from fault_world import TTL, FaultWorld, Person, write_loops
 from faulty_store import Plan, Way
 from properties import broken
 from virtual_time import VirtualLoop, play
@@ -32,7 +32,7 @@ def case(story: str, faults: Mapping[int, Way], *, heals: bool = True) -> Played
         return play(lambda loop: _case(loop, Path(folder), story, faults, heals))
 
 
-async def play_out(house: FaultHouse, story: str) -> list[str]:
+async def play_out(house: FaultWorld, story: str) -> list[str]:
     """Begin, with a fault in what follows; what is broken when everything has settled."""
     await house.begin()
     if story == "heal":
@@ -46,7 +46,7 @@ async def play_out(house: FaultHouse, story: str) -> list[str]:
 
 async def _case(loop: VirtualLoop, folder: Path, story: str, faults: Mapping[int, Way], heals: bool) -> Played:
     plan = Plan(faults, TTL)
-    house = FaultHouse(folder, loop, plan, loops=write_loops(folder))
+    house = FaultWorld(folder, loop, plan, loops=write_loops(folder))
     problems = await play_out(house, story)
     if heals and not problems:
         problems = await broken(await house.scene(heals=True))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from app_house import AppHouse
+from app_world import AppWorld
 from small_disk import disk, fill, make_room
 from virtual_time import VirtualLoop, play
 
@@ -29,7 +29,7 @@ def test_a_disk_is_full_while_a_gate_runs(number: int, tmp_path: Path) -> None:
     """L7, L13, L44: what cannot be written is written later, or the run ends as the machine's fault; nothing sticks."""
 
     async def story(loop: VirtualLoop, folder: Path) -> tuple[str, list[str]]:
-        house, told = AppHouse(folder, loop), list[int]()
+        house, told = AppWorld(folder, loop), list[int]()
         house.gate_begins = filling(folder, loop, number, told)
         run = await house.heal(1)
         assert number in told, "there was no such gate"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_house import TTL, FaultHouse, write_loops
+from fault_world import TTL, FaultWorld, write_loops
 from faulty_store import FaultyDatabase, Plan
 from properties import broken
 from store_cases import STORIES, play_out
@@ -78,7 +78,7 @@ def _failing(work: Callable[..., Any], statement: str, times: int) -> Callable[.
     return fails
 
 
-class PostgresHouse(FaultHouse):
+class PostgresHouse(FaultWorld):
     """Its journal is on a server."""
 
     server: Postgres

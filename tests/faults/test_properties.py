@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from app_house import AppHouse
-from fault_house import TTL, FaultHouse, write_loops
+from app_world import AppWorld
+from fault_world import TTL, FaultWorld, write_loops
 from faulty_store import Plan
 from properties import Scene, broken, broken_at
 from virtual_time import VirtualLoop, play
@@ -25,16 +25,16 @@ from becket.kernel.store import tables
 from becket.testing.world import run_git
 
 
-async def healed(folder: Path, loop: VirtualLoop) -> FaultHouse:
+async def healed(folder: Path, loop: VirtualLoop) -> FaultWorld:
     """One heal that nothing disturbed."""
-    house = FaultHouse(folder, loop, Plan({}, TTL), loops=write_loops(folder))
+    house = FaultWorld(folder, loop, Plan({}, TTL), loops=write_loops(folder))
     await house.begin()
     house.break_it(1)
     assert await house.settle() == []
     return house
 
 
-async def change(house: FaultHouse, *statements: Any) -> None:
+async def change(house: FaultWorld, *statements: Any) -> None:
     def work(tx: Any) -> None:
         for statement in statements:
             tx.conn.execute(statement)
@@ -93,15 +93,15 @@ def test_a_broken_journal_is_found_out(name: str, tmp_path: Path) -> None:
     assert sentence in "\n".join(play(story))
 
 
-async def _moved_twice(house: FaultHouse) -> None:
+async def _moved_twice(house: FaultWorld) -> None:
     house.moves.append(house.moves[0])
 
 
-async def _left_folder(house: FaultHouse) -> None:
+async def _left_folder(house: FaultWorld) -> None:
     (house.folder / "runs" / "run_of_yesterday").mkdir(parents=True)
 
 
-async def _posted_twice(house: FaultHouse) -> None:
+async def _posted_twice(house: FaultWorld) -> None:
     await change(house, sa.update(tables.effects).values(name="ship.it", **{"class": "blind"}))
     house.processes.shipped.update({effect.origin.run_id: 2 for effect in await house.truth.effects()})
 
@@ -115,7 +115,7 @@ async def _posted_twice(house: FaultHouse) -> None:
     ],
 )
 def test_a_broken_outside_is_found_out(
-    deed: Callable[[FaultHouse], Awaitable[None]], sentence: str, tmp_path: Path
+    deed: Callable[[FaultWorld], Awaitable[None]], sentence: str, tmp_path: Path
 ) -> None:
     async def story(loop: VirtualLoop) -> list[str]:
         house = await healed(tmp_path, loop)
@@ -129,7 +129,7 @@ def test_what_a_run_left_goes_while_the_daemon_lives(tmp_path: Path) -> None:
     """Something kept the folder when the run ended; a daemon that lives for weeks must not keep it as long."""
 
     async def story(loop: VirtualLoop) -> tuple[list[str], int]:
-        house = FaultHouse(tmp_path, loop, Plan({}, TTL), loops=write_loops(tmp_path))
+        house = FaultWorld(tmp_path, loop, Plan({}, TTL), loops=write_loops(tmp_path))
         await house.begin()
         house.break_it(1)
         left: list[Path] = []
@@ -168,7 +168,7 @@ def test_a_broken_repository_is_found_out_from_outside(tmp_path: Path) -> None:
     root = tmp_path / "repo"
 
     async def story(loop: VirtualLoop) -> None:
-        house = AppHouse(tmp_path, loop)
+        house = AppWorld(tmp_path, loop)
         run = await house.heal(1)
         assert run.reason == "stop_conditions_met", (run.reason, run.detail)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 
-from fault_house import TTL, FaultHouse, Person, write_loops
+from fault_world import TTL, FaultWorld, Person, write_loops
 from faulty_store import Plan, Way
 from properties import broken
 from virtual_time import BEGINNING, VirtualLoop, play
@@ -64,7 +64,7 @@ class Wall:
         return self._loop.passed + self.slept
 
 
-class Weeks(FaultHouse):
+class Weeks(FaultWorld):
     """A house that follows its clock, and whose process may be killed often."""
 
     most_lives = 1000
@@ -116,11 +116,11 @@ class Story:
         self.deeds["promotions"] = len(house.moves)
         await house.truth.close()
 
-    def _person(self, house: FaultHouse) -> None:
+    def _person(self, house: FaultWorld) -> None:
         self.deeds["broken by a person"] += 1
         house.break_it(self.chance.randrange(3), f"v{self.deeds.total()}")
 
-    async def _trouble(self, house: FaultHouse, wall: Wall) -> None:
+    async def _trouble(self, house: FaultWorld, wall: Wall) -> None:
         """Between the faults of the store: those of the process and of the clock."""
         for _ in range(self.chance.randint(0, 6)):
             await asyncio.sleep(self.chance.expovariate(1 / 6.0))

@@ -20,7 +20,7 @@ from becket.kernel.contract.errors import BecketError
 from becket.parts.services.book import SqliteServiceStore
 from becket.parts.services.context import ServiceContext
 from becket.parts.services.line import ask
-from becket.parts.services.ports import Op, Release, ReleaseState, RequestOutcome, Service, ServiceRequest
+from becket.parts.services.ports import Release, ReleaseState, RequestOutcome, Service, ServiceOperation, ServiceRequest
 from becket.parts.services.process import ProcessHost
 from becket.parts.services.services import Supervisor
 from becket.parts.services.supervise import Rules
@@ -187,7 +187,7 @@ class ServiceStage:
             await task
             book.close()
 
-    async def order(self, op: Op, sha: str = "", key: str | None = None, service: str = "main") -> str:
+    async def order(self, op: ServiceOperation, sha: str = "", key: str | None = None, service: str = "main") -> str:
         request = ServiceRequest(
             key=key or new_id("req"), op=op, service=service, sha=sha, proof="proof" if sha else ""
         )
@@ -197,11 +197,11 @@ class ServiceStage:
     async def outcome(self, key: str) -> RequestOutcome:
         return await self.until(lambda: (found := self.book.request(key)) and found.outcome)
 
-    async def ask(self, op: Op, sha: str = "") -> RequestOutcome:
+    async def ask(self, op: ServiceOperation, sha: str = "") -> RequestOutcome:
         return await self.outcome(await self.order(op, sha))
 
     async def release(self, sha: str) -> RequestOutcome:
-        return await self.ask(Op.release, sha)
+        return await self.ask(ServiceOperation.release, sha)
 
     async def until(self, look: Callable[[], Any], seconds: float = 120.0) -> Any:
         end = time.monotonic() + seconds

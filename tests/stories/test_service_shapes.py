@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
-from becket.parts.services.line import LineFailed, NobodyListens
-from becket.parts.services.ports import Op, ReleaseState, RequestEnding, ServiceState
+from becket.parts.services.line import WatchdogCallFailed, WatchdogUnreachable
+from becket.parts.services.ports import ReleaseState, RequestEnding, ServiceOperation, ServiceState
 
 Shape = dict[str, Any]
 
@@ -90,7 +90,7 @@ def test_an_honest_service_is_kept(tmp_path: Path, name: str) -> None:
                 assert (await stage.release(new)).ending is RequestEnding.kept
                 assert stage.serving() == new
                 assert not stage.alive(old)
-                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
+                assert (await stage.ask(ServiceOperation.stop)).ending is RequestEnding.done
                 assert stage.host.listeners(stage.port) == ()
 
         asyncio.run(story())
@@ -184,11 +184,11 @@ def test_a_watchdog_killed_at_any_point_of_a_release_ends_with_the_old_or_the_ne
                 await stage.release(old)
             with real_watchdog(stage, crash_at=point) as watchdog:
                 key = "the one"
-                with contextlib.suppress(NobodyListens, LineFailed):
-                    await stage.order(Op.release, new, key)
+                with contextlib.suppress(WatchdogUnreachable, WatchdogCallFailed):
+                    await stage.order(ServiceOperation.release, new, key)
                 await stage.until(lambda: watchdog.poll() is not None)
             with real_watchdog(stage):
-                await stage.order(Op.release, new, key)
+                await stage.order(ServiceOperation.release, new, key)
                 outcome = await stage.outcome(key)
                 assert outcome.ending is (RequestEnding.kept if good else RequestEnding.rolled_back), outcome
                 await stage.until(lambda: stage.serving() == (new if good else old))

@@ -14,8 +14,8 @@ import pytest
 from service_stage import RULES, ServiceStage, real_watchdog
 
 from becket.app.record.status import take
-from becket.parts.services.line import Refused
-from becket.parts.services.ports import Op, ReleaseState, RequestEnding, ServiceState
+from becket.parts.services.line import WatchdogRefused
+from becket.parts.services.ports import ReleaseState, RequestEnding, ServiceOperation, ServiceState
 
 
 def test_a_healthy_release_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
@@ -187,11 +187,11 @@ def test_the_same_key_is_one_release_and_other_contents_are_refused(tmp_path: Pa
         async def story() -> None:
             async with stage.supervised():
                 for _ in range(3):
-                    await stage.order(Op.release, sha, key="one")
+                    await stage.order(ServiceOperation.release, sha, key="one")
                 await stage.outcome("one")
-                await stage.order(Op.release, sha, key="one")
-                with pytest.raises(Refused, match="something else"):
-                    await stage.order(Op.release, "0" * 40, key="one")
+                await stage.order(ServiceOperation.release, sha, key="one")
+                with pytest.raises(WatchdogRefused, match="something else"):
+                    await stage.order(ServiceOperation.release, "0" * 40, key="one")
 
         asyncio.run(story())
         assert stage.states() == [ReleaseState.kept]
@@ -212,7 +212,7 @@ def test_what_migrates_is_never_rolled_back_by_itself(tmp_path: Path) -> None:
                 assert (await stage.release(bad)).ending is RequestEnding.handed_over
                 assert (await stage.release(later)).ending is RequestEnding.failed
                 assert stage.serving() is None
-                assert (await stage.ask(Op.start)).ending is RequestEnding.done
+                assert (await stage.ask(ServiceOperation.start)).ending is RequestEnding.done
                 assert stage.serving() == good
 
         asyncio.run(story())
@@ -226,11 +226,11 @@ def test_a_first_start_says_that_nothing_is_proven(tmp_path: Path) -> None:
 
         async def story() -> None:
             async with stage.supervised():
-                outcome = await stage.ask(Op.start)
+                outcome = await stage.ask(ServiceOperation.start)
                 assert (outcome.ending, outcome.sha, outcome.unproven) == (RequestEnding.kept, sha, True)
                 assert "NOT proven" in outcome.reason
                 stage.commit(dies_at=0)
-                assert (await stage.ask(Op.restart)).sha == sha, "a restart never takes a newer commit"
+                assert (await stage.ask(ServiceOperation.restart)).sha == sha, "a restart never takes a newer commit"
 
         asyncio.run(story())
         assert stage.of(sha).unproven
@@ -244,7 +244,7 @@ def test_stopped_means_stopped_and_no_loop_starts_it_again(tmp_path: Path) -> No
         async def story() -> None:
             async with stage.supervised():
                 assert (await stage.release(sha)).ending is RequestEnding.kept
-                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
+                assert (await stage.ask(ServiceOperation.stop)).ending is RequestEnding.done
                 assert stage.host.listeners(stage.port) == ()
                 assert not stage.alive(sha)
                 assert "stopped by a person" in (await stage.release(next_one)).reason
@@ -262,7 +262,7 @@ def test_shared_files_are_linked_and_the_service_sees_its_env_file(tmp_path: Pat
 
         async def story() -> None:
             async with stage.supervised():
-                missing = await stage.ask(Op.release, sha)
+                missing = await stage.ask(ServiceOperation.release, sha)
                 assert "data" in missing.reason
                 assert "make" in missing.reason
                 (stage.root / "data").mkdir()
@@ -285,7 +285,7 @@ def test_a_checkout_over_an_earlier_one_never_touches_what_it_was_linked_to(tmp_
             async with stage.supervised():
                 assert (await stage.release(sha)).ending is RequestEnding.failed
                 assert (stage.of(sha).tree / "data").is_symlink()
-                assert (await stage.ask(Op.start)).ending is RequestEnding.failed
+                assert (await stage.ask(ServiceOperation.start)).ending is RequestEnding.failed
 
         asyncio.run(story())
         assert {path.name for path in (stage.root / "data").iterdir()} == {"tracked", "mine"}
@@ -301,7 +301,7 @@ def test_a_long_log_is_rotated_under_the_hands_of_the_service(tmp_path: Path) ->
             async with stage.supervised():
                 assert (await stage.release(sha)).ending is RequestEnding.kept
                 await stage.until(lambda: log.stat().st_size == 0)
-                await stage.ask(Op.restart)
+                await stage.ask(ServiceOperation.restart)
 
         asyncio.run(story())
         assert (log.parent / "service.main.log.1").stat().st_size == 30_001
@@ -338,7 +338,7 @@ def test_a_stop_command_is_asked_first(tmp_path: Path) -> None:
         async def story() -> None:
             async with stage.supervised():
                 assert (await stage.release(sha)).ending is RequestEnding.kept
-                assert (await stage.ask(Op.stop)).ending is RequestEnding.done
+                assert (await stage.ask(ServiceOperation.stop)).ending is RequestEnding.done
 
         asyncio.run(story())
         assert (stage.of(sha).tree / "asked").read_text() == f"{stage.port}\n"
@@ -395,7 +395,7 @@ def test_a_service_in_its_backoff_holds_up_no_other(tmp_path: Path) -> None:
             async with stage.supervised():
                 await stage.release(sha)
                 assert (
-                    await stage.outcome(await stage.order(Op.release, sha, service="other"))
+                    await stage.outcome(await stage.order(ServiceOperation.release, sha, service="other"))
                 ).ending is RequestEnding.kept
                 await stage.until(lambda: stage.book.service("other").state is ServiceState.given_up)
                 process = stage.of(sha).process

@@ -12,10 +12,10 @@ from becket.app.compose import App
 from becket.app.record.verify import Verified, verified
 from becket.app.state import find_state
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
-from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentOutcome, Limits, PriceSource, Usage
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.calls import CallEnd, CallRequest
-from becket.kernel.contract.condition import Condition, ConditionGroup, Life
+from becket.kernel.contract.condition import Condition, ConditionGroup, Lifetime
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.run import RunStatus
 from becket.kernel.store import open_sqlite
@@ -66,7 +66,7 @@ async def pay(context: ActionContext) -> None:
         for label in ("lost", "made")
     ]
     assert lost.call_id != made.call_id
-    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=Priced.table)
+    usage = Usage(seconds=7.5, turns=2, input_tokens=10, output_tokens=5, usd=0.125, priced=PriceSource.table)
     await context.end_call(made, CallEnd(outcome=AgentOutcome.changed, reason="done \0", usage=usage))
     await context.spend("usd", 0.25)
 
@@ -78,14 +78,14 @@ async def mark(context: ActionContext, params: Record) -> Result:
     evidence = {"numbered": {10: "ten", 9: "nine"}, "pair": (1, 2), "broken": "half \ud800 \0"}
     return Result(
         outputs={"numbers": {10: 1, 9: 2}, "where": Path("somewhere")},
-        conditions=(Condition(object="it", name="marked", life=Life.run, evidence=evidence),),
+        conditions=(Condition(object="it", name="marked", life=Lifetime.run, evidence=evidence),),
         facts={"proven": "main@1"},
         note="nothing \0 to see",
     )
 
 
 def ready(world: World) -> World:
-    raises = (ConditionGroup(object="it", names=("marked",), life=Life.run),)
+    raises = (ConditionGroup(object="it", names=("marked",), life=Lifetime.run),)
     outputs, facts = ("numbers", "where"), ("proven",)
     world.action(ActionDef(name="test.mark", summary="marks", run=mark, raises=raises, outputs=outputs, facts=facts))
     world.outside(RecordedEffect("http.post"))

@@ -18,6 +18,7 @@ from becket.app.sections import load_config
 from becket.cli.front import typer_of
 from becket.cli.verbs import find_verb
 from becket.kernel.contract.action import Registry
+from becket.kernel.contract.config import Names
 from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.spec.load import load_spec
@@ -85,12 +86,15 @@ def test_a_stale_reference_is_noticed(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "stale: cli.md, spec.md, config.md, records.md\n")
 
 
-def test_every_lint_rule_is_explained() -> None:
+def test_every_lint_rule_is_explained(registry: Registry) -> None:
     """L45: a finding that nobody can look up helps nobody."""
     named = {"unraisable-stop", "unraisable-handoff", "unraisable-wait", "unknown-action", "unknown-verifier"}
     for file in Path(inspect.getfile(lint_text)).parent.rglob("*.py"):
         words = r'"((?:[a-z0-9]+-)+[a-z0-9]+|anchor|tag|tab|contradiction|unreachable|unreadable)"'
         named |= set(re.findall(words, file.read_text(encoding="utf-8")))
+    for definition in (*registry.actions.values(), *registry.verifiers.values()):
+        marks = [mark for field in definition.params.model_fields.values() for mark in field.metadata]
+        named |= {mark.rule for mark in marks if isinstance(mark, Names)}
     explained = re.findall(
         r"^\| `([a-z0-9-]+)` \|", (DOCS / "reference/spec.md").read_text().partition("## Lint rules")[2], re.MULTILINE
     )

@@ -26,7 +26,7 @@ def modules() -> list[Path]:
 def room_of(name: Sequence[str]) -> str:
     """kernel, app, cli, testing, or the part."""
     if name[0] != "parts":
-        return name[0] if len(name) > 1 else ""
+        return name[0] if len(name) > 1 or name[0] in (*LEVELS, "testing") else ""
     return ".".join(name[:2])
 
 
@@ -42,7 +42,7 @@ def imports_of(path: Path) -> set[tuple[str, ...]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module]
+            names = [f"becket.{each.name}" for each in node.names] if node.module == "becket" else [node.module]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 1, f"{path}: a relative import that leaves its folder"
         found |= {tuple(name.split(".")) for name in names if name.split(".")[0] == "becket" and "." in name}
@@ -68,6 +68,13 @@ def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
         else:
             part = load(f"becket.{room}.part:PART")
             assert other.removeprefix("parts.") in part.needs, f"{said}: {room}/part.py does not need it"
+
+
+@pytest.mark.parametrize("line", ["from becket import app", "import becket.app", "from becket.app import compose"])
+def test_every_way_to_import_a_room_is_seen(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f"def late():\n    {line}\n")
+    assert [room_of(name[1:]) for name in imports_of(path)] == ["app"]
 
 
 def test_nothing_but_tests_imports_testing() -> None:

@@ -112,8 +112,8 @@ class App:
         return Sandboxes(lambda: self.config.sandbox.places(self.state.common))
 
     @cached_property
-    def places(self) -> HousePlaces:
-        return HousePlaces(self.state)
+    def places(self) -> StatePlaces:
+        return StatePlaces(self.state)
 
     @cached_property
     def policy(self) -> ConfiguredPolicy:
@@ -249,7 +249,7 @@ class _Lazily(dict[type, object]):
         return super().get(kind, default)
 
 
-class HousePlaces:
+class StatePlaces:
     """Where the runs of one repository keep their files."""
 
     def __init__(self, state: StateFolder) -> None:

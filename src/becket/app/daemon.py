@@ -141,10 +141,7 @@ async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
             log.warning("%s: %s", UNKEPT, error)
 
 
-Say = Callable[[str], None]
-
-
-def start_detached(state: StateFolder, say: Say = lambda _: None) -> DaemonStart:
+def start_detached(state: StateFolder, say: Callable[[str], None] = lambda _: None) -> DaemonStart:
     """Start both in the background and see them alive. What is deaf is replaced, and `say` told so."""
     state.make()
     forget_restarts(daemon_of(state))
@@ -180,7 +177,9 @@ def _did_not_start(state: StateFolder) -> str:
     return f"the daemon did not start: {said} (more in {log_file} and {state.logs / 'up.out'})"
 
 
-def end_if_deaf(state: StateFolder, part: KeptProcess, say: Say = lambda _: None) -> EndedProcess | None:
+def end_if_deaf(
+    state: StateFolder, part: KeptProcess, say: Callable[[str], None] = lambda _: None
+) -> EndedProcess | None:
     """By the same rule as the watchdog's; but one that is stopped for good need not be waited for."""
     pid, silent = holder(part.lock), silent_for(part.lock)
     if pid is None or silent is None or silent <= TELL_AFTER:

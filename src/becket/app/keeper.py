@@ -15,7 +15,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from becket.app.launch import end_holder, last_words, launch, reap
-from becket.app.liveness import LOOK_EVERY, KeeperAction, KeptProcess, ProcessSight, Silence, SilenceLimits, judge, see
+from becket.app.liveness import (
+    LOOK_EVERY,
+    KeeperAction,
+    KeptProcess,
+    ProcessObservation,
+    Silence,
+    SilenceLimits,
+    judge,
+    see,
+)
 from becket.app.locks import Writer
 from becket.app.state import StateFolder
 from becket.kernel.contract.crash import CrashPoint
@@ -161,7 +170,7 @@ class Keeper:
             self._start()
         return do
 
-    def _end(self, sight: ProcessSight, silent: float) -> None:
+    def _end(self, sight: ProcessObservation, silent: float) -> None:
         pid, lock = (sight.pid, self.part.lock) if sight.pid is not None else (sight.starting, self.part.start)
         what = "gave no sign of life" if sight.sign is not None else "did not come up"
         self.trouble.ended = f"pid {pid} {what} for {silent:.0f} s and was ended"

@@ -50,7 +50,7 @@ def watchdog_of(state: StateFolder) -> KeptProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSight:
+class ProcessObservation:
     """One look at a process."""
 
     pid: int | None = None  # who holds the lock
@@ -59,11 +59,11 @@ class ProcessSight:
     excused: bool = False  # it waits for somebody else, or somebody holds it on purpose
 
 
-def see(part: KeptProcess, writer: Writer | None = None) -> ProcessSight:
+def see(part: KeptProcess, writer: Writer | None = None) -> ProcessObservation:
     pid = holder(part.lock)
     if pid is None:
-        return ProcessSight(starting=holder(part.start))
-    return ProcessSight(pid, last_sign(part.lock), excused=traced(pid) or _kept_waiting(pid, writer))
+        return ProcessObservation(starting=holder(part.start))
+    return ProcessObservation(pid, last_sign(part.lock), excused=traced(pid) or _kept_waiting(pid, writer))
 
 
 def _kept_waiting(pid: int, writer: Writer | None) -> bool:
@@ -80,7 +80,7 @@ class Silence:
         self._looked_at = 0.0
         self._seconds = 0.0
 
-    def of(self, sight: ProcessSight, now: float) -> float:
+    def of(self, sight: ProcessObservation, now: float) -> float:
         seen = (sight.pid, sight.sign, sight.starting)
         step = min(now - self._looked_at, self._longest_step)
         if seen != self._last:
@@ -103,7 +103,7 @@ class SilenceLimits:
     start_within: float = START_WITHIN
 
 
-def judge(sight: ProcessSight, silent: float, limits: SilenceLimits) -> KeeperAction:
+def judge(sight: ProcessObservation, silent: float, limits: SilenceLimits) -> KeeperAction:
     """A start is slow for long before it counts as hung; a free lock that nobody is about to take is a death."""
     if sight.pid is None and sight.starting is None:
         return KeeperAction.start

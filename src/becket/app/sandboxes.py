@@ -11,7 +11,7 @@ from becket.kernel.contract.config import AgentConfig, Config
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import SandboxKind
 from becket.kernel.process import ContainedProcesses, choose
-from becket.kernel.process.choice import Undecided
+from becket.kernel.process.choice import SandboxUndecided
 
 ASK_AGAIN = 60.0
 """Seconds for which a try without an answer holds: each one keeps its caller waiting."""
@@ -26,7 +26,7 @@ class Sandboxes:
     def __init__(self, readable: Callable[[], tuple[Path, ...]] = tuple) -> None:
         self._readable = readable
         self._known: dict[str, ContainedProcesses] = {}
-        self._undecided: dict[str, tuple[float, Undecided]] = {}
+        self._undecided: dict[str, tuple[float, SandboxUndecided]] = {}
         self._trying = threading.Lock()
 
     def get(self, use: str) -> ContainedProcesses:
@@ -40,7 +40,7 @@ class Sandboxes:
             raise trouble
         try:
             self._known[use] = choose("auto" if use == "auto" else SandboxKind(use), self._readable)
-        except Undecided as error:
+        except SandboxUndecided as error:
             self._undecided[use] = time.monotonic(), error
             raise
         return self._known[use]
@@ -57,7 +57,7 @@ class Sandboxes:
     def _lacks(self, config: Config, use: str) -> str:
         try:
             holds = self.get(use).holds()
-        except Undecided as error:
+        except SandboxUndecided as error:
             return str(error)
         except UsageError:
             if use == config.sandbox.use:

@@ -26,7 +26,7 @@ from becket.app.liveness import (
     DEAF_AFTER,
     LOOK_EVERY,
     TELL_AFTER,
-    ProcessSight,
+    ProcessObservation,
     Silence,
     daemon_of,
     deaf_driver,
@@ -220,7 +220,9 @@ class Watchdog:
         driver = max(drivers(self.state), key=lambda one: one.silent, default=None)
         if driver is None:
             return None
-        silent = self._engine.of(ProcessSight(driver.pid, driver.sign, excused=traced(driver.pid)), time.monotonic())
+        silent = self._engine.of(
+            ProcessObservation(driver.pid, driver.sign, excused=traced(driver.pid)), time.monotonic()
+        )
         return words.engine_deaf(deaf_driver(driver)) if silent > DEAF_AFTER else None
 
     def look_at_journal(self) -> None:

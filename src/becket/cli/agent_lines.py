@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 from becket.cli.plain import UNTOLD, Paint, fitted, line, money, took
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallState, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallState, PriceSource, Usage
 
 PIPE_WIDTH = 400
 MARGIN = 20
@@ -90,8 +90,8 @@ def _text(event: AgentEvent) -> str:
 
 def used_words(usage: Usage) -> str:
     """`3 turns, 12,400 tokens (8,000 cached), $0.0410`."""
-    if usage.priced is Priced.unknown and not usage.tokens and not usage.turns:
+    if usage.priced is PriceSource.unknown and not usage.tokens and not usage.turns:
         return UNTOLD
     turns = f"{usage.turns} {'turn' if usage.turns == 1 else 'turns'}, " if usage.turns else ""
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-    return f"{turns}{usage.tokens:,} tokens{cached}, {money(usage.usd, usage.priced is not Priced.unknown)}"
+    return f"{turns}{usage.tokens:,} tokens{cached}, {money(usage.usd, usage.priced is not PriceSource.unknown)}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from becket.app.compose import App
-    from becket.app.record.output_now import Printed
+    from becket.app.record.output_now import PrintedLine
     from becket.app.record.report.model import Report
     from becket.app.record.story import Story
     from becket.cli.story import Marks
@@ -37,7 +37,7 @@ class View(Protocol):
         """Called whenever the story has grown."""
         ...
 
-    def hear(self, printed: Printed | None) -> None:
+    def hear(self, printed: PrintedLine | None) -> None:
         """Called now and then with the last line that a program of the run printed."""
         ...
 
@@ -67,7 +67,7 @@ class SilentView:
     def tell(self, story: Story) -> None:
         pass
 
-    def hear(self, printed: Printed | None) -> None:
+    def hear(self, printed: PrintedLine | None) -> None:
         pass
 
 
@@ -95,7 +95,7 @@ class LineView:
                 elif event.kind not in NOISE:
                     self._say(event_line(event, story.now))
 
-    def hear(self, printed: Printed | None) -> None:
+    def hear(self, printed: PrintedLine | None) -> None:
         from becket.cli.live import still
 
         if self.story is not None and time.monotonic() - self._said_at >= QUIET_FOR:
@@ -114,14 +114,14 @@ class ScreenView:
         from rich.live import Live
 
         self.story: Story | None = None
-        self._printed: Printed | None = None
+        self._printed: PrintedLine | None = None
         self._console, self._marks = console, marks_for(console)
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=5, transient=True)
 
     def tell(self, story: Story) -> None:
         self.story = story
 
-    def hear(self, printed: Printed | None) -> None:
+    def hear(self, printed: PrintedLine | None) -> None:
         self._printed = printed
 
     def __enter__(self) -> Self:

@@ -11,12 +11,12 @@ from rich.text import Text
 from becket.cli import words
 from becket.cli.plain import clock, line, took
 from becket.cli.story import UNICODE, Marks, boxes, head, marked_rows
-from becket.cli.timeline import Row, RowMark, current, mark_of
+from becket.cli.timeline import RowMark, TimelineRow, current, mark_of
 from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.run import DECISION, Step, StepState
 
 if TYPE_CHECKING:
-    from becket.app.record.output_now import Printed
+    from becket.app.record.output_now import PrintedLine
     from becket.app.record.story import Story
 
 AROUND = 7
@@ -24,7 +24,7 @@ AROUND = 7
 _BEGINNINGS = (EventKind.iteration_started, EventKind.run_claimed, EventKind.run_woken)
 
 
-def live(story: Story, printed: Printed | None, marks: Marks = UNICODE, height: int = 24) -> RenderableType:
+def live(story: Story, printed: PrintedLine | None, marks: Marks = UNICODE, height: int = 24) -> RenderableType:
     """What fits the terminal; the step at work stands last, so that it is never cut off."""
     parts: list[RenderableType] = [head(story), Text()]
     done = list(_done(story))
@@ -33,15 +33,15 @@ def live(story: Story, printed: Printed | None, marks: Marks = UNICODE, height: 
     parts += [*boxes(story, marks)] if story.run.waiting_on else []
     if (now_at := current(story)) is not None:
         since = max(story.now - began(story), 0.0)
-        row = Row(1, RowMark.current, now_at[1], _who(story), took(since), last=True)
+        row = TimelineRow(1, RowMark.current, now_at[1], _who(story), took(since), last=True)
         parts += [marked_rows([row], marks), Text(f"      {last_line(story, printed)}", "dim", no_wrap=True)]
     return Group(*parts)
 
 
-def _done(story: Story) -> Iterator[Row]:
+def _done(story: Story) -> Iterator[TimelineRow]:
     """The steps of this iteration that ran, and of earlier ones that there was one."""
     if story.run.iteration > 1:
-        yield Row(1, RowMark.decision, f"iteration {story.run.iteration}")
+        yield TimelineRow(1, RowMark.decision, f"iteration {story.run.iteration}")
     for step in story.steps:
         if step.iteration != story.run.iteration or step.id == DECISION or step.state is StepState.skipped:
             continue
@@ -49,7 +49,7 @@ def _done(story: Story) -> Iterator[Row]:
             continue
         said, seconds = step_words(step), step.ended_at - step.started_at
         if said or seconds >= 1.0:  # what is over at once and says nothing is no news
-            yield Row(1, mark_of(step), step.id, said, took(seconds))
+            yield TimelineRow(1, mark_of(step), step.id, said, took(seconds))
 
 
 def ran_nothing(step: Step) -> bool:
@@ -72,7 +72,7 @@ def began(story: Story) -> float:
     return max((*ends, *starts[-1:]), default=story.run.created_at)
 
 
-def still(story: Story, printed: Printed | None, now: float) -> str:
+def still(story: Story, printed: PrintedLine | None, now: float) -> str:
     """For a pipe that has heard nothing for long; nothing where no step is at work."""
     if (now_at := current(story)) is None:
         return ""
@@ -86,6 +86,6 @@ def _who(story: Story) -> str:
     return ", ".join(call.agent for call in story.calls if call.end is None)
 
 
-def last_line(story: Story, printed: Printed | None) -> str:
+def last_line(story: Story, printed: PrintedLine | None) -> str:
     """Of the step at work: what an earlier one printed last says nothing of it."""
     return line(printed.text, 200) if printed is not None and printed.at >= began(story) - 1 else ""

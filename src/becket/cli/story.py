@@ -19,7 +19,7 @@ from becket.cli.agent_lines import used_words
 from becket.cli.plain import clock, digests_shortened, line, safe, short, took, who
 from becket.cli.proof import proof_sections
 from becket.cli.status_screen import quota_back, waits_words
-from becket.cli.timeline import Passage, Row, RowMark, passages
+from becket.cli.timeline import IterationView, RowMark, TimelineRow, passages
 from becket.kernel.contract.agent import AgentOutcome
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.effect import Effect, EffectState
@@ -130,14 +130,14 @@ def _via(story: Story) -> object:
     return story.events[0].data.get("via") if story.events else None
 
 
-def _passage(passage: Passage, marks: Marks, *, numbered: bool) -> RenderableType:
+def _passage(passage: IterationView, marks: Marks, *, numbered: bool) -> RenderableType:
     rows = marked_rows(passage.rows, marks)
     if not numbered:
         return rows
     return Group(_row(Text(f"iteration {passage.number}", "bold"), took(passage.seconds)), rows)
 
 
-def marked_rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
+def marked_rows(rows: Sequence[TimelineRow], marks: Marks) -> RenderableType:
     grid = _grid()
     width = max((len(row.name) for row in rows if row.depth and row.text), default=0)
     for row in rows:
@@ -145,7 +145,7 @@ def marked_rows(rows: Sequence[Row], marks: Marks) -> RenderableType:
     return grid
 
 
-def _told_row(row: Row, marks: Marks, width: int) -> Text:
+def _told_row(row: TimelineRow, marks: Marks, width: int) -> Text:
     style = STYLES[row.mark]
     sign = (marks.signs[row.mark] + " ", style)
     if row.depth == 0:

@@ -34,7 +34,7 @@ class RowMark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """One line of the timeline. `depth` 0 is a phase, 1 a step; `last` closes the phase's branch."""
 
     depth: int
@@ -46,16 +46,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class IterationView:
     """One iteration."""
 
     number: int
-    rows: tuple[Row, ...]
+    rows: tuple[TimelineRow, ...]
     seconds: float
     outcome: str = ""
 
 
-def passages(story: Story) -> tuple[Passage, ...]:
+def passages(story: Story) -> tuple[IterationView, ...]:
     """Every iteration that has begun, oldest first."""
     numbers = sorted({step.iteration for step in story.steps} | _begun(story))
     return tuple(_passage(story, number) for number in numbers)
@@ -66,17 +66,17 @@ def _begun(story: Story) -> set[int]:
     return {story.run.iteration} if story.run.status is RunStatus.running else set()
 
 
-def _passage(story: Story, number: int) -> Passage:
+def _passage(story: Story, number: int) -> IterationView:
     steps = [step for step in story.steps if step.iteration == number]
     now_at = current(story) if number == story.run.iteration else None
     rows = [row for phase in PHASES for row in _phase(story, phase, steps, now_at, number)]
     decision = next((step for step in steps if step.id == DECISION), None)
-    return Passage(number, tuple(rows), _seconds(steps), _outcome(decision) if decision else "")
+    return IterationView(number, tuple(rows), _seconds(steps), _outcome(decision) if decision else "")
 
 
 def _phase(
     story: Story, phase: Phase, steps: Sequence[Step], now_at: tuple[Phase, str] | None, number: int
-) -> Iterator[Row]:
+) -> Iterator[TimelineRow]:
     mine = [step for step in steps if step.phase is phase]
     here = now_at is not None and now_at[0] is phase
     if phase not in story.spec.phases and not mine:
@@ -84,14 +84,14 @@ def _phase(
     logs = {item.digest: item.receipt.log for item in story.receipts if item.receipt.log}
     below = [_step_row(step, [log for digest in step.receipts if (log := logs.get(digest))]) for step in mine]
     if here and now_at is not None:
-        below.append(Row(1, RowMark.current, now_at[1], _doing(story.spec, now_at)))
+        below.append(TimelineRow(1, RowMark.current, now_at[1], _doing(story.spec, now_at)))
     open_end = number == story.run.iteration and story.run.status not in ENDED
     objective = story.spec.phases[phase].objective if phase in story.spec.phases else ""
     worked = [step for step in mine if step.state is not StepState.skipped and step.id != DECISION]
     right = took(_seconds(worked)) if worked else ""
-    yield Row(0, _phase_mark(mine, here, open_end), phase.value, line(objective, 100), right)
+    yield TimelineRow(0, _phase_mark(mine, here, open_end), phase.value, line(objective, 100), right)
     for index, row in enumerate(below, 1):
-        yield Row(row.depth, row.mark, row.name, row.text, row.right, last=index == len(below))
+        yield TimelineRow(row.depth, row.mark, row.name, row.text, row.right, last=index == len(below))
 
 
 def _phase_mark(steps: Sequence[Step], here: bool, open_end: bool) -> RowMark:
@@ -114,12 +114,12 @@ def mark_of(step: Step) -> RowMark:
     return RowMark.skipped if step.state is StepState.skipped else RowMark.done
 
 
-def _step_row(step: Step, logs: Sequence[str]) -> Row:
+def _step_row(step: Step, logs: Sequence[str]) -> TimelineRow:
     if step.id == DECISION:
-        return Row(1, RowMark.decision, _outcome(step))
+        return TimelineRow(1, RowMark.decision, _outcome(step))
     if step.state is StepState.skipped:
-        return Row(1, RowMark.skipped, step.id, line(f"skipped: {step.note}"))
-    return Row(1, mark_of(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
+        return TimelineRow(1, RowMark.skipped, step.id, line(f"skipped: {step.note}"))
+    return TimelineRow(1, mark_of(step), step.id, "; ".join(_told(step, logs)), took(step.ended_at - step.started_at))
 
 
 def _told(step: Step, logs: Sequence[str]) -> Iterator[str]:

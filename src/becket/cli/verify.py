@@ -39,7 +39,7 @@ def verify(
         emit({"run_id": found.run_id, "ok": found.ok, "checks": checks, "head": found.head})
     else:
         print_checks(found.checks)
-        if any(item.what.startswith("again ") for item in found.checks):
+        if any(item.repeated for item in found.checks):
             say(words.REPEATED)
         if found.head:
             say(words.CHAIN_HEAD.format(head=found.head))

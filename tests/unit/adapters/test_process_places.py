@@ -9,7 +9,7 @@ import pytest
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec, Network
 from becket.kernel.process.places import Access, Disk, Rule, nearest
-from becket.kernel.process.sandboxes import Bubblewrap, Confinement, Landlocked
+from becket.kernel.process.sandboxes import BubblewrapSandbox, Confinement, LandlockSandbox
 from becket.kernel.process.scratch import Scratch
 
 
@@ -77,7 +77,7 @@ def test_landlock_gives_a_folder_piece_by_piece_around_a_hole(base: Path) -> Non
     (base / "store" / "objects").mkdir()
     made = rules(base, readable=(base / "store",), hidden=(base / "store" / "inner",))
     scratch = Scratch(base)
-    allowed = dict(Landlocked(7).landlock(Confinement(made, Network.none, scratch)).rules)
+    allowed = dict(LandlockSandbox(7).landlock(Confinement(made, Network.none, scratch)).rules)
     assert allowed[str(base / "store" / "objects")] == "read"
     assert str(base / "store") not in allowed
     assert str(base / "store" / "inner") not in allowed
@@ -87,13 +87,13 @@ def test_landlock_refuses_a_hole_in_what_is_writable(base: Path) -> None:
     (base / "tree" / "secret").mkdir()
     made = rules(base, hidden=(base / "tree" / "secret",))
     with pytest.raises(UsageError, match="landlock cannot hide"):
-        Landlocked(7).landlock(Confinement(made, Network.none, Scratch(base)))
+        LandlockSandbox(7).landlock(Confinement(made, Network.none, Scratch(base)))
 
 
 def test_bubblewrap_covers_a_hole(base: Path) -> None:
     (base / "tree" / "secret").mkdir()
     made = rules(base, hidden=(base / "tree" / "secret",))
-    command = Bubblewrap(Path("/bwrap")).command(["keeper"], Confinement(made, Network.none, Scratch(base)))
+    command = BubblewrapSandbox(Path("/bwrap")).command(["keeper"], Confinement(made, Network.none, Scratch(base)))
     hole = str(base / "tree" / "secret")
     assert command.index("--bind") < command.index("--tmpfs")
     assert command[command.index("--tmpfs") + 1] == hole
@@ -104,7 +104,7 @@ def test_bubblewrap_shows_a_tree_elsewhere_with_its_holes(base: Path) -> None:
     (base / "tree" / "secret").mkdir()
     made = rules(base, hidden=(base / "tree" / "secret",))
     confinement = Confinement(made, Network.none, Scratch(base), moved=(base / "tree", Path("/at/tree")))
-    command = Bubblewrap(Path("/bwrap")).command(["keeper"], confinement)
+    command = BubblewrapSandbox(Path("/bwrap")).command(["keeper"], confinement)
     mounted = command.index(str(base / "tree"))
     assert command[mounted - 1 : mounted + 2] == ["--bind", str(base / "tree"), "/at/tree"]
     assert command[command.index("--tmpfs") + 1] == "/at/tree/secret"
@@ -118,16 +118,16 @@ def test_bubblewrap_covers_a_hole_of_a_moved_tree_at_its_old_name_too(base: Path
     hidden = (base / "tree" / "secret", base / "tree" / "key")
     made = rules(base, hidden=hidden, readable=(base,))
     confinement = Confinement(made, Network.none, Scratch(base), moved=(base / "tree", Path("/at/tree")))
-    command = Bubblewrap(Path("/bwrap")).command(["keeper"], confinement)
+    command = BubblewrapSandbox(Path("/bwrap")).command(["keeper"], confinement)
     for path, how in zip(hidden, ("--tmpfs", "/dev/null"), strict=True):
         for name in (str(path), f"/at/tree/{path.name}"):
             assert command[command.index(name) - 1] == how
 
 
 def test_network_namespace_unless_full(base: Path) -> None:
-    assert "--unshare-net" in Bubblewrap.namespaces(Network.none)
-    assert "--unshare-net" in Bubblewrap.namespaces(Network.loopback)
-    assert "--unshare-net" not in Bubblewrap.namespaces(Network.full)
+    assert "--unshare-net" in BubblewrapSandbox.namespaces(Network.none)
+    assert "--unshare-net" in BubblewrapSandbox.namespaces(Network.loopback)
+    assert "--unshare-net" not in BubblewrapSandbox.namespaces(Network.full)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_network_namespace_unless_full(base: Path) -> None:
 )
 def test_landlock_publishes_what_its_version_holds(abi: int, files: bool, words: str) -> None:
     """An old kernel's landlock is not called more than it is."""
-    holds = Landlocked(abi).holds()
+    holds = LandlockSandbox(abi).holds()
     assert (holds.files, holds.processes, holds.network) == (files, False, False)
     assert any(words in note for note in holds.notes)
 

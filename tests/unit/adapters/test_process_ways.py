@@ -12,10 +12,10 @@ import pytest
 
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec
-from becket.kernel.process.egress import WaysOut
+from becket.kernel.process.egress import Egress
 from becket.kernel.process.keeper import seccomp
 from becket.kernel.process.reach import HostPort, places_of, read_place
-from becket.kernel.process.resolve import Address, Dialler, NotPublic, PublicOnly, is_public
+from becket.kernel.process.resolve import Address, AllowedConnector, NotPublic, PublicOnly, is_public
 
 LISTED = (HostPort("model.test", 443), HostPort("model.test", 80))
 
@@ -153,7 +153,7 @@ def test_name_is_asked_once_and_its_answer_dialled() -> None:
             await asyncio.sleep(0.01)
             return [("127.0.0.1", port)]
 
-        dialler = Dialler(resolve)
+        dialler = AllowedConnector(resolve)
         for reader, writer in await asyncio.gather(*(dialler.dial(HostPort("model.test", 443)) for _ in range(10))):
             assert await reader.read() == b"hello"
             writer.close()
@@ -170,7 +170,7 @@ async def _say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     await writer.wait_closed()
 
 
-async def _talk(ways: WaysOut, *said: bytes) -> bytes:
+async def _talk(ways: Egress, *said: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", ways.ports[0])
     for piece in said:
         writer.write(piece)
@@ -181,17 +181,17 @@ async def _talk(ways: WaysOut, *said: bytes) -> bytes:
     return answer
 
 
-def _with_ways(scenario: Callable[[WaysOut, str], Awaitable[None]]) -> WaysOut:
+def _with_ways(scenario: Callable[[Egress, str], Awaitable[None]]) -> Egress:
     """Plays against a proxy that asks for its token and leads every listed name to a server that says hello."""
 
-    async def play() -> WaysOut:
+    async def play() -> Egress:
         server = await asyncio.start_server(_say_hello, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
 
         async def resolve(host: str, _: int) -> Sequence[Address]:
             return [("127.0.0.1", port)]
 
-        ways = WaysOut(LISTED, resolve, own_network=False)
+        ways = Egress(LISTED, resolve, own_network=False)
         login = ways.env["HTTPS_PROXY"].removeprefix("http://").rpartition("@")[0]
         proof = f"Proxy-Authorization: Basic {base64.b64encode(login.encode()).decode()}\r\n"
         try:
@@ -208,7 +208,7 @@ def _with_ways(scenario: Callable[[WaysOut, str], Awaitable[None]]) -> WaysOut:
 def test_token_is_asked_for() -> None:
     """Without the token, or with another one, the proxy leads nowhere, and says nothing of what is listed."""
 
-    async def scenario(ways: WaysOut, proof: str) -> None:
+    async def scenario(ways: Egress, proof: str) -> None:
         wrong = f"Proxy-Authorization: Basic {base64.b64encode(b'becket:wrong').decode()}\r\n"
         for tried in ("", wrong, proof.replace("Basic", "Bearer")):
             for place in ("model.test:443", "other.test:443"):
@@ -253,7 +253,7 @@ def test_token_is_asked_for() -> None:
 def test_requests(request_line: str, status: int) -> None:
     """Each request is led on, denied or called unclear; a plain one that is led on has the server's own answer."""
 
-    async def scenario(ways: WaysOut, proof: str) -> None:
+    async def scenario(ways: Egress, proof: str) -> None:
         answer = await _talk(ways, f"{request_line}\r\n{proof}\r\n".encode())
         expected = f"HTTP/1.1 {status} ".encode() if status else b"hello"
         assert answer.startswith(expected), answer
@@ -265,7 +265,7 @@ def test_requests(request_line: str, status: int) -> None:
 def test_what_is_denied_is_printable() -> None:
     """The child's words in a record are cut and hold no control characters (L24)."""
 
-    async def scenario(ways: WaysOut, proof: str) -> None:
+    async def scenario(ways: Egress, proof: str) -> None:
         for place in ("\x1b[31mevil:443", "ä.test:443", "x" * 3000):
             await _talk(ways, f"CONNECT {place} HTTP/1.1\r\n{proof}\r\n".encode("latin-1"))
 
@@ -275,7 +275,7 @@ def test_what_is_denied_is_printable() -> None:
 def test_close_ends_what_is_open() -> None:
     """A connection that says nothing, half a request and an open tunnel end with the ways; no task is left."""
 
-    async def scenario(ways: WaysOut, proof: str) -> None:
+    async def scenario(ways: Egress, proof: str) -> None:
         connections = [await asyncio.open_connection("127.0.0.1", ways.ports[0]) for _ in range(3)]
         connections[1][1].write(b"CONNECT mod")
         connections[2][1].write(f"CONNECT model.test:443 HTTP/1.1\r\n{proof}\r\n".encode())

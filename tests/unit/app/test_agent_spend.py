@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from becket.app.record.agent_spend import SpendGrouping, added, grouped, limits_of
-from becket.kernel.contract.agent import AgentOutcome, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentOutcome, Limits, PriceSource, Usage
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.config import Budgets
 
@@ -22,7 +22,7 @@ def call(number: int, agent: str = "fixer", day: int = 0, **end: object) -> Agen
 
 
 def test_calls_add_up_and_unknown_prices_are_counted_not_hidden() -> None:
-    priced = Usage(seconds=2, turns=1, input_tokens=10, usd=0.5, priced=Priced.table)
+    priced = Usage(seconds=2, turns=1, input_tokens=10, usd=0.5, priced=PriceSource.table)
     total = added("all", [call(1), call(2, usage=priced, over=("turns: 3 of 2",)), call(3, open=True)])
     assert (total.calls, total.open, total.overshot) == (3, 1, 1)
     assert (total.seconds, total.turns, total.tokens) == (3, 3, 17)

@@ -85,8 +85,10 @@ def handed(reason: str, **more: object) -> told.HandoffFacts:
     [
         (handed("repair_ready", accepted_by="bob", note="settled: main is proven at 1a2b by run_2"),
          "the proven repair by fixer was accepted by bob", "main is proven at 1a2b by run_2", "becket status"),
-        (handed("repair_ready", note="declined: we rewrite it"),
+        (handed("repair_ready", state="declined", note="declined: we rewrite it"),
          "the proven repair by fixer was declined by ada", "declined: we rewrite it", "becket runs retry "),
+        (handed("repair_ready", note="declined to wait, merged it myself"),
+         "the proven repair by fixer is settled", "declined to wait, merged it myself", "becket runs retry "),
         (handed("repair_ready", taken_by="becket", note="settled: merged by hand at 1a2b"),
          "the proven repair by fixer is settled", "merged by hand at 1a2b", "becket status"),
         (handed("no_agent", note="mended {by} hand"),

@@ -14,7 +14,7 @@ import pytest
 from becket.app.liveness import (
     KeeperAction,
     LockHolder,
-    ProcessSight,
+    ProcessObservation,
     Silence,
     SilenceLimits,
     command_of,
@@ -25,16 +25,16 @@ from becket.app.locks import UNNAMED, StartLock, Writer
 from becket.app.state import Lock, holder, last_sign, silent_for
 
 LIMITS = SilenceLimits(deaf_after=60, start_within=300)
-DAEMON = ProcessSight(pid=7, sign=1.0)
-COMING = ProcessSight(pid=7, sign=None)
-STARTING = ProcessSight(starting=9)
+DAEMON = ProcessObservation(pid=7, sign=1.0)
+COMING = ProcessObservation(pid=7, sign=None)
+STARTING = ProcessObservation(starting=9)
 
 
 @pytest.mark.parametrize(
     ("sight", "silent", "do"),
     [
-        (ProcessSight(), 0, KeeperAction.start),
-        (ProcessSight(), 999, KeeperAction.start),
+        (ProcessObservation(), 0, KeeperAction.start),
+        (ProcessObservation(), 999, KeeperAction.start),
         (DAEMON, 0, KeeperAction.wait),
         (DAEMON, 60, KeeperAction.wait),
         (DAEMON, 61, KeeperAction.end),
@@ -46,17 +46,17 @@ STARTING = ProcessSight(starting=9)
     ],
 )
 def test_a_start_has_more_time_than_a_daemon_and_a_free_lock_is_a_death(
-    sight: ProcessSight, silent: float, do: KeeperAction
+    sight: ProcessObservation, silent: float, do: KeeperAction
 ) -> None:
     assert judge(sight, silent, LIMITS) is do
 
 
-def silence(*looks: tuple[float, ProcessSight]) -> float:
+def silence(*looks: tuple[float, ProcessObservation]) -> float:
     counter = Silence(longest_step=4)
     return [counter.of(sight, at) for at, sight in looks][-1]
 
 
-def every_two(first: int, last: int, sight: ProcessSight = DAEMON) -> list[tuple[float, ProcessSight]]:
+def every_two(first: int, last: int, sight: ProcessObservation = DAEMON) -> list[tuple[float, ProcessObservation]]:
     return [(float(at), sight) for at in range(first, last + 1, 2)]
 
 
@@ -67,15 +67,22 @@ def every_two(first: int, last: int, sight: ProcessSight = DAEMON) -> list[tuple
         ([(100.0, DAEMON)], 0),  # the first look knows nothing of what was before
         ([(100.0, DAEMON), (900.0, DAEMON)], 4),  # who judges was away himself: suspended, stopped, starved
         ([*every_two(100, 140), (900.0, DAEMON), (902.0, DAEMON)], 46),
-        ([*every_two(100, 158), (160.0, ProcessSight(pid=7, sign=2.0))], 0),  # it went round
-        ([*every_two(100, 158), (160.0, ProcessSight(pid=8, sign=1.0))], 0),  # another one
-        (every_two(100, 900, ProcessSight(7, 1.0, excused=True)), 0),  # somebody else holds the journal
-        ([*every_two(100, 120), *every_two(122, 900, ProcessSight(7, 1.0, excused=True)), *every_two(902, 920)], 40),
+        ([*every_two(100, 158), (160.0, ProcessObservation(pid=7, sign=2.0))], 0),  # it went round
+        ([*every_two(100, 158), (160.0, ProcessObservation(pid=8, sign=1.0))], 0),  # another one
+        (every_two(100, 900, ProcessObservation(7, 1.0, excused=True)), 0),  # somebody else holds the journal
+        (
+            [
+                *every_two(100, 120),
+                *every_two(122, 900, ProcessObservation(7, 1.0, excused=True)),
+                *every_two(902, 920),
+            ],
+            40,
+        ),
         ([*every_two(100, 130, STARTING), *every_two(132, 140, COMING)], 8),  # a start gets on
     ],
 )
 def test_silence_counts_only_while_somebody_looked_and_nobody_else_was_to_blame(
-    looks: list[tuple[float, ProcessSight]], seconds: float
+    looks: list[tuple[float, ProcessObservation]], seconds: float
 ) -> None:
     assert silence(*looks) == seconds
 

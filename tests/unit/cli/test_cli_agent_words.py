@@ -12,7 +12,7 @@ from becket.cli.events import event_line
 from becket.cli.front import run, typer_of
 from becket.cli.plain import fitted, money
 from becket.cli.verbs import find_verb
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Limits, PriceSource, Usage
 from becket.kernel.contract.calls import AgentCall, CallEnd
 from becket.kernel.contract.events import Event, EventKind
 from becket.parts.agents.desk import MessageDelivery
@@ -29,7 +29,7 @@ def told(*events: AgentEvent, width: int = 80) -> list[str]:
 
 
 def test_every_kind_of_event_is_one_line_with_its_time_and_its_verb() -> None:
-    used = Usage(turns=2, input_tokens=1200, cached_tokens=1000, output_tokens=34, usd=0.5, priced=Priced.vendor)
+    used = Usage(turns=2, input_tokens=1200, cached_tokens=1000, output_tokens=34, usd=0.5, priced=PriceSource.vendor)
     assert told(
         AgentEvent(kind=AgentEventKind.thinking, at=0.1, text="where is it"),
         AgentEvent(kind=AgentEventKind.message, at=0.2, text="I will\nlook."),
@@ -145,7 +145,7 @@ def test_wrong_usage_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (Usage(seconds=0.08).model_dump(mode="json"), "fixer changed, used 0.08s, tokens and money not told"),
         (
-            Usage(seconds=2, turns=1, output_tokens=7, usd=0.5, priced=Priced.vendor).model_dump(mode="json"),
+            Usage(seconds=2, turns=1, output_tokens=7, usd=0.5, priced=PriceSource.vendor).model_dump(mode="json"),
             "fixer changed, used 2.00s, 1 turn, 7 tokens, $0.5000",
         ),
         ({"seconds": "odd"}, "call.settled (agent fixer, outcome changed"),

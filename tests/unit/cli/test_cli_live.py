@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tales import BEGAN, TESTS, condition, decision, run, step, story, text_of
 
-from becket.app.record.output_now import Printed, last_output
+from becket.app.record.output_now import PrintedLine, last_output
 from becket.cli import follow
 from becket.cli.live import live, still
 from becket.kernel.contract.agent import AgentEvent, AgentEventKind
@@ -24,7 +24,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 BASE = step("discover", "base", 0.02)
-NOW = Printed(BEGAN + 3, "test_third.py ..F")
+NOW = PrintedLine(BEGAN + 3, "test_third.py ..F")
 
 
 def test_the_step_at_work_stands_last_with_its_time_and_its_last_line() -> None:
@@ -39,7 +39,7 @@ def test_the_step_at_work_stands_last_with_its_time_and_its_last_line() -> None:
 
 
 def test_what_an_earlier_step_printed_is_not_shown_as_its_own() -> None:
-    assert "..F" not in text_of(live(story(BASE, TESTS), Printed(BEGAN - 5, "..F")))
+    assert "..F" not in text_of(live(story(BASE, TESTS), PrintedLine(BEGAN - 5, "..F")))
 
 
 def test_a_step_whose_when_is_false_is_not_taken_for_the_current_one() -> None:

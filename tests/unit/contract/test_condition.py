@@ -12,7 +12,7 @@ from becket.kernel.contract.condition import (
     Condition,
     ConditionGroup,
     Conditions,
-    Life,
+    Lifetime,
     ref,
     split_ref,
 )
@@ -53,7 +53,7 @@ def test_raising_the_same_condition_again_keeps_the_newer_evidence() -> None:
 
 
 def test_only_what_lives_for_the_run_survives_the_iteration() -> None:
-    raised = Conditions((Condition(name="once"), Condition(name="kept", life=Life.run)))
+    raised = Conditions((Condition(name="once"), Condition(name="kept", life=Lifetime.run)))
     assert [item.ref for item in raised.next_iteration()] == ["kept"]
 
 

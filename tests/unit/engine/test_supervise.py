@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from becket.parts.services import supervise
-from becket.parts.services.ports import RestartHistory, ServiceSight
+from becket.parts.services.ports import RestartHistory, ServiceObservation
 from becket.parts.services.section import HealthConfig
 from becket.parts.services.supervise import RestartAction, Rules
 from becket.testing.clock import ManualClock
@@ -37,15 +37,15 @@ class Shape:
     stranger: float | None = None
     mends: int = 10**9  # from this start on it is well
 
-    def sight(self, age: float, start: int) -> ServiceSight:
+    def sight(self, age: float, start: int) -> ServiceObservation:
         mended = start >= self.mends
         if self.dies is not None and age >= self.dies and not mended:
-            return ServiceSight.gone
+            return ServiceObservation.gone
         if self.stranger is not None and age >= self.stranger and not mended:
-            return ServiceSight.stranger
+            return ServiceObservation.stranger
         if age < self.ready or (not mended and any(begin <= age < end for begin, end in self.ill)):
-            return ServiceSight.unready
-        return ServiceSight.healthy
+            return ServiceObservation.unready
+        return ServiceObservation.healthy
 
 
 def shape(number: int) -> Shape:
@@ -196,21 +196,21 @@ def test_an_adopted_process_must_prove_its_health_again_and_is_no_start() -> Non
 def test_one_bad_answer_begins_the_soak_anew() -> None:
     life = RestartHistory(started_at=0.0)
     for second in range(10):
-        sight = ServiceSight.unready if second == 9 else ServiceSight.healthy
+        sight = ServiceObservation.unready if second == 9 else ServiceObservation.healthy
         life, do = supervise.seen(life, sight, float(second), RULES, trial=True)
         assert do is RestartAction.wait
     for second in range(10, 20):
-        life, do = supervise.seen(life, ServiceSight.healthy, float(second), RULES, trial=True)
+        life, do = supervise.seen(life, ServiceObservation.healthy, float(second), RULES, trial=True)
         assert do is RestartAction.wait
-    assert supervise.seen(life, ServiceSight.healthy, 20.0, RULES, trial=True)[1] is RestartAction.keep
+    assert supervise.seen(life, ServiceObservation.healthy, 20.0, RULES, trial=True)[1] is RestartAction.keep
 
 
 def test_a_proven_service_is_not_restarted_for_one_bad_answer() -> None:
     life = RestartHistory(started_at=0.0, proven=True)
-    life, do = supervise.seen(life, ServiceSight.unready, 100.0, RULES, trial=False)
+    life, do = supervise.seen(life, ServiceObservation.unready, 100.0, RULES, trial=False)
     assert do is RestartAction.wait
-    life, do = supervise.seen(life, ServiceSight.unready, 101.0, RULES, trial=False)
-    life, do = supervise.seen(life, ServiceSight.unready, 111.0, RULES, trial=False)
+    life, do = supervise.seen(life, ServiceObservation.unready, 101.0, RULES, trial=False)
+    life, do = supervise.seen(life, ServiceObservation.unready, 111.0, RULES, trial=False)
     assert do is RestartAction.restart
 
 

@@ -9,7 +9,7 @@ from becket.app.sections import load_config
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.gate import GateColor, StepTrouble, TriedStep
 from becket.parts.gates.trial import StepTried, Tried
-from becket.parts.init.beginning import Begun, keep_green
+from becket.parts.init.beginning import InitResult, keep_green
 from becket.parts.init.detect import detect
 from becket.parts.init.ecosystem import Tools
 from becket.parts.init.scaffold import write_config
@@ -18,11 +18,11 @@ Tree = Callable[[Mapping[str, str]], Path]
 FILES = {"setup.py": "", "tests/test_a.py": "", "web/package.json": '{"scripts": {"test": "mocha"}}'}
 
 
-def begun(tree: Tree) -> Begun:
+def begun(tree: Tree) -> InitResult:
     root = tree(FILES)
     found = detect(root, Tools(""))
     assert [step.name for step in found.fast] == ["pytest", "npm_test_web"]
-    return Begun(branch="main", detected=found, written=write_config(root, found, "main", "jane"))
+    return InitResult(branch="main", detected=found, written=write_config(root, found, "main", "jane"))
 
 
 def tried(**troubles: StepTrouble | None) -> Tried:
@@ -36,7 +36,7 @@ def tried(**troubles: StepTrouble | None) -> Tried:
     return Tried(run_id="run_1", sha="a" * 40, steps=tuple(StepTried(step=step) for step in steps))
 
 
-def config_of(made: Begun) -> Config:
+def config_of(made: InitResult) -> Config:
     return load_config(made.written.config.read_bytes(), "becket.yaml", {})
 
 

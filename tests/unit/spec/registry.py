@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from becket.app.sections import load_config
 from becket.kernel.contract.action import ActionContext, ActionDef, EffectInfo, Registry, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Duration, Json, Record
-from becket.kernel.contract.condition import ConditionGroup, Life
+from becket.kernel.contract.condition import ConditionGroup, Lifetime
 from becket.kernel.contract.config import AgentName, Config
 from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.contract.spec import Autonomy, EffectClass
@@ -113,10 +113,10 @@ def _kinds_of_red(params: Of) -> tuple[ConditionGroup, ...]:
 
 
 def _run_wide(*names: str) -> ConditionGroup:
-    return ConditionGroup(names=names, life=Life.run)
+    return ConditionGroup(names=names, life=Lifetime.run)
 
 
-_CANDIDATE = ConditionGroup(object="candidate", names=("exists",), life=Life.run)
+_CANDIDATE = ConditionGroup(object="candidate", names=("exists",), life=Lifetime.run)
 
 _ACTIONS = (
     ActionDef("git.read_base", "reads the head", _never, outputs=("sha", "branch")),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 from becket.app.sections import config_model
-from becket.kernel.contract.action import Registry
+from becket.kernel.contract.action import ActionContext, ActionDef, Registry, Result
+from becket.kernel.contract.base import Record
+from becket.kernel.contract.config import Names, PersonConfig
 from becket.kernel.contract.errors import InvalidDocument, NotFound
 from becket.kernel.spec.book import LoopBook
 from becket.parts.gates.section import GateStep
@@ -92,6 +95,26 @@ def test_what_a_loop_names_is_looked_up_in_becket_yaml_as_it_stands_now(tmp_path
     ]
     loops = LoopBook(tmp_path, {}, REGISTRY, lambda: now[0])
     with pytest.raises(InvalidDocument, match=r"odd\.yaml:9:77: unknown-gate: becket\.yaml has no `smoke`"):
+        loops.get("odd")
+    now.pop(0)
+    assert loops.get("odd").spec.loop_id == "odd"
+
+
+class Whom(Record):
+    who: Annotated[str, Names("people", "unknown-person")]
+
+
+async def greet(context: ActionContext, params: Whom) -> Result:
+    return Result()
+
+
+def test_a_part_may_name_entries_of_any_section(tmp_path: Path) -> None:
+    registry = Registry(actions={"greet": ActionDef(name="greet", summary="Greet.", run=greet, params=Whom)})
+    act = "  act: {objective: do, actions: [{id: hello, uses: greet, with: {who: ann}}]}\n"
+    (tmp_path / "odd.yaml").write_text(GOOD.replace("NAME", "odd").replace("phases:\n", f"phases:\n{act}"))
+    now = [config_model()(version=1), config_model()(version=1, people={"ann": PersonConfig()})]
+    loops = LoopBook(tmp_path, {}, registry, lambda: now[0])
+    with pytest.raises(InvalidDocument, match=r"unknown-person: becket\.yaml has no `ann` in `people`"):
         loops.get("odd")
     now.pop(0)
     assert loops.get("odd").spec.loop_id == "odd"

@@ -12,6 +12,7 @@ import pytest
 from becket.kernel.contract.action import ActionDef, Registry, Result
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.condition import ConditionGroup
+from becket.kernel.contract.config import Names
 from becket.kernel.contract.errors import Finding
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.verifiers import git, record
@@ -80,6 +81,9 @@ def test_every_rule_has_a_file() -> None:
         name for name in named if name not in {"utf-8", "utf-8-sig", "bad-size", "bad-variable", "undefined-variable"}
     }
     named |= {"unknown-action", "unknown-verifier", "unraisable-stop", "unraisable-handoff", "unraisable-wait"}
+    for definition in REGISTRY.actions.values():
+        marks = [mark for field in definition.params.model_fields.values() for mark in field.metadata]
+        named |= {mark.rule for mark in marks if isinstance(mark, Names)}
     seeded = {match[1].decode() for path in BAD if (match := EXPECTED.match(path.read_bytes()))}
     assert named - seeded == RULES_WITHOUT_A_FILE
     assert seeded <= named

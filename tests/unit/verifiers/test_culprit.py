@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from becket.parts.gates.culprit import Belief, Culprit, CulpritUndecided, Noise, Observation, search
+from becket.parts.gates.culprit import Culprit, CulpritUndecided, ErrorRates, Observation, SuspectProbabilities, search
 
-FLAKY = Noise(false_fail=0.10, false_pass=0.0)
+FLAKY = ErrorRates(false_fail=0.10, false_pass=0.0)
 
 
 def commits(count: int) -> list[str]:
     return [f"c{position}" for position in range(count)]
 
 
-def gate(culprit: int, noise: Noise, seed: int) -> Callable[[str], object]:
+def gate(culprit: int, noise: ErrorRates, seed: int) -> Callable[[str], object]:
     """A gate that is bad from the culprit on and wrong at the stated rates."""
     chance = random.Random(seed)
 
@@ -37,7 +37,7 @@ def scripted(answers: dict[str, bool | None], asked: list[str] | None = None) ->
     return is_bad
 
 
-def find(names: Sequence[str], is_bad: object, model: Noise = FLAKY, **more: object) -> Culprit | CulpritUndecided:
+def find(names: Sequence[str], is_bad: object, model: ErrorRates = FLAKY, **more: object) -> Culprit | CulpritUndecided:
     return asyncio.run(search(names, is_bad, model, **more))  # type: ignore[arg-type]
 
 
@@ -49,7 +49,9 @@ def red_head(names: Sequence[str]) -> Observation:
 def test_without_noise_it_is_plain_bisection(count: int) -> None:
     names = commits(count)
     for culprit in range(count):
-        found = find(names, gate(culprit, Noise(false_fail=0, false_pass=0), 1), Noise(false_fail=0, false_pass=0))
+        found = find(
+            names, gate(culprit, ErrorRates(false_fail=0, false_pass=0), 1), ErrorRates(false_fail=0, false_pass=0)
+        )
         assert isinstance(found, Culprit)
         assert found.sha == names[culprit]
         assert found.runs <= max(1, (count - 1).bit_length() + 1)
@@ -68,7 +70,7 @@ def test_it_is_right_in_spite_of_flakes() -> None:
 
 
 def test_its_confidence_is_what_it_says() -> None:
-    noise = Noise(false_fail=0.2, false_pass=0.05)
+    noise = ErrorRates(false_fail=0.2, false_pass=0.05)
     names = commits(8)
     chance = random.Random(4)
     claimed, right = [], 0
@@ -156,7 +158,7 @@ def test_a_prior_saves_runs_and_cannot_clear_a_commit() -> None:
     names = commits(32)
     weights = [0.0] * 32
     weights[9] = 1.0
-    quiet = Noise(false_fail=0.01, false_pass=0.01)
+    quiet = ErrorRates(false_fail=0.01, false_pass=0.01)
     hinted = find(names, gate(9, quiet, 1), quiet, prior=weights, seen=[red_head(names)])
     plain = find(names, gate(9, quiet, 1), quiet, seen=[red_head(names)])
     assert isinstance(hinted, Culprit)
@@ -193,7 +195,7 @@ def test_observations_of_other_commits_are_left_alone() -> None:
 
 
 def test_answers_that_contradict_a_claim_of_no_noise_leave_a_belief() -> None:
-    belief = Belief(commits(3), Noise(false_fail=0, false_pass=0))
+    belief = SuspectProbabilities(commits(3), ErrorRates(false_fail=0, false_pass=0))
     for bad in (True, False, True, False):
         belief.learn(Observation(sha="c1", bad=bad))
     assert sum(suspect.probability for suspect in belief.suspects()) + belief.nobody == pytest.approx(1)
@@ -221,4 +223,4 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
 
 def test_a_rate_of_one_half_is_no_information_and_refused() -> None:
     with pytest.raises(ValueError):
-        Noise(false_fail=0.5)
+        ErrorRates(false_fail=0.5)

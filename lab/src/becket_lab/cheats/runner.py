@@ -12,7 +12,7 @@ from pathlib import Path
 
 from becket.kernel.contract.guard import ChangeClass
 from becket.kernel.contract.process import SandboxKind
-from becket.kernel.process.choice import Unavailable, probe
+from becket.kernel.process.choice import SandboxUnavailable, probe
 from becket_lab.cheats.agents import Wired
 from becket_lab.cheats.case import Case, Kind
 from becket_lab.cheats.field import BUGS
@@ -62,7 +62,7 @@ class Figures:
 def sandbox_holds() -> bool:
     try:
         return not probe(SandboxKind.bwrap).holds().missing
-    except Unavailable:
+    except SandboxUnavailable:
         return False
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from becket.app.compose import App
-from becket.kernel.contract.agent import Priced
+from becket.kernel.contract.agent import PriceSource
 from becket.kernel.contract.base import Record
 from becket.kernel.contract.calls import KINDS, AgentCall
 from becket.kernel.contract.config import Budgets, PeriodBudgets
@@ -119,7 +119,7 @@ def added(key: str, calls: Iterable[AgentCall]) -> SpendTotal:
         cached_tokens=sum(end.usage.cached_tokens for end in ends),
         output_tokens=sum(end.usage.output_tokens for end in ends),
         usd=sum(end.usage.usd for end in ends),
-        unpriced=sum(end.usage.priced is Priced.unknown for end in ends),
+        unpriced=sum(end.usage.priced is PriceSource.unknown for end in ends),
         overshot=sum(bool(end.over) for end in ends),
         outcomes=dict(sorted(outcomes.items())),
     )

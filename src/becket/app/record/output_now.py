@@ -26,22 +26,22 @@ _SAYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PrintedLine:
     """A line, without secrets, and when its file was last written."""
 
     at: float
     text: str
 
 
-async def watch_output(app: App, run_id: str, hear: Callable[[Printed | None], None]) -> None:
+async def watch_output(app: App, run_id: str, hear: Callable[[PrintedLine | None], None]) -> None:
     """Tell the last line now and then, also where there is none, until cancelled."""
     while True:
         found = await asyncio.to_thread(last_output, app.places.of_run(run_id), app.state.folder / "setups")
-        hear(Printed(found.at, app.redactor.text(found.text)) if found is not None else None)
+        hear(PrintedLine(found.at, app.redactor.text(found.text)) if found is not None else None)
         await asyncio.sleep(LOOK_EVERY)
 
 
-def last_output(run: Path, setups: Path) -> Printed | None:
+def last_output(run: Path, setups: Path) -> PrintedLine | None:
     """Of the file that was written last. A set-up serves many runs: whoever reads this asks when it was written."""
     newest = max(_written(run, setups), default=None)
     if newest is None:
@@ -49,7 +49,7 @@ def last_output(run: Path, setups: Path) -> Printed | None:
     at, path = newest
     lines = _last_lines(path)
     texts = map(_said, lines) if path.name == _AGENTS else (line.decode("utf-8", "replace").strip() for line in lines)
-    return Printed(at, next(filter(None, texts), ""))
+    return PrintedLine(at, next(filter(None, texts), ""))
 
 
 def _written(run: Path, setups: Path) -> Iterator[tuple[float, Path]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.condition import Condition, Life
+from becket.kernel.contract.condition import Condition, Lifetime
 from becket.kernel.contract.effect import SETTLED
 from becket.kernel.contract.events import COVERS, OF_STEPS, SEALS, Event, EventKind
 from becket.kernel.contract.run import Run, RunStatus, Step, started_as
@@ -124,7 +124,7 @@ class Replay:
         data = event.data
         counted = self.run["counted"] + int(data.get("counts", False))
         self.run |= {"iteration": data["iteration"], "counted": counted, "waits_since": data.get("since", {})}
-        self.conditions = {key: item for key, item in self.conditions.items() if item.life is Life.run}
+        self.conditions = {key: item for key, item in self.conditions.items() if item.life is Lifetime.run}
         if event.kind is EventKind.run_waiting:
             self.run["waiting_on"] = list(dict.fromkeys(row["condition"] for row in data["waits"]))
         elif "segment" in data:  # it gave its claim back without a reason to sleep

@@ -41,6 +41,7 @@ class Checked:
     ok: bool
     what: str
     detail: str
+    repeated: bool = False  # a command of the run was done again for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +356,7 @@ async def _repeat(app: App, run: Run, receipts: tuple[StoredReceipt, ...]) -> li
         item = one.item
         now = f"not repeated: {one.trouble}" if one.trouble else f"{one.now} now"
         detail = f"{item.phase}.{item.action_id}: exit code {item.receipt.exit_code} then, {now}"
-        checks.append(Checked(one.same, f"again {item.digest[:12]}", detail))
+        checks.append(Checked(one.same, f"again {item.digest[:12]}", detail, repeated=True))
     if count := app.port(Repetition).left_out(receipts):
         checks.append(Checked(True, "again", f"{count} runs of chosen tests alone are not repeated"))
     return checks

@@ -5,10 +5,10 @@ from __future__ import annotations
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import PositiveDuration, Record, digest_of
 from becket.kernel.contract.caller import Role
-from becket.kernel.contract.condition import Condition, ConditionGroup, Life
+from becket.kernel.contract.condition import Condition, ConditionGroup, Lifetime
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import EXPIRED, Approval, ApprovalState
-from becket.kernel.contract.spec import Name, Said, Signal
+from becket.kernel.contract.spec import Name, NonBlank, Signal
 
 NAMES = ("asked", "approved", "denied", "expired", "revoked")
 
@@ -20,13 +20,13 @@ class AskParams(Record):
     until the run ends, however often the step comes by.
     """
 
-    question: Said
+    question: NonBlank
     details: str = ""
-    about: Said
+    about: NonBlank
     role: Role = "approver"
     expires: PositiveDuration = 7 * 86400.0
     of: Name = "approval"
-    keep: Life = Life.iteration  # `run`: the condition stays raised, whatever the step asks about later
+    keep: Lifetime = Lifetime.iteration  # `run`: the condition stays raised, whatever the step asks about later
     stands: bool = False
 
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.candidate import Candidates, CommitMade, Conflict
-from becket.kernel.contract.condition import Condition, ConditionGroup, Life
+from becket.kernel.contract.condition import Condition, ConditionGroup, Lifetime
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.guard import Refusal
 from becket.kernel.contract.made import BaseBranchOrNone, BaseSha, takes
@@ -21,7 +21,7 @@ from becket.kernel.contract.proposal import AcceptedProposal, Proposals
 
 OBJECT = "candidate"
 NAMES = ("exists", "none")
-GROUP = ConditionGroup(object=OBJECT, names=NAMES, life=Life.run)
+GROUP = ConditionGroup(object=OBJECT, names=NAMES, life=Lifetime.run)
 BARRED = ConditionGroup(object=OBJECT, names=("barred",))
 PROPOSAL = ConditionGroup(object="proposal", names=("stands", "moved"))
 REPAIR, REVERT = "repair", "revert"
@@ -40,13 +40,13 @@ class Candidate(Record):
 
 def exists(candidate: Candidate) -> Condition:
     evidence = candidate.model_dump(mode="json")
-    return Condition(object=OBJECT, name="exists", group=NAMES, life=Life.run, evidence=evidence)
+    return Condition(object=OBJECT, name="exists", group=NAMES, life=Lifetime.run, evidence=evidence)
 
 
 def none(why: str, waiting: tuple[str, ...] = (), *, ask_again: bool = True, answer: str = "") -> Condition:
     """`ask_again`: the same agent may do better. `answer`: how its call ended, if that is why there is none."""
     evidence: dict[str, Json] = {"why": why, "waiting": list(waiting), "ask_again": ask_again, "answer": answer}
-    return Condition(object=OBJECT, name="none", group=NAMES, life=Life.run, evidence=evidence)
+    return Condition(object=OBJECT, name="none", group=NAMES, life=Lifetime.run, evidence=evidence)
 
 
 def barred(refusals: Sequence[Refusal]) -> Condition:

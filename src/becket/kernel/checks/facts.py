@@ -23,7 +23,7 @@ class Level(StrEnum):
     error = "error"
 
 
-class AgentSight(Record):
+class AgentFindings(Record):
     """One agent as programs read it: what was found of it, where it will work, and what it can reach from there."""
 
     agent: str
@@ -44,7 +44,7 @@ class Diagnosis(Record):
     what: str
     mend: str | None = None
     where: str | None = None
-    agent: AgentSight | None = None
+    agent: AgentFindings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ Check = Callable[[Exam], Iterable[Diagnosis]]
 """Looks at one thing. Whatever it raises becomes a diagnosis of its own."""
 
 
-class Missing(Record):
+class MissingTool(Record):
     """A tool that a proposed step needs and the machine lacks."""
 
     tool: str

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from becket.kernel.checks import words
 from becket.kernel.checks.configuration import place_of
-from becket.kernel.checks.facts import Diagnosis, Exam, Level, Missing
+from becket.kernel.checks.facts import Diagnosis, Exam, Level, MissingTool
 from becket.kernel.checks.shell import Program, program_of
 from becket.kernel.checks.toolchains import unseen
 from becket.kernel.contract.config import Config
@@ -37,7 +37,7 @@ def missing_program(
     yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
 
 
-def needed(missing: Missing) -> Diagnosis:
+def needed(missing: MissingTool) -> Diagnosis:
     """What the proposal of `becket init` needs besides the programs that its commands start."""
     what = words.TOOL_NEEDED.format(tool=missing.tool)
     return Diagnosis(name="tools", level=Level.warn, what=what, mend=missing.mend)

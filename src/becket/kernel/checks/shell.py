@@ -37,7 +37,7 @@ _KEYWORDS = frozenset(["if", "for", "while", "until", "case", "then", "do", "els
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One command of a shell text, and the operator before it."""
 
     before: str
@@ -53,12 +53,12 @@ class Program:
     arguments: tuple[str, ...] = field(default=(), compare=False)
 
 
-def simple_commands(text: str) -> list[Simple]:
+def simple_commands(text: str) -> list[SimpleCommand]:
     """The text in pieces. Raises ValueError for an unclosed quote."""
     lexer = shlex.shlex(text.replace("\\\n", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
-    found: list[Simple] = []
+    found: list[SimpleCommand] = []
     before, words, skip = "", [], False
     for token in lexer:
         if not _OPERATOR.fullmatch(token):
@@ -69,9 +69,9 @@ def simple_commands(text: str) -> list[Simple]:
             if words and words[-1].isdigit():  # the file descriptor of `2>`
                 words.pop()
         else:
-            found += [Simple(before, tuple(words))] if words else []
+            found += [SimpleCommand(before, tuple(words))] if words else []
             before, words = token, []
-    return [*found, Simple(before, tuple(words))] if words else found
+    return [*found, SimpleCommand(before, tuple(words))] if words else found
 
 
 def cannot_fail(text: str, *, stops_at_error: bool = True) -> bool:
@@ -120,5 +120,5 @@ def _without_prefix(words: list[str]) -> list[str]:
     return words
 
 
-def _trivial(command: Simple) -> bool:
+def _trivial(command: SimpleCommand) -> bool:
     return command.words[0] in _TRIVIAL or command.words == ("exit", "0")

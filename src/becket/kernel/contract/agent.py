@@ -45,7 +45,7 @@ class Limits(Record):
     usd: float | None = None
 
 
-class Priced(StrEnum):
+class PriceSource(StrEnum):
     """Who says what a call cost."""
 
     vendor = "vendor"  # the agent's own figure
@@ -65,7 +65,7 @@ class Usage(Record):
     cache_write_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0.0
-    priced: Priced = Priced.unknown
+    priced: PriceSource = PriceSource.unknown
 
     @property
     def tokens(self) -> int:
@@ -74,12 +74,12 @@ class Usage(Record):
     @property
     def tokens_told(self) -> int | None:
         """None: nobody told. A vendor that tells money tells tokens too, and then 0 is none."""
-        return self.tokens if self.tokens or self.priced is Priced.vendor else None
+        return self.tokens if self.tokens or self.priced is PriceSource.vendor else None
 
     @property
     def usd_told(self) -> float | None:
         """None: nobody can tell."""
-        return self.usd if self.usd or self.priced is not Priced.unknown else None
+        return self.usd if self.usd or self.priced is not PriceSource.unknown else None
 
 
 class AgentEventKind(StrEnum):
@@ -224,7 +224,7 @@ class AgentsByName:
         return self._agents[name]
 
 
-class Judged(Record):
+class CallJudgement(Record):
     """The runtime's judgement of one call, from the work tree and the report's facts."""
 
     outcome: AgentOutcome
@@ -232,19 +232,19 @@ class Judged(Record):
     changed_paths: tuple[str, ...] = Field(default=())
 
 
-def judge(report: AgentReport, changed_paths: tuple[str, ...]) -> Judged:
+def judge(report: AgentReport, changed_paths: tuple[str, ...]) -> CallJudgement:
     """By terminal event, error and diff; never by exit code or by the word "success" (L20)."""
     if report.outcome_hint is not None and report.outcome_hint is not AgentOutcome.changed:
-        return Judged(outcome=report.outcome_hint, reason=report.error, changed_paths=changed_paths)
+        return CallJudgement(outcome=report.outcome_hint, reason=report.error, changed_paths=changed_paths)
     if not report.ended:
-        return Judged(
+        return CallJudgement(
             outcome=AgentOutcome.crashed, reason=report.error or "it gave no result", changed_paths=changed_paths
         )
     if report.error:
-        return Judged(outcome=AgentOutcome.model_error, reason=report.error, changed_paths=changed_paths)
+        return CallJudgement(outcome=AgentOutcome.model_error, reason=report.error, changed_paths=changed_paths)
     if not changed_paths and report.refusals:
-        return Judged(outcome=AgentOutcome.refused, reason=f"it was not allowed: {report.refusals[0]}")
+        return CallJudgement(outcome=AgentOutcome.refused, reason=f"it was not allowed: {report.refusals[0]}")
     if not changed_paths:
-        return Judged(outcome=AgentOutcome.nothing_done, reason="the work tree is as it was", changed_paths=())
+        return CallJudgement(outcome=AgentOutcome.nothing_done, reason="the work tree is as it was", changed_paths=())
     differ = "1 path differs" if len(changed_paths) == 1 else f"{len(changed_paths)} paths differ"
-    return Judged(outcome=AgentOutcome.changed, reason=differ, changed_paths=changed_paths)
+    return CallJudgement(outcome=AgentOutcome.changed, reason=differ, changed_paths=changed_paths)

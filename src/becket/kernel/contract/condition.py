@@ -13,7 +13,7 @@ RUN = "run"
 """The object of a condition written without one: the run itself."""
 
 
-class Life(StrEnum):
+class Lifetime(StrEnum):
     """How long a condition stays raised."""
 
     iteration = "iteration"
@@ -25,7 +25,7 @@ class ConditionGroup(Record):
 
     object: str = RUN
     names: tuple[str, ...]
-    life: Life = Life.iteration
+    life: Lifetime = Lifetime.iteration
     uncounted: tuple[str, ...] = ()  # those whose next iteration does not count towards `max_iterations`
 
     @property
@@ -39,7 +39,7 @@ class Condition(Record):
     object: str = RUN
     name: str
     group: tuple[str, ...] = ()  # the names it replaces; empty means only itself
-    life: Life = Life.iteration
+    life: Lifetime = Lifetime.iteration
     evidence: dict[str, Json] = Field(default_factory=dict)
     iteration: int = 0
     at: float = 0.0
@@ -94,7 +94,7 @@ class Conditions:
 
     def next_iteration(self) -> Conditions:
         """What survives into the next iteration."""
-        return Conditions(tuple(item for item in self._by_ref.values() if item.life is Life.run))
+        return Conditions(tuple(item for item in self._by_ref.values() if item.life is Lifetime.run))
 
 
 RUNTIME_CONDITIONS: dict[str, str] = {

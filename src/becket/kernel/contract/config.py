@@ -46,11 +46,12 @@ class Section(Generic[T_co]):
 class Names:
     """Marks a parameter that names an entry of a section of becket.yaml, so that lint can look it up."""
 
-    section: Literal["gates", "agents", "services"]
+    section: str
+    rule: str  # what lint calls it when there is none of that name
     optional: tuple[str, ...] = ()  # need not be there
 
 
-AgentName = Annotated[str, Names("agents")]
+AgentName = Annotated[str, Names("agents", "unknown-agent")]
 
 SkillName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 

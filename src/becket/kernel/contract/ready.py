@@ -6,7 +6,7 @@ REASONS = ("repair_ready", "proposed")
 """Why a run that left one ended; older journals have the second word."""
 
 SAID_NO = "declined"
-"""What the note of a handoff begins with, whose ready repair a person did not want."""
+"""How the note of a declined ready repair begins; what it is, its state says."""
 
 ACCEPT = "accept"
 """The input of a loop that takes one to its branch: the run that left it."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from becket.kernel.contract.base import Duration, Json, KeyProblem, PositiveDuration, Record
-from becket.kernel.contract.condition import Life
+from becket.kernel.contract.condition import Lifetime
 from becket.kernel.contract.naming import BranchName, Line, VariableName, is_place
 from becket.kernel.contract.process import Network
 
@@ -20,7 +20,7 @@ DottedName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z]
 EventName = Annotated[DottedName, StringConstraints(max_length=200)]
 ConditionRef = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?$")]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Said = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
+NonBlank = Annotated[str, StringConstraints(pattern=r"\S")]  # as it is written, and not nothing
 
 
 class Phase(StrEnum):
@@ -303,7 +303,7 @@ class RunEffect(Record):
         return self
 
 
-class Where(StrEnum):
+class CommandFolder(StrEnum):
     tree = "tree"  # the run's own checkout of the repository
     scratch = "scratch"  # the run's own empty folder
 
@@ -313,7 +313,7 @@ class Command(Record):
 
     run: Text | None = None
     timeout: PositiveDuration = 600.0
-    in_: Where = Field(default=Where.tree, alias="in")
+    in_: CommandFolder = Field(default=CommandFolder.tree, alias="in")
     env: dict[VariableName, str] = Field(default_factory=dict)
     network: Network = Network.none
 
@@ -330,7 +330,7 @@ class ActionSpec(Command):
     outputs: dict[Name, str] = Field(default_factory=dict)  # stdout | json:PATH | file:PATH
     parse: str | None = None  # json | junit:FILE
     raises: dict[str, ConditionRef] = Field(default_factory=dict)  # "0", "2-5", "*", "json:PATH=VALUE"
-    keep: Life = Life.iteration
+    keep: Lifetime = Lifetime.iteration
     effects: RunEffect | None = None
 
     @model_validator(mode="after")

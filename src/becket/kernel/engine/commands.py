@@ -21,7 +21,7 @@ from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.git import OBJECTS
 from becket.kernel.contract.receipt import StoredReceipt
-from becket.kernel.contract.spec import ActionSpec, Autonomy, Command, EffectClass, RunEffect, Where
+from becket.kernel.contract.spec import ActionSpec, Autonomy, Command, CommandFolder, EffectClass, RunEffect
 from becket.kernel.contract.template import in_shell
 from becket.kernel.engine.context import StepContext, text_of
 from becket.kernel.engine.excerpts import value_of
@@ -40,7 +40,7 @@ def bind(context: StepContext, text: str) -> tuple[str, dict[str, str]]:
 
 async def prepare(context: StepContext, spec: Command, text: str) -> RunCommand:
     bound, variables = bind(context, text)
-    in_tree = spec.in_ is Where.tree
+    in_tree = spec.in_ is CommandFolder.tree
     return RunCommand(
         text=bound,
         cwd=await (context.workspace() if in_tree else context.scratch()),

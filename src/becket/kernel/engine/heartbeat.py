@@ -13,7 +13,7 @@ STALL = 4.0
 """Seconds without a beat, beyond the one that was due, that count as standing still: stopped by a signal, not busy."""
 
 
-class Timed(Protocol):
+class HasTimeLimit(Protocol):
     """What has a time limit: the context of a step."""
 
     timer: asyncio.Timeout | None
@@ -21,7 +21,7 @@ class Timed(Protocol):
     stood_still: float
 
 
-_at_work: ContextVar[Timed | None] = ContextVar("step at work", default=None)
+_at_work: ContextVar[HasTimeLimit | None] = ContextVar("step at work", default=None)
 
 
 class StepHeartbeat:
@@ -29,7 +29,7 @@ class StepHeartbeat:
     overdue comes before the time limit that is overdue too, and moves it.
     """
 
-    def __init__(self, context: Timed, beat: float = BEAT, stall: float = STALL) -> None:
+    def __init__(self, context: HasTimeLimit, beat: float = BEAT, stall: float = STALL) -> None:
         self._context = context
         self._every = beat
         self._stall = stall
@@ -65,7 +65,7 @@ def give_back_here(seconds: float) -> None:
         _give_back(context, seconds)
 
 
-def _give_back(context: Timed, seconds: float) -> None:
+def _give_back(context: HasTimeLimit, seconds: float) -> None:
     context.stood_still += seconds
     context.ends_at = None if context.ends_at is None else context.ends_at + seconds
     timer = context.timer

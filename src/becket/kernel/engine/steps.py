@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from becket.kernel.contract.action import ActionDef, Conclusion, EffectReport, Result, Verdict, VerifierDef
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.calls import BudgetSpent
-from becket.kernel.contract.condition import Condition, Life, ref
+from becket.kernel.contract.condition import Condition, Lifetime, ref
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.effect import EffectState
 from becket.kernel.contract.errors import (
@@ -105,7 +105,7 @@ async def do_verifier(spec: VerifierSpec, context_for: ContextFor) -> Done:
     raised = [says]
     if verdict.says is not Conclusion.passed:
         name = "verifier_failed" if verdict.says is Conclusion.failed else "verifier_undecided"
-        raised.append(says.model_copy(update={"object": "run", "name": name, "group": (), "life": Life.iteration}))
+        raised.append(says.model_copy(update={"object": "run", "name": name, "group": (), "life": Lifetime.iteration}))
     failed = verdict.says is not Conclusion.passed
     step = _step(spec.id, context, started, await context.now(), 1).model_copy(
         update={
@@ -269,7 +269,7 @@ async def _look_for_unsettled(context: StepContext) -> None:
 def _unknown(context: StepContext, at: float) -> list[Condition]:
     return [
         Condition(
-            name="effect_unknown", life=Life.run, evidence={"effect": report.key, "reason": report.reason},
+            name="effect_unknown", life=Lifetime.run, evidence={"effect": report.key, "reason": report.reason},
             iteration=context.run.iteration, at=at,
         )
         for report in context.unknown_effects

@@ -18,7 +18,7 @@ MOST = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class CommandInputs:
     """What a child gets: variables, lines before its command, and the folder that it must be able to read."""
 
     env: dict[str, str]
@@ -26,14 +26,14 @@ class Handed:
     readable: tuple[Path, ...] = ()
 
 
-def hand_over(env: Mapping[str, str], folder: Path) -> Handed:
+def hand_over(env: Mapping[str, str], folder: Path) -> CommandInputs:
     """Write what is too long to `folder`, which is made only then and goes with whoever named it."""
     long = frozenset(_too_long(env))
     if not long:
-        return Handed(dict(env))
+        return CommandInputs(dict(env))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lines = [_line(name, _written(folder / name, env[name])) for name in env if name in long]
-    return Handed({name: env[name] for name in env if name not in long}, "".join(lines), (folder,))
+    return CommandInputs({name: env[name] for name in env if name not in long}, "".join(lines), (folder,))
 
 
 def _too_long(env: Mapping[str, str]) -> Iterator[str]:

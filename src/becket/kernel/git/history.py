@@ -51,7 +51,7 @@ _PACK = ("-c", "pack.packSizeLimit=0", "-c", "pack.compression=1", "pack-objects
          "--delta-base-offset", "--missing=allow-any")  # fmt: skip
 
 
-class HistorySight(Record):
+class HistoryView(Record):
     """All that decides what a checkout sees. Two of the same name are the same, whenever they are asked for."""
 
     sha: str
@@ -62,14 +62,14 @@ class HistorySight(Record):
     def name(self) -> str:
         return f"{self.sha}-{digest_of((self.tags, self.shallow))[:16]}"
 
-    def covers(self, other: HistorySight) -> bool:
+    def covers(self, other: HistoryView) -> bool:
         return self.shallow == other.shallow and set(other.tags) <= set(self.tags)
 
 
 class Layer(Record):
     """`files` are as they were made: size and time of each, by name."""
 
-    sight: HistorySight
+    sight: HistoryView
     below: tuple[str, ...]  # names, the lowest first
     files: dict[str, tuple[int, int]]
 
@@ -95,7 +95,7 @@ class History:
     common_dir: Path
     folder: Path
     making: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    known: dict[str, tuple[_Around, HistorySight, Mapping[str, str]]] = field(default_factory=dict)  # by commit
+    known: dict[str, tuple[_Around, HistoryView, Mapping[str, str]]] = field(default_factory=dict)  # by commit
 
     async def provide(self, sha: str, refs: Mapping[str, str], objects: Path) -> Mapping[str, str]:
         """Make `objects` the object store of a checkout of `sha`; returns those of the refs that it can see."""
@@ -108,7 +108,7 @@ class History:
                 return seen
         raise GitFailed(f"the history of {sha} does not stay in {self.folder}; does something remove it there?")
 
-    async def _seen_from(self, sha: str, refs: Mapping[str, str]) -> tuple[HistorySight, Mapping[str, str]]:
+    async def _seen_from(self, sha: str, refs: Mapping[str, str]) -> tuple[HistoryView, Mapping[str, str]]:
         """Remembered: the refs of a repository are mostly what they were."""
         around = (refs, self._shallow())
         if sha not in self.known or self.known[sha][0] != around:
@@ -118,7 +118,7 @@ class History:
             tags = sorted({name for kind, name, _ in found if kind == "tag"})
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            sight = HistorySight(sha=sha, tags=tuple(tags), shallow=around[1])
+            sight = HistoryView(sha=sha, tags=tuple(tags), shallow=around[1])
             self.known[sha] = around, sight, {ref: name for _, name, ref in found}
         _, sight, seen = self.known[sha]
         return sight, seen
@@ -171,7 +171,7 @@ class History:
         self._drop(name)
         return None
 
-    async def _made_once(self, sight: HistorySight) -> None:
+    async def _made_once(self, sight: HistoryView) -> None:
         """However many checkouts wait for it; it goes on when one of them is given up."""
         task = self.making.get(sight.name)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
@@ -179,7 +179,7 @@ class History:
             task.add_done_callback(lambda _: self.making.pop(sight.name, None))
         await asyncio.shield(task)
 
-    async def _make(self, sight: HistorySight) -> None:
+    async def _make(self, sight: HistoryView) -> None:
         self.folder.parent.mkdir(mode=0o700, exist_ok=True)
         self.folder.mkdir(mode=0o700, exist_ok=True)
         below = await self._to_build_on(sight)
@@ -196,7 +196,7 @@ class History:
         layered()
         await asyncio.to_thread(self._tidy)
 
-    async def _pack(self, sight: HistorySight, below: _Stack, folder: Path) -> None:
+    async def _pack(self, sight: HistoryView, below: _Stack, folder: Path) -> None:
         wanted = [sight.sha, *sight.tags]
         if below:
             top = below[-1].sight
@@ -206,7 +206,7 @@ class History:
         if self._shallow() != sight.shallow:
             raise GitFailed("the history was deepened or cut while it was copied; try again")
 
-    async def _to_build_on(self, sight: HistorySight) -> _Stack:
+    async def _to_build_on(self, sight: HistoryView) -> _Stack:
         """Of the nearest commit before it that has layers; few of them, and in all not much above the first."""
         nearest = await self._nearest(sight)
         if len(nearest) < MOST_STACKED:
@@ -214,7 +214,7 @@ class History:
         first, *others = nearest
         return (first,) if sum(layer.size for layer in others) < first.size // 2 else ()
 
-    async def _nearest(self, sight: HistorySight) -> _Stack:
+    async def _nearest(self, sight: HistoryView) -> _Stack:
         names = self._names()
         for count in NEAR if names else ():
             before = await run(self.place, "rev-list", f"--max-count={count}", sight.sha, "--")

@@ -1,7 +1,7 @@
 """Contained children: one port, three sandboxes, one keeper per child."""
 
 from becket.kernel.process.child import KeeperProgram
-from becket.kernel.process.choice import Offer, available
+from becket.kernel.process.choice import SandboxOffer, available
 from becket.kernel.process.contained import ContainedProcesses, choose
 
-__all__ = ["ContainedProcesses", "KeeperProgram", "Offer", "available", "choose"]
+__all__ = ["ContainedProcesses", "KeeperProgram", "SandboxOffer", "available", "choose"]

@@ -14,9 +14,9 @@ from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.process import Holds, Network, SandboxKind
 from becket.kernel.process import words
 from becket.kernel.process.keeper import landlock
-from becket.kernel.process.sandboxes import Bare, Bubblewrap, Landlocked, Sandbox
+from becket.kernel.process.sandboxes import BubblewrapSandbox, LandlockSandbox, NoSandbox, Sandbox
 
-Wanted = SandboxKind | Literal["auto"]
+SandboxChoice = SandboxKind | Literal["auto"]
 _BEST_FIRST = (SandboxKind.bwrap, SandboxKind.landlock, SandboxKind.none)
 PATIENCE = (5.0, 20.0)
 """Seconds for one probe and for the next: a busy machine is slow, and no sandbox is given up for that. Together they
@@ -28,7 +28,7 @@ _NO_PROGRAM = frozenset({errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ELOOP,
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SandboxOffer:
     """One kind of sandbox on this machine: what it would hold, or why it cannot be used."""
 
     kind: SandboxKind
@@ -36,36 +36,36 @@ class Offer:
     reason: str = ""
 
 
-class Unavailable(Exception):
+class SandboxUnavailable(Exception):
     """The kind does not work here; the text says why and what to do."""
 
 
-class Undecided(ActionFailed):
+class SandboxUndecided(ActionFailed):
     """The kind was tried and gave no answer. That is no reason to go on with a weaker one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, kind="environment")
 
 
-def available() -> list[Offer]:
+def available() -> list[SandboxOffer]:
     """Every kind, the best first, each tried just now. For `becket doctor`."""
     offers = []
     for kind in _BEST_FIRST:
         try:
-            offers.append(Offer(kind, probe(kind).holds()))
-        except (Unavailable, Undecided) as reason:
-            offers.append(Offer(kind, None, str(reason)))
+            offers.append(SandboxOffer(kind, probe(kind).holds()))
+        except (SandboxUnavailable, SandboxUndecided) as reason:
+            offers.append(SandboxOffer(kind, None, str(reason)))
     return offers
 
 
-def pick(wanted: Wanted) -> Sandbox:
+def pick(wanted: SandboxChoice) -> Sandbox:
     """The sandbox asked for, or the best that works. A UsageError if the one asked for does not; Undecided if a better
     one than those that work did not answer.
     """
     for kind in _BEST_FIRST if wanted == "auto" else (SandboxKind(wanted),):
         try:
             return probe(kind)
-        except Unavailable as reason:
+        except SandboxUnavailable as reason:
             if wanted != "auto":
                 raise UsageError(words.UNAVAILABLE.format(kind=kind.value, reason=reason)) from None
     raise AssertionError("the kind `none` always works")
@@ -77,20 +77,20 @@ def probe(kind: SandboxKind) -> Sandbox:
         return _probe_bubblewrap()
     if kind is SandboxKind.landlock:
         return _probe_landlock()
-    return Bare()
+    return NoSandbox()
 
 
-def _probe_bubblewrap() -> Bubblewrap:
+def _probe_bubblewrap() -> BubblewrapSandbox:
     found = shutil.which("bwrap")
     if found is None:
-        raise Unavailable(words.BWRAP_MISSING)
+        raise SandboxUnavailable(words.BWRAP_MISSING)
     program = Path(found).absolute()
-    command = [str(program), *Bubblewrap.namespaces(Network.none)]
+    command = [str(program), *BubblewrapSandbox.namespaces(Network.none)]
     command += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
     answer = answer_of(command)
     if answer.returncode != 0:
-        raise Unavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
-    return Bubblewrap(program)
+        raise SandboxUnavailable(words.BWRAP_BROKEN.format(said=answer.stderr.decode("utf-8", "replace").strip()))
+    return BubblewrapSandbox(program)
 
 
 def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> subprocess.CompletedProcess[bytes]:
@@ -105,15 +105,15 @@ def answer_of(command: list[str], patience: tuple[float, ...] = PATIENCE) -> sub
             trouble = error
         except OSError as error:
             if error.errno in _NO_PROGRAM:
-                raise Unavailable(words.BWRAP_BROKEN.format(said=error)) from None
+                raise SandboxUnavailable(words.BWRAP_BROKEN.format(said=error)) from None
             trouble = error
             time.sleep(_PAUSE)
-    raise Undecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
+    raise SandboxUndecided(words.BWRAP_SILENT.format(times=len(patience), why=trouble))
 
 
-def _probe_landlock() -> Landlocked:
+def _probe_landlock() -> LandlockSandbox:
     try:
-        return Landlocked(landlock.abi())
+        return LandlockSandbox(landlock.abi())
     except OSError as error:
         off = error.errno == errno.EOPNOTSUPP
-        raise Unavailable(words.LANDLOCK_DISABLED if off else words.LANDLOCK_ABSENT) from None
+        raise SandboxUnavailable(words.LANDLOCK_DISABLED if off else words.LANDLOCK_ABSENT) from None

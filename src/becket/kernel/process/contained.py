@@ -25,7 +25,7 @@ from becket.kernel.contract.process import (
 )
 from becket.kernel.process import environment, identity, words
 from becket.kernel.process.child import PATIENCE, Child, KeeperProgram
-from becket.kernel.process.choice import Wanted, pick
+from becket.kernel.process.choice import SandboxChoice, pick
 from becket.kernel.process.keeper.job import ChildReport, Job
 from becket.kernel.process.places import Disk
 from becket.kernel.process.sandboxes import Confinement
@@ -33,7 +33,7 @@ from becket.kernel.process.scratch import Scratch, remove_abandoned
 from becket.kernel.process.stdin import StdinWriter, as_file
 
 if TYPE_CHECKING:
-    from becket.kernel.process.egress import WaysOut
+    from becket.kernel.process.egress import Egress
     from becket.kernel.process.resolve import Resolve
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class ContainedProcesses:
 
     def __init__(
         self,
-        kind: Wanted = "auto",
+        kind: SandboxChoice = "auto",
         *,
         grace: float = 2.0,
         scratch: Path | None = None,
@@ -93,7 +93,7 @@ class ContainedProcesses:
         return found
 
     async def _run_with_ways(self, call: _Call) -> ChildResult:
-        from becket.kernel.process.egress import WaysOut
+        from becket.kernel.process.egress import Egress
         from becket.kernel.process.reach import places_of  # only where it is used, with all that it needs
         from becket.kernel.process.resolve import PublicOnly
 
@@ -101,7 +101,7 @@ class ContainedProcesses:
         listed = [address for place in places if place.is_address for address in place.addresses]
         resolve = self._resolve or PublicOnly(listed=listed)
         try:
-            ways = WaysOut(places, resolve, own_network=self._sandbox.own_network)
+            ways = Egress(places, resolve, own_network=self._sandbox.own_network)
         except OSError as error:
             return self._not_started(words.NO_DOOR.format(reason=error.strerror))
         try:
@@ -253,7 +253,7 @@ class ContainedProcesses:
         )
 
 
-def choose(kind: Wanted = "auto", readable: Callable[[], tuple[Path, ...]] = tuple) -> ContainedProcesses:
+def choose(kind: SandboxChoice = "auto", readable: Callable[[], tuple[Path, ...]] = tuple) -> ContainedProcesses:
     """The processes of this machine: in the sandbox asked for, or in the best that works.
 
     A UsageError says what to install or set if the one asked for does not work here.
@@ -268,7 +268,7 @@ class _Call:
     spec: ChildSpec
     watcher: ChildWatcher | None
     control: ChildControl | None
-    ways: WaysOut | None = None
+    ways: Egress | None = None
 
 
 class _NoProcess(Exception):

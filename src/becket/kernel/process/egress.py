@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from becket.kernel.process.proxy import USER, Denials, Proxy
+from becket.kernel.process.proxy import USER, DeniedConnections, Proxy
 from becket.kernel.process.reach import HostPort, doors_of
 from becket.kernel.process.relay import parting, relay
-from becket.kernel.process.resolve import LIMIT, Dialler, Resolve, Streams
+from becket.kernel.process.resolve import LIMIT, AllowedConnector, Resolve, Streams
 
 _LOCALHOST = "127.0.0.1"
 _PROXY_PORT = 3128
@@ -23,7 +23,7 @@ _DIRECT = (_LOCALHOST, "localhost", "::1")
 _Serve = Callable[[Streams], Awaitable[None]]
 
 
-class WaysOut:
+class Egress:
     """Made before a child, closed after it. No connection and no descriptor outlives `close`.
 
     In a network of its own the child finds the listed loopback places at `doors`, where Becket answers, and needs no
@@ -32,8 +32,8 @@ class WaysOut:
 
     def __init__(self, places: Sequence[HostPort], resolve: Resolve, *, own_network: bool) -> None:
         self._loopback = doors_of(places)
-        self._dialler = Dialler(resolve)
-        self._denials = Denials()
+        self._dialler = AllowedConnector(resolve)
+        self._denials = DeniedConnections()
         self._listener = None if own_network else socket.create_server((_LOCALHOST, 0))
         self._token = None if own_network else secrets.token_urlsafe(24)
         self._port = self._listener.getsockname()[1] if self._listener else self._free_port()

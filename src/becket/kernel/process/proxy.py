@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from becket.kernel.process import words
 from becket.kernel.process.reach import HostPort, read_place
 from becket.kernel.process.relay import parting, relay
-from becket.kernel.process.resolve import Dialler, NotPublic, Streams
+from becket.kernel.process.resolve import AllowedConnector, NotPublic, Streams
 
 _LINE = re.compile(r"([A-Z]{1,32}) (\S+) HTTP/1\.[01]")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)")
@@ -43,7 +43,7 @@ class ProxyRequest:
     passed: bytes
 
 
-class Denials:
+class DeniedConnections:
     """What was asked for in vain, each place once. Written by the child, so cut and made printable."""
 
     def __init__(self) -> None:
@@ -61,7 +61,9 @@ class Denials:
 class Proxy:
     """Answers one connection at a time, any number side by side. With a `token`, only to those who know it."""
 
-    def __init__(self, allowed: Collection[HostPort], dialler: Dialler, denials: Denials, token: str | None) -> None:
+    def __init__(
+        self, allowed: Collection[HostPort], dialler: AllowedConnector, denials: DeniedConnections, token: str | None
+    ) -> None:
         self._allowed = frozenset(allowed)
         self._dialler = dialler
         self._denials = denials

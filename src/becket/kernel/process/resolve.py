@@ -66,7 +66,7 @@ def _is_public_v6(address: IPv6Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-class Dialler:
+class AllowedConnector:
     """Connects to listed places, for one child: each name is asked for by one connection at a time."""
 
     def __init__(self, resolve: Resolve) -> None:

@@ -66,7 +66,7 @@ class Sandbox(Protocol):
         ...
 
 
-class Bare:
+class NoSandbox:
     """No containment beyond the keeper's."""
 
     own_network = False
@@ -87,7 +87,7 @@ class Bare:
         return None
 
 
-class Landlocked(Bare):
+class LandlockSandbox(NoSandbox):
     """Files only, by the kernel's landlock; the keeper stays outside of it."""
 
     _DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom"))
@@ -148,7 +148,7 @@ def _around_holes(folder: Path, holes: Sequence[Path]) -> Iterable[Path]:
             yield from _around_holes(entry, inside)
 
 
-class Bubblewrap:
+class BubblewrapSandbox:
     """Files, processes and network, by the namespaces of bwrap. The keeper is process 1 inside."""
 
     _HOME, _TEMPORARY = "/run/becket/home", "/tmp"  # noqa: S108 - a private one, made by bwrap

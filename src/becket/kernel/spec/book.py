@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +21,6 @@ BUILT_IN = "built in"
 DUPLICATE = "duplicate-loop"
 BUILT_IN_LOOP = "built-in-loop"
 SUFFIXES = (".yaml", ".yml")
-_NAMED = ("gates", "agents", "services")
 
 Found = LoadedLoop | tuple[Finding, ...]
 
@@ -100,7 +99,7 @@ class LoopBook:
         others = [other for other in self.all() if other.spec.loop_id != loop.spec.loop_id]
         # A loop that sleeps names what is not there yet.
         config = self._config() if self._config and not self._lacking(loop.spec) else None
-        named = [f"{part}:{name}" for part in _NAMED for name in (getattr(config, part, ()) if config else ())]
+        named = [f"{section}:{name}" for section, names in _sections(config) for name in names]
         key = (loop.digest, loop.source, *sorted(other.digest for other in others), *named)
         if key not in self._proofs:
             self._proofs[key] = tuple(lint_text(loop.text, loop.source, self._registry, others, config)[1])
@@ -180,6 +179,13 @@ def _misplaced(loop: LoadedLoop) -> Finding:
 def _loop(content: bytes, source: str) -> LoadedLoop:
     spec = load_spec(content, source)
     return LoadedLoop(spec=spec, text=content.decode(), digest=hashlib.sha256(content).hexdigest(), source=source)
+
+
+def _sections(config: Config | None) -> Iterator[tuple[str, Iterable[str]]]:
+    """Those that hold entries by name, so that a step can name one."""
+    for section in type(config).model_fields if config is not None else ():
+        if isinstance(entries := getattr(config, section), Mapping):
+            yield section, entries
 
 
 @lru_cache(maxsize=64)

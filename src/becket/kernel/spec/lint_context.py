@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from becket.kernel.contract.action import ActionDef, Conclusion, Registry, VerifierDef
-from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, ConditionGroup, Life, split_ref
+from becket.kernel.contract.condition import RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, ConditionGroup, Lifetime, split_ref
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.loop import LoadedLoop
@@ -107,7 +107,7 @@ class LintContext:
         """Every condition that can come about, and how."""
         found: dict[str, list[Raiser]] = {}
         for name in (*RUNTIME_CONDITIONS, *RUNTIME_HANDOFFS):
-            found[name] = [Raiser(None, ConditionGroup(names=(name,), life=Life.run))]
+            found[name] = [Raiser(None, ConditionGroup(names=(name,), life=Lifetime.run))]
         for step in self.steps:
             for group in step.groups if step.path[1] != Phase.notify else ():  # it only tells
                 for ref in group.refs:

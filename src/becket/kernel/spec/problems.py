@@ -28,7 +28,7 @@ _WANTED_BY_PATTERN = {
     _pattern_of(spec.Name): "at most 63 lower-case letters, digits and `_`, beginning with a letter",
     _pattern_of(spec.LoopId): "at most 63 lower-case letters, digits, `_` and `-`, beginning with a letter",
     _pattern_of(spec.DottedName): "lower-case names joined by dots, like `git.read_base`",
-    _pattern_of(spec.Said): "a text that says something",
+    _pattern_of(spec.NonBlank): "a text that says something",
     _pattern_of(spec.ConditionRef): "a condition like `base.fast_red` or `no_progress`",
     _pattern_of(config.SkillName): "lower-case letters and digits, joined by single `-`",
     _pattern_of(naming.ReportFormat): "plain, junit:FILE, pytest, go, cargo or tap",

@@ -8,7 +8,7 @@ from functools import partial
 from becket.kernel.checks import words
 from becket.kernel.checks.configuration import FILE, place_of
 from becket.kernel.checks.containment import used_for
-from becket.kernel.checks.facts import AgentFact, AgentSight, Diagnosis, Exam, Level
+from becket.kernel.checks.facts import AgentFact, AgentFindings, Diagnosis, Exam, Level
 from becket.kernel.checks.programs import mend_of, there
 from becket.kernel.checks.shell import Program, program_of
 from becket.kernel.contract.config import AgentConfig, Config
@@ -83,9 +83,9 @@ def _reaches(agent: AgentConfig, fact: AgentFact, *, held: bool) -> str:
     return words.AGENT_HOSTS_HINT.format(told=told) if asked else told
 
 
-def _sight(exam: Exam, config: Config, agent: AgentConfig, fact: AgentFact) -> AgentSight:
+def _sight(exam: Exam, config: Config, agent: AgentConfig, fact: AgentFact) -> AgentFindings:
     used = used_for(exam, config.sandbox_of(agent))
-    return AgentSight(
+    return AgentFindings(
         agent=fact.name,
         driver=agent.driver,
         program=str(fact.path) if fact.path is not None else None,

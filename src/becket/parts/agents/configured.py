@@ -34,7 +34,7 @@ class ConfiguredAgents:
         self._root = root
         self._redact = redact
 
-    def get(self, name: str) -> Driven:
+    def get(self, name: str) -> DriverAgent:
         config = self._config()
         agents = config.agents
         if name not in agents:
@@ -55,7 +55,7 @@ class ConfiguredAgents:
         return why_unenforceable(self._config(), agent, loop_id)
 
 
-class Driven(Agent, Protocol):
+class DriverAgent(Agent, Protocol):
     """An agent by one of the drivers that come with Becket."""
 
     @property
@@ -68,7 +68,7 @@ class Driven(Agent, Protocol):
         ...
 
 
-def made(name: str, config: AgentConfig, driver_context: DriverContext) -> Driven:
+def made(name: str, config: AgentConfig, driver_context: DriverContext) -> DriverAgent:
     """By its driver; only the one that is wanted is imported."""
     if config.driver == "codex":
         from becket.parts.agents.adapters.codex import CodexAgent
@@ -87,7 +87,7 @@ def made(name: str, config: AgentConfig, driver_context: DriverContext) -> Drive
     return CommandAgent(name, config, driver_context)
 
 
-def unpriced(config: Config, name: str, driven: Driven) -> str:
+def unpriced(config: Config, name: str, driven: DriverAgent) -> str:
     """Why the agent's limit in money cannot be held, or nothing."""
     agent = config.agents[name]
     try:

@@ -27,7 +27,7 @@ from becket.parts.agents.once.actions import BRIEF_LIMIT
 ONCE = "once"
 
 
-class Unfit(UsageError):
+class AgentMisconfigured(UsageError):
     """The agent can never be called as it is configured."""
 
 
@@ -76,7 +76,7 @@ async def begin(app: App, caller: Caller, agent: str, brief: str, base: str, *, 
     wrong = wrongs(agent, app.config.agents[agent], app.state.root, Path.home())
     blind = unpriced(app.config, agent, driven) or why_unenforceable(app.config, agent, ONCE)
     if problem := blind or next(wrong, ""):
-        raise Unfit(problem)
+        raise AgentMisconfigured(problem)
     inputs = app.redactor.value({"agent": agent, "brief": brief, "base": base, "alone": alone})
     started: Started = await start(app, caller, RunRequest(loop_id=ONCE, inputs=inputs))
     if started.run is None:

@@ -49,7 +49,7 @@ from becket.kernel.git.resident import no_folder
 from becket.kernel.git.submodules import absent
 from becket.kernel.git.workspace import health, set_aside
 from becket.kernel.process import available
-from becket.kernel.process.choice import Offer
+from becket.kernel.process.choice import SandboxOffer
 from becket.kernel.process.places import unseen
 from becket.kernel.spec.book import BUILT_IN
 from becket.kernel.spec.document import read
@@ -227,7 +227,7 @@ def _load(text: str) -> Config:
     return load_config(text.encode("utf-8", "surrogateescape"), "becket.yaml", os.environ)
 
 
-def _sandbox(offer: Offer) -> SandboxFact:
+def _sandbox(offer: SandboxOffer) -> SandboxFact:
     nothing = Holds(kind=offer.kind, files=False, processes=False, network=False)
     return SandboxFact(holds=offer.holds or nothing, available=offer.holds is not None, reason=offer.reason)
 

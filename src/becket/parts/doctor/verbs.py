@@ -70,7 +70,7 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, CallResult], dict[s
     unfit: dict[str, str] = {}
 
     async def each(app: App) -> None:
-        from becket.parts.agents.desk import Unfit
+        from becket.parts.agents.desk import AgentMisconfigured
         from becket.parts.doctor.doctor import probe
 
         names = [only] if only is not None else list(app.config.agents)
@@ -79,7 +79,7 @@ def _probe(only: str | None, quiet: bool) -> tuple[dict[str, CallResult], dict[s
         for name in names:
             try:
                 found[name] = await probe(app, me(app), name)
-            except Unfit as error:
+            except AgentMisconfigured as error:
                 unfit[name] = str(error)
             if not quiet:
                 _say_probe(found.get(name), name, unfit.get(name, ""))

@@ -26,7 +26,7 @@ LEAST_NOISE = 1e-6
 """Nobody is infallible: with a rate of exactly zero, two answers that disagree would leave no possibility at all."""
 
 
-class Noise(Record):
+class ErrorRates(Record):
     """How often an answer is wrong: a good commit that fails, a bad commit that passes."""
 
     false_fail: float = Field(default=0.05, ge=0, lt=0.5)
@@ -70,7 +70,7 @@ IsBad = Callable[[str], Awaitable[bool | None]]
 async def search(
     commits: Sequence[str],
     is_bad: IsBad,
-    model: Noise,
+    model: ErrorRates,
     confidence: float = 0.97,
     budget: int = 40,
     *,
@@ -86,7 +86,7 @@ async def search(
     """
     if not 0.5 < confidence < 1 or budget < 0:
         raise ValueError("the confidence lies between one half and one, and the budget is not negative")
-    belief = Belief(commits, model, prior, nobody)
+    belief = SuspectProbabilities(commits, model, prior, nobody)
     observations = list(seen)
     for observation in observations:
         belief.learn(observation)
@@ -111,7 +111,7 @@ async def search(
         belief.learn(observation)
 
 
-def _reason(belief: Belief, confidence: float, exhausted: bool) -> str:
+def _reason(belief: SuspectProbabilities, confidence: float, exhausted: bool) -> str:
     if belief.nobody >= confidence:
         return "none of the commits is to blame: a flaky test or the machine"
     if exhausted:
@@ -119,11 +119,11 @@ def _reason(belief: Belief, confidence: float, exhausted: bool) -> str:
     return "the commits between the suspects give no answer"
 
 
-class Belief:
+class SuspectProbabilities:
     """The probability of each commit to be the first bad one, and of nobody."""
 
     def __init__(
-        self, commits: Sequence[str], model: Noise, prior: Sequence[float] | None = None, nobody: float = NOBODY
+        self, commits: Sequence[str], model: ErrorRates, prior: Sequence[float] | None = None, nobody: float = NOBODY
     ) -> None:
         if not commits or len(set(commits)) != len(commits):
             raise ValueError("a search needs commits, each of them once")

@@ -36,7 +36,7 @@ _UNSEEN = re.compile(
 """A place outside that a contained program may not read: a tool's own settings may name one."""
 
 
-class Likely(Record):
+class LikelyKey(Record):
     """`path` leads to the key in the file; the nearest thing above it counts where it is not written yet."""
 
     path: Path
@@ -49,73 +49,73 @@ class Likely(Record):
         return text.removeprefix(".")
 
 
-def likely(step: TriedStep, config: Config, said: str, absent: tuple[str, ...] = ()) -> Likely:
+def likely(step: TriedStep, config: Config, said: str, absent: tuple[str, ...] = ()) -> LikelyKey:
     """`said` is what the step's log says of its failure; `absent` are key files that git does not track."""
     if not step.gate:
         return _of_absent(absent) if absent else _of_setup(step, config, said)
     steps = config.section(GATES)[step.gate]
     place: Path = ("gates", step.gate, next(n for n, one in enumerate(steps) if one.name == step.step))
     if step.trouble is StepTrouble.timeout and step.at_work:
-        return Likely(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
+        return LikelyKey(path=(*place, "timeout"), say=words.LIKELY_HANGS.format(command=step.at_work))
     if step.trouble is StepTrouble.timeout:
-        return Likely(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
+        return LikelyKey(path=(*place, "timeout"), say=words.LIKELY_TIMEOUT)
     if step.trouble is StepTrouble.no_report:
-        return Likely(path=(*place, "report"), say=words.LIKELY_REPORT.format(report=steps[int(place[2])].report))
+        return LikelyKey(path=(*place, "report"), say=words.LIKELY_REPORT.format(report=steps[int(place[2])].report))
     if step.trouble is StepTrouble.no_tests:
-        return Likely(path=(*place, "run"), say=words.LIKELY_NO_TESTS)
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_NO_TESTS)
     return _of_machine(step, config, place, said)
 
 
-def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> Likely:
+def _of_machine(step: TriedStep, config: Config, place: Path, said: str) -> LikelyKey:
     kind, _, line = step.problem.partition(": ")
     text = line or said
     if _PNPM_ITSELF.search(f"{line}\n{said}"):
-        return Likely(path=(*place, "run"), say=words.LIKELY_PNPM)
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_PNPM)
     if kind == "network" or (step.trouble is StepTrouble.environment and _NETWORK.search(text)):
         tried = config.section(GATES)[step.gate][int(place[2])]
         return _of_network(place, tried.network, _line_with(_NETWORK, text) or line)
     if kind == "module" or "No module named" in line:
         path = ("setup", "run") if config.section(SET_UP) else ("setup",)
-        return Likely(path=path, say=words.LIKELY_MODULE.format(line=text))
+        return LikelyKey(path=path, say=words.LIKELY_MODULE.format(line=text))
     if kind == "read-only":
-        return Likely(path=(*place, "run"), say=words.LIKELY_HELD.format(line=cap_text(text, LONGEST_LINE)))
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_HELD.format(line=cap_text(text, LONGEST_LINE)))
     if kind == "tool":
-        return Likely(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_TOOL.format(line=text))
     return _of_code(step, place, said, text)
 
 
-def _of_code(step: TriedStep, place: Path, said: str, text: str) -> Likely:
+def _of_code(step: TriedStep, place: Path, said: str, text: str) -> LikelyKey:
     if found := _OWN_FILE.search(said):
-        return Likely(path=(*place, "run"), say=words.LIKELY_OWN_FILE.format(file=found[0].rstrip("/")))
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_OWN_FILE.format(file=found[0].rstrip("/")))
     if found := _VARIABLE.search(said):
-        return Likely(path=(*place, "env"), say=words.LIKELY_VARIABLE.format(name=found[1] or found[2]))
+        return LikelyKey(path=(*place, "env"), say=words.LIKELY_VARIABLE.format(name=found[1] or found[2]))
     if step.trouble is StepTrouble.environment:
-        return Likely(path=(*place, "run"), say=words.LIKELY_MACHINE.format(line=text))
-    return Likely(path=(*place, "run"), say=words.LIKELY_CODE)
+        return LikelyKey(path=(*place, "run"), say=words.LIKELY_MACHINE.format(line=text))
+    return LikelyKey(path=(*place, "run"), say=words.LIKELY_CODE)
 
 
-def _of_absent(files: tuple[str, ...]) -> Likely:
-    return Likely(path=("setup", "key"), say=words.LIKELY_UNTRACKED.format(names=", ".join(files)))
+def _of_absent(files: tuple[str, ...]) -> LikelyKey:
+    return LikelyKey(path=("setup", "key"), say=words.LIKELY_UNTRACKED.format(names=", ".join(files)))
 
 
-def _of_setup(step: TriedStep, config: Config, said: str) -> Likely:
+def _of_setup(step: TriedStep, config: Config, said: str) -> LikelyKey:
     if "setup.timeout" in " ".join(step.reasons):
-        return Likely(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
+        return LikelyKey(path=("setup", "timeout"), say=words.LIKELY_TIMEOUT)
     if found := _UNSEEN.search(said):
         place = found[1] or found[2]
-        return Likely(path=("sandbox", "readable"), say=words.LIKELY_UNSEEN.format(place=place))
+        return LikelyKey(path=("sandbox", "readable"), say=words.LIKELY_UNSEEN.format(place=place))
     setup = config.section(SET_UP)
     network = setup.network if setup is not None else Network.none
     refused = network is Network.full and (_CERTIFICATE.search(said) or _FORBIDDEN.search(said))
     if not refused and (blamed := _unreachable(said)):
         return _of_network(("setup",), network, blamed)
     if _CERTIFICATE.search(said) or _FORBIDDEN.search(said):
-        return Likely(path=("setup", "env"), say=words.LIKELY_REGISTRY)
+        return LikelyKey(path=("setup", "env"), say=words.LIKELY_REGISTRY)
     if absent := _line_with(_ABSENT, said):
-        return Likely(path=("setup", "run"), say=words.LIKELY_ABSENT.format(line=absent))
+        return LikelyKey(path=("setup", "run"), say=words.LIKELY_ABSENT.format(line=absent))
     no_file = step.log == "" or (_NO_FILE.search(said) and step.exit_code not in (126, 127))
     key, say = ("key", words.LIKELY_KEY) if no_file else ("run", words.LIKELY_SETUP)
-    return Likely(path=("setup", key), say=say)
+    return LikelyKey(path=("setup", key), say=say)
 
 
 def _unreachable(said: str) -> str:
@@ -126,11 +126,11 @@ def _unreachable(said: str) -> str:
     return reason.line if reason and reason.kind is EnvironmentKind.network else _line_with(_NETWORK, said)
 
 
-def _of_network(place: Path, network: Network, line: str) -> Likely:
+def _of_network(place: Path, network: Network, line: str) -> LikelyKey:
     """Without the network it is to be given; with it, the machine or a mirror is in question."""
     if network is not Network.full:
-        return Likely(path=(*place, "network"), say=words.LIKELY_NETWORK)
-    return Likely(path=(*place, "env"), say=words.LIKELY_UNREACHABLE.format(line=cap_text(line, LONGEST_LINE)))
+        return LikelyKey(path=(*place, "network"), say=words.LIKELY_NETWORK)
+    return LikelyKey(path=(*place, "env"), say=words.LIKELY_UNREACHABLE.format(line=cap_text(line, LONGEST_LINE)))
 
 
 def _line_with(pattern: re.Pattern[str], text: str) -> str:

@@ -13,7 +13,8 @@ from becket.kernel.contract.process import Network
 from becket.kernel.contract.spec import Name, Text
 from becket.kernel.contract.variables import Variables, WithEnvFile
 
-GateName = Annotated[Name, Names("gates", optional=("slow",))]  # without a slow gate the fast one decides alone
+# Without a slow gate the fast one decides alone.
+GateName = Annotated[Name, Names("gates", "unknown-gate", optional=("slow",))]
 
 
 class GateStep(Variables, WithEnvFile):

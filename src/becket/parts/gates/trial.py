@@ -32,7 +32,7 @@ OWN_FILES = ("becket.yaml", ".becket")
 KEPT = "trial"
 
 
-class Onlooker(Protocol):
+class TrialObserver(Protocol):
     """Told while the steps run. `ended` comes once for each; `at_work` often, with the last line it printed."""
 
     def ended(self, step: TriedStep) -> None: ...
@@ -100,7 +100,7 @@ async def begin(app: App, caller: Caller, sha: str, steps: Iterable[str]) -> Run
     return started.run
 
 
-async def see(app: App, caller: Caller, run_id: str, onlooker: Onlooker) -> bool:
+async def see(app: App, caller: Caller, run_id: str, onlooker: TrialObserver) -> bool:
     """True: whoever looked on interrupted it, and it was cancelled."""
     stopped = await see_or_stop(app, caller, run_id, _Watch(app, run_id, onlooker).watch())
     await shown(app, caller, run_id)
@@ -149,7 +149,7 @@ def _line(config: Path, path: tuple[str | int, ...]) -> int | None:
 
 
 class _Watch:
-    def __init__(self, app: App, run_id: str, onlooker: Onlooker) -> None:
+    def __init__(self, app: App, run_id: str, onlooker: TrialObserver) -> None:
         self._onlooker = onlooker
         self._folder = app.places.of_run(run_id)
         self._setups = app.state.folder / "setups"

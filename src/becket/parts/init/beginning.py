@@ -26,7 +26,7 @@ AGENTS = ("claude", "codex", "gemini")
 """Programs that are proposed where they are on PATH, in this order."""
 
 
-class Begun(Record):
+class InitResult(Record):
     """What was found and what was written."""
 
     branch: str
@@ -35,21 +35,21 @@ class Begun(Record):
     to_commit: tuple[str, ...] = ("becket.yaml",)
 
 
-def begin(state: StateFolder, *, force: bool, with_example: bool) -> Begun:
+def begin(state: StateFolder, *, force: bool, with_example: bool) -> InitResult:
     branch = asyncio.run(_branch(state))
     found = detect(state.root, files=asyncio.run(_files(state)))
     written = write_config(
         state.root, found, branch, pwd.getpwuid(os.getuid()).pw_name, force=force, with_example=with_example,
         agent=next(filter(shutil.which, AGENTS), None),
     )  # fmt: skip
-    return Begun(branch=branch, detected=found, written=written, to_commit=asyncio.run(_to_commit(state)))
+    return InitResult(branch=branch, detected=found, written=written, to_commit=asyncio.run(_to_commit(state)))
 
 
 def has_commit(state: StateFolder) -> bool:
     return asyncio.run(discover(state.root).resolve("HEAD")) is not None
 
 
-def remarks(state: StateFolder, begun: Begun) -> tuple[Diagnosis, ...]:
+def remarks(state: StateFolder, begun: InitResult) -> tuple[Diagnosis, ...]:
     """What the doctor would say of this repository, and programs that the proposal needs and that are not here."""
     found = to_look_at(state.root)
     told = " ".join(one.what for one in found)
@@ -58,7 +58,7 @@ def remarks(state: StateFolder, begun: Begun) -> tuple[Diagnosis, ...]:
     return (*more, *found)
 
 
-def keep_green(begun: Begun, tried: Tried) -> dict[str, str]:
+def keep_green(begun: InitResult, tried: Tried) -> dict[str, str]:
     """Steps that become comments where everything else is green: by name, with the reason.
 
     Slow ones that are red are checks besides the tests, such as a linter, and a step that ran no test found none: both

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import Field
 
 from becket.kernel.checks import words
-from becket.kernel.checks.facts import Missing
+from becket.kernel.checks.facts import MissingTool
 from becket.kernel.contract.base import Record
 from becket.parts.gates.section import GateStep, SetupConfig
 
@@ -57,7 +57,7 @@ class Ecosystem(Record):
     slow: tuple[GateStep, ...] = ()
     test_side: tuple[str, ...] = ()
     setup: SetupConfig | None = None
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingTool, ...] = ()
     notes: tuple[str, ...] = ()
     comments: dict[str, str] = Field(default_factory=dict)  # by a step's command: what becket.yaml says above it
 
@@ -202,6 +202,6 @@ def skipped(name: str) -> bool:
     return name.startswith(".") or name in SKIPPED
 
 
-def missing_tools(tools: Tools, *programs: str) -> tuple[Missing, ...]:
+def missing_tools(tools: Tools, *programs: str) -> tuple[MissingTool, ...]:
     """Those not on PATH, each with the command that mends it."""
-    return tuple(Missing(tool=name, mend=words.install(name)) for name in programs if not tools.has(name))
+    return tuple(MissingTool(tool=name, mend=words.install(name)) for name in programs if not tools.has(name))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from becket.app.state import StateFolder
     from becket.parts.doctor.doctor import Diagnosis
     from becket.parts.gates.trial import Tried
-    from becket.parts.init.beginning import Begun
+    from becket.parts.init.beginning import InitResult
 
 
 def init(
@@ -69,7 +69,7 @@ def _proves(tried: Tried) -> bool:
     return any(one.step.green and one.step.gate == "fast" for one in tried.steps)
 
 
-def _tell(state: StateFolder, begun: Begun) -> None:
+def _tell(state: StateFolder, begun: InitResult) -> None:
     for found in begun.detected.ecosystems:
         where = f" in {found.folder}" if found.folder else ""
         say(words.INIT_FOUND.format(name=found.name, where=where, evidence=line(found.evidence)))
@@ -107,7 +107,7 @@ def _tell_remarks(remarked: Iterable[Diagnosis]) -> None:
         show(one)
 
 
-def _tell_next(begun: Begun, tried: Tried | None, *, green: bool) -> None:
+def _tell_next(begun: InitResult, tried: Tried | None, *, green: bool) -> None:
     untried = words.INIT_NEXT if begun.detected.fast else words.INIT_NEXT_NOTHING
     told = untried if tried is None else words.INIT_NEXT_GREEN if green else words.INIT_NEXT_RED
     say()

@@ -13,17 +13,17 @@ from becket.kernel.contract.errors import BecketError
 from becket.parts.services import supervise, words
 from becket.parts.services.context import ServiceContext
 from becket.parts.services.ports import (
+    HealthLook,
     Incident,
-    Look,
-    Op,
     PortListener,
     Release,
     RequestEnding,
     RequestOutcome,
     RestartHistory,
     Service,
+    ServiceObservation,
+    ServiceOperation,
     ServiceRequest,
-    ServiceSight,
     ServiceState,
 )
 from becket.parts.services.supervise import RestartAction, Rules
@@ -91,7 +91,7 @@ class Attendant:
 
     async def answer(self, request: ServiceRequest) -> None:
         """A person's start forgives what was; a stop is final."""
-        if request.op is Op.stop:
+        if request.op is ServiceOperation.stop:
             gone = await self.end_everything()
             ending = RequestEnding.done if gone else RequestEnding.failed
             self.settle(request, RequestOutcome(ending=ending, reason="" if gone else words.DOES_NOT_END))
@@ -100,11 +100,11 @@ class Attendant:
         if release is None:
             self.settle(request, RequestOutcome(ending=RequestEnding.failed, reason=words.NO_RELEASE))
             return
-        if request.op is Op.restart:
+        if request.op is ServiceOperation.restart:
             await self.end(release)
         self.save(wanted=True)
         look = await self.start_and_prove(release)
-        good = look.sight is ServiceSight.healthy
+        good = look.sight is ServiceObservation.healthy
         self.settle(
             request,
             RequestOutcome(
@@ -148,7 +148,7 @@ class Attendant:
         if do is RestartAction.keep:
             self.save(state=ServiceState.up, detail="", next_at=None)
             self.well()
-        elif look.sight is ServiceSight.stranger and self.service.state is not ServiceState.blocked:
+        elif look.sight is ServiceObservation.stranger and self.service.state is not ServiceState.blocked:
             self.save(state=ServiceState.blocked, detail=look.detail)
             self.tell("blocked", words.SHARED, why=look.detail)
         self.shop.host.trim(self.shop.log(self.name))
@@ -191,15 +191,15 @@ class Attendant:
         log.info("service %s: %s starts as pid %d", self.name, release.sha[:12], process.pid)
         return True
 
-    async def start_and_prove(self, release: Release) -> Look:
+    async def start_and_prove(self, release: Release) -> HealthLook:
         """Start it unless it runs, and look until it is proven healthy or has failed. Wipes the slate."""
         if not self.shop.host.alive(release.marker, release.process):
             self.save(life=RestartHistory())
             if blocked := await self.port_trouble(release):
                 self.save(state=ServiceState.blocked, detail=blocked)
-                return Look(sight=ServiceSight.stranger, detail=blocked)
+                return HealthLook(sight=ServiceObservation.stranger, detail=blocked)
             if not self.start(self.shop.book.release(release.release_id)):
-                return Look(sight=ServiceSight.gone, detail=self.service.detail)
+                return HealthLook(sight=ServiceObservation.gone, detail=self.service.detail)
         else:
             self.save(life=supervise.adopted(RestartHistory(), self.shop.clock()), state=ServiceState.starting)
         release = self.shop.book.release(release.release_id)
@@ -212,10 +212,12 @@ class Attendant:
         ended = supervise.ended(life, self.shop.clock(), struck=True)
         self.save(life=ended, state=ServiceState.pausing, detail=look.detail)
         return (
-            look if look.sight is not ServiceSight.healthy else look.model_copy(update={"sight": ServiceSight.unready})
+            look
+            if look.sight is not ServiceObservation.healthy
+            else look.model_copy(update={"sight": ServiceObservation.unready})
         )
 
-    async def prove(self, release: Release, life: RestartHistory) -> tuple[RestartHistory, RestartAction, Look]:
+    async def prove(self, release: Release, life: RestartHistory) -> tuple[RestartHistory, RestartAction, HealthLook]:
         rules = self.rules(release)
         while True:
             look = await self.look(release)
@@ -229,7 +231,7 @@ class Attendant:
         health = release.config.health
         return min(max(health.soak / (2 * health.samples), 0.02), self.shop.look_every)
 
-    async def look(self, release: Release) -> Look:
+    async def look(self, release: Release) -> HealthLook:
         config = release.config
         return await self.shop.host.look(release.marker, release.process, config.port, config.health.url)
 

@@ -16,8 +16,8 @@ from becket.kernel.contract.base import Json, new_id
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import BecketError, NotFound
 from becket.parts.services.context import service_log
-from becket.parts.services.line import LineFailed, NobodyListens, ask
-from becket.parts.services.ports import Op, RequestOutcome, ServiceRequest
+from becket.parts.services.line import WatchdogCallFailed, WatchdogUnreachable, ask
+from becket.parts.services.ports import RequestOutcome, ServiceOperation, ServiceRequest
 from becket.parts.services.section import SERVICES
 
 _LOOK_EVERY = 0.1
@@ -41,7 +41,7 @@ def find(state: StateFolder, name: str) -> ServiceNow:
 
 
 def order(
-    state: StateFolder, caller: Caller, name: str, op: Op, waiting: Callable[[], None] = lambda: None
+    state: StateFolder, caller: Caller, name: str, op: ServiceOperation, waiting: Callable[[], None] = lambda: None
 ) -> RequestOutcome:
     """Ask, and wait for the end. `waiting` is called now and then; Ctrl-C leaves the watchdog at work."""
     request = ServiceRequest(key=new_id("req"), op=op, service=find(state, name).name, by=caller)
@@ -58,9 +58,9 @@ def order(
 def _carried(state: StateFolder, message: dict[str, Json]) -> dict[str, Json]:
     try:
         return ask(state.watchdog_socket, message)
-    except NobodyListens:
+    except WatchdogUnreachable:
         pass
-    except LineFailed:
+    except WatchdogCallFailed:
         if end_if_deaf(state, watchdog_of(state)) is None:
             raise
     ensure_watchdog(state)

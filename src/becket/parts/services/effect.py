@@ -11,8 +11,8 @@ from becket.kernel.contract.base import Json
 from becket.kernel.contract.effect import EffectCall, LookUpResult, Permit, demand
 from becket.kernel.contract.errors import EffectFailed
 from becket.kernel.contract.spec import Autonomy, EffectClass
-from becket.parts.services.line import LineFailed, NobodyListens, Refused, ask
-from becket.parts.services.ports import RELEASE_EFFECT, Op, ReleaseOrder, ServiceRequest
+from becket.parts.services.line import WatchdogCallFailed, WatchdogRefused, WatchdogUnreachable, ask
+from becket.parts.services.ports import RELEASE_EFFECT, ReleaseOrder, ServiceOperation, ServiceRequest
 
 
 class ReleaseEffect:
@@ -39,14 +39,16 @@ class ReleaseEffect:
     async def perform(self, call: EffectCall, permit: Permit) -> dict[str, Json]:
         demand(permit, call)
         order = ReleaseOrder.model_validate(call.payload)
-        request = ServiceRequest(key=permit.key, op=Op.release, service=order.service, sha=order.sha, proof=order.proof)
+        request = ServiceRequest(
+            key=permit.key, op=ServiceOperation.release, service=order.service, sha=order.sha, proof=order.proof
+        )
         try:
             await asyncio.to_thread(ask, self._socket, {"request": request.model_dump(mode="json")})
-        except NobodyListens as nobody:
+        except WatchdogUnreachable as nobody:
             raise EffectFailed(str(nobody), retryable=True) from nobody
-        except LineFailed as failed:
+        except WatchdogCallFailed as failed:
             raise EffectFailed(str(failed), retryable=True, ambiguous=True) from failed
-        except Refused as refused:
+        except WatchdogRefused as refused:
             raise EffectFailed(str(refused)) from refused
         return {"accepted": True, "service": order.service, "sha": order.sha}
 

@@ -22,15 +22,15 @@ LONGEST = 1_000_000
 UNKNOWN = "unknown_request"
 
 
-class NobodyListens(BecketError):
+class WatchdogUnreachable(BecketError):
     """No watchdog answers: nothing was ordered. `becket up --detach` starts one."""
 
 
-class LineFailed(BecketError):
+class WatchdogCallFailed(BecketError):
     """The watchdog was reached, but its answer did not come or makes no sense: it may have the request."""
 
 
-class Refused(BecketError):
+class WatchdogRefused(BecketError):
     """The watchdog said no; the message says why."""
 
 
@@ -42,17 +42,19 @@ def ask(path: Path, message: Mapping[str, Json], within: float = ANSWER_WITHIN) 
             with short_address(path) as address:
                 line.connect(address)
         except OSError:
-            raise NobodyListens("no watchdog supervises the services; start one with `becket up --detach`") from None
+            raise WatchdogUnreachable(
+                "no watchdog supervises the services; start one with `becket up --detach`"
+            ) from None
         try:
             line.sendall(json.dumps(message).encode() + b"\n")
             with line.makefile("rb") as answers:
                 answer = json.loads(answers.readline(LONGEST))
         except (OSError, ValueError) as error:
-            raise LineFailed(f"the watchdog did not answer: {error}; see `becket status` and its log") from None
+            raise WatchdogCallFailed(f"the watchdog did not answer: {error}; see `becket status` and its log") from None
     if not isinstance(answer, dict):
-        raise LineFailed("the watchdog's answer makes no sense; is it of this version?")
+        raise WatchdogCallFailed("the watchdog's answer makes no sense; is it of this version?")
     if "error" in answer:
-        raise Refused(str(answer["error"]))
+        raise WatchdogRefused(str(answer["error"]))
     return answer
 
 
@@ -65,7 +67,7 @@ class WatchdogLine:
     async def outcome(self, key: str) -> RequestOutcome | None:
         try:
             answer = await asyncio.to_thread(ask, self._path, {"outcome": key})
-        except (NobodyListens, LineFailed):
+        except (WatchdogUnreachable, WatchdogCallFailed):
             return None  # it is being started again; the request is on disk
         if answer.get("request") is None:
             raise ActionFailed(f"the watchdog does not know the request {key}; was its state removed?", kind=UNKNOWN)

@@ -117,7 +117,7 @@ class Incident(Record):
     at: float
 
 
-class Op(StrEnum):
+class ServiceOperation(StrEnum):
     release = "release"
     start = "start"
     stop = "stop"
@@ -150,7 +150,7 @@ class ServiceRequest(Record):
     """What the watchdog was asked for. On disk before it is answered; the same key is one request (L42)."""
 
     key: str
-    op: Op
+    op: ServiceOperation
     service: Name
     sha: str = ""
     proof: str = ""
@@ -160,7 +160,7 @@ class ServiceRequest(Record):
     at: float = 0.0
 
 
-class ServiceSight(StrEnum):
+class ServiceObservation(StrEnum):
     """What one look at a service found."""
 
     healthy = "healthy"
@@ -169,8 +169,8 @@ class ServiceSight(StrEnum):
     gone = "gone"
 
 
-class Look(Record):
-    sight: ServiceSight
+class HealthLook(Record):
+    sight: ServiceObservation
     detail: str = ""
 
 

@@ -11,17 +11,17 @@ from becket.parts.services import supervise, words
 from becket.parts.services.attendant import Attendant
 from becket.parts.services.context import ServiceContext, service_log
 from becket.parts.services.ports import (
+    HealthLook,
     Incident,
-    Look,
-    Op,
     Release,
     ReleaseState,
     RequestEnding,
     RequestOutcome,
     RestartHistory,
     Service,
+    ServiceObservation,
+    ServiceOperation,
     ServiceRequest,
-    ServiceSight,
     ServiceState,
     Smoked,
 )
@@ -65,7 +65,7 @@ class Releaser(Attendant):
         if lives and not old_lives:
             await self._soak(trial, supervise.adopted(RestartHistory(), self.shop.clock()))
         elif trial.state is ReleaseState.soaking:
-            await self._back(trial, Look(sight=ServiceSight.gone, detail=words.DIED_UNSEEN))
+            await self._back(trial, HealthLook(sight=ServiceObservation.gone, detail=words.DIED_UNSEEN))
         else:
             await self.shop.host.end(trial.marker, trial.process, self.shop.grace)
             self.change(trial, state=ReleaseState.failed, reason=words.CUT_OFF)
@@ -73,8 +73,8 @@ class Releaser(Attendant):
         return 0.0
 
     async def answer(self, request: ServiceRequest) -> None:
-        fresh = request.op is Op.start and self.service.current is None
-        if request.op in (Op.release, Op.build) or fresh:
+        fresh = request.op is ServiceOperation.start and self.service.current is None
+        if request.op in (ServiceOperation.release, ServiceOperation.build) or fresh:
             await self._go_on(request)
         else:
             await super().answer(request)
@@ -94,7 +94,7 @@ class Releaser(Attendant):
         prepared = task.result()
         if isinstance(prepared, RequestOutcome):
             self.settle(request, prepared)
-        elif request.op is Op.build:
+        elif request.op is ServiceOperation.build:
             self.settle(
                 request, RequestOutcome(ending=RequestEnding.done, sha=prepared.sha, unproven=prepared.unproven)
             )
@@ -122,15 +122,15 @@ class Releaser(Attendant):
         for release in self.shop.book.releases(self.name):
             if release.request == request.key and release.state in _ENDINGS:
                 return RequestOutcome(ending=_ENDINGS[release.state], sha=sha, reason=release.reason)
-            if release.sha == sha and release.never_auto and request.op is Op.release:
+            if release.sha == sha and release.never_auto and request.op is ServiceOperation.release:
                 return RequestOutcome(
                     ending=RequestEnding.failed, sha=sha, reason=words.FAILED_BEFORE.format(why=release.reason)
                 )
         current = self.current()
         if (stopped := self._stopped(request, sha)) or current is None or current.sha != sha:
             return stopped
-        if request.op is Op.build or await self._comes_up(current):
-            ending = RequestEnding.kept if request.op is Op.release else RequestEnding.done
+        if request.op is ServiceOperation.build or await self._comes_up(current):
+            ending = RequestEnding.kept if request.op is ServiceOperation.release else RequestEnding.done
             return RequestOutcome(ending=ending, sha=sha, reason=words.ALREADY)
         why = self.service.detail or self.service.state.value
         return RequestOutcome(ending=RequestEnding.failed, sha=sha, reason=words.NOT_HEALTHY.format(why=why))
@@ -144,7 +144,7 @@ class Releaser(Attendant):
 
     def _stopped(self, request: ServiceRequest, sha: str) -> RequestOutcome | None:
         """No loop starts what a person stopped."""
-        if self.service.current is None or self.service.wanted or request.op is not Op.release:
+        if self.service.current is None or self.service.wanted or request.op is not ServiceOperation.release:
             return None
         return RequestOutcome(ending=RequestEnding.failed, sha=sha, reason=words.STOPPED.format(name=self.name))
 
@@ -191,11 +191,13 @@ class Releaser(Attendant):
             ended = await self.end(old)
             self.save(life=supervise.ended(self.life, self.shop.clock(), struck=False))
             if not ended:
-                await self._back(release, Look(sight=ServiceSight.unready, detail=words.OLD_DOES_NOT_END), blame=False)
+                await self._back(
+                    release, HealthLook(sight=ServiceObservation.unready, detail=words.OLD_DOES_NOT_END), blame=False
+                )
                 return
         old_ended()
         if blocked := await self.port_trouble(release):
-            await self._back(release, Look(sight=ServiceSight.stranger, detail=blocked), blame=False)
+            await self._back(release, HealthLook(sight=ServiceObservation.stranger, detail=blocked), blame=False)
             return
         await self._try(release)
 
@@ -210,7 +212,9 @@ class Releaser(Attendant):
         try:
             process = self.shop.host.start(self.shop.launch(release, release.config.start))
         except (BecketError, OSError) as error:
-            await self._back(release, Look(sight=ServiceSight.gone, detail=words.CANNOT_START.format(why=error)))
+            await self._back(
+                release, HealthLook(sight=ServiceObservation.gone, detail=words.CANNOT_START.format(why=error))
+            )
             return
         release = self.change(release, state=ReleaseState.soaking, process=process)
         log.info("service %s: %s soaks as pid %d", self.name, release.sha[:12], process.pid)
@@ -240,7 +244,7 @@ class Releaser(Attendant):
         after_keep()
         await self._remove_old()
 
-    async def _back(self, release: Release, look: Look, *, blame: bool = True) -> None:
+    async def _back(self, release: Release, look: HealthLook, *, blame: bool = True) -> None:
         """Stop NEW, start OLD, verify OLD. `blame`: it failed itself, and no loop may release it again."""
         why = look.detail or look.sight.value
         if release.config.migrates and blame:
@@ -268,7 +272,7 @@ class Releaser(Attendant):
             )
         else:
             again = await self.start_and_prove(old)
-            well = again.sight is ServiceSight.healthy
+            well = again.sight is ServiceObservation.healthy
             how = words.SERVES_AGAIN if well else words.ILL_AGAIN.format(why=again.detail)
             text = words.OLD_AGAIN.format(old=old.sha[:12], how=how, **said)
             outcome = RequestOutcome(

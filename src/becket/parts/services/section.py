@@ -12,7 +12,7 @@ from becket.kernel.contract.naming import PlaceBelow, UrlPath
 from becket.kernel.contract.spec import Name, Text
 from becket.kernel.contract.variables import Variables, WithEnvFile
 
-ServiceName = Annotated[str, Names("services")]
+ServiceName = Annotated[str, Names("services", "unknown-service")]
 
 
 class HealthConfig(Record):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from becket.kernel.contract.base import Record
-from becket.parts.services.ports import RestartHistory, ServiceSight
+from becket.parts.services.ports import RestartHistory, ServiceObservation
 from becket.parts.services.section import HealthConfig
 
 
@@ -86,18 +86,18 @@ def stormed(life: RestartHistory) -> RestartHistory:
 
 
 def seen(
-    life: RestartHistory, sight: ServiceSight, now: float, rules: Rules, *, trial: bool
+    life: RestartHistory, sight: ServiceObservation, now: float, rules: Rules, *, trial: bool
 ) -> tuple[RestartHistory, RestartAction]:
     """What one look means. A trial that dies, or shares its port with a stranger, has failed.
 
     A kept release beside a stranger goes on: ending it would leave the port to the stranger alone. It must prove its
     health again once the stranger is gone.
     """
-    if sight is ServiceSight.stranger and not trial:
+    if sight is ServiceObservation.stranger and not trial:
         return adopted(life, now), RestartAction.wait
-    if sight in (ServiceSight.gone, ServiceSight.stranger):
+    if sight in (ServiceObservation.gone, ServiceObservation.stranger):
         return life, RestartAction.fail if trial else RestartAction.restart
-    if sight is ServiceSight.healthy:
+    if sight is ServiceObservation.healthy:
         return _well(life, now, rules)
     life, hopeless = _ill(life, now, rules)
     return life, (RestartAction.fail if trial else RestartAction.restart) if hopeless else RestartAction.wait

@@ -121,9 +121,9 @@ def _order(state: StateFolder, name: str, verb: ServiceVerb, as_json: bool) -> N
     from becket.app.keyboard import at_keyboard
     from becket.app.settings import read_config
     from becket.parts.services.desk import find, order
-    from becket.parts.services.ports import Op
+    from becket.parts.services.ports import ServiceOperation
 
-    outcome = order(state, at_keyboard(read_config(state)), name, Op(verb.value))
+    outcome = order(state, at_keyboard(read_config(state)), name, ServiceOperation(verb.value))
     if as_json:
         emit({"service": name, "verb": verb.value, **outcome.model_dump(mode="json"), "now": asdict(find(state, name))})
     else:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from acp_stage import Stage
 
-from becket.kernel.contract.agent import AgentOutcome, CallFiles, CallState, Limits, Priced, Usage, judge
+from becket.kernel.contract.agent import AgentOutcome, CallFiles, CallState, Limits, PriceSource, Usage, judge
 
 OPTIONS = [
     {"optionId": "always", "name": "Always", "kind": "allow_always"},
@@ -163,7 +163,7 @@ def test_tokens_are_found_where_each_vendor_tells_them(
 
 def test_tokens_are_priced_by_the_model_that_was_used(stage: Stage) -> None:
     report = stage.call([{"result": {"stopReason": "end_turn", "_meta": {"quota": QUOTA}}}])
-    assert (report.model, report.usage.priced) == ("gemini-2.5-pro", Priced.table)
+    assert (report.model, report.usage.priced) == ("gemini-2.5-pro", PriceSource.table)
     assert report.usage.usd == pytest.approx((300 * 1.0 + 60 * 10.0) / 1_000_000)
 
 
@@ -176,7 +176,7 @@ def test_the_money_of_a_resumed_session_is_this_calls_alone(stage: Stage) -> Non
 
     first = stage.call([{"chunk": "Hello."}, spent(0.5)], initialize={"resume": True})
     second = stage.call([{"chunk": "Hello."}, spent(0.75)], initialize={"resume": True}, resume=first.session)
-    assert (first.usage.usd, first.usage.priced) == (0.5, Priced.vendor)
+    assert (first.usage.usd, first.usage.priced) == (0.5, PriceSource.vendor)
     assert second.usage.usd == pytest.approx(0.25)
     again = stage.agent().used(stage.files)
     assert again is not None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, PriceSource, Usage
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.process import ChildEnd, ChildResult, SandboxKind
 from becket.parts.agents.adapters.claude_dialect import ClaudeDialect
@@ -196,7 +196,7 @@ def test_claude_tells_words_commands_and_edits() -> None:
     heard = dialect.heard
     assert (heard.session, heard.model, heard.version) == ("s-1", "claude-opus-4-6", "2.1.325")
     assert (heard.ended, heard.error, heard.said, heard.unknown) == (True, "", "done", 0)
-    expected = Usage(turns=3, input_tokens=307, cached_tokens=7, output_tokens=30, usd=0.5, priced=Priced.vendor)
+    expected = Usage(turns=3, input_tokens=307, cached_tokens=7, output_tokens=30, usd=0.5, priced=PriceSource.vendor)
     assert heard.usage == expected
 
 
@@ -220,7 +220,7 @@ def test_agents_that_claude_starts_do_not_break_up_its_own_turn() -> None:
 
 def test_the_cost_of_a_resumed_session_is_not_charged_twice() -> None:
     """total_cost_usd and modelUsage count the session; the newer field counts the call."""
-    before = Usage(input_tokens=100, output_tokens=10, usd=0.4, priced=Priced.vendor)
+    before = Usage(input_tokens=100, output_tokens=10, usd=0.4, priced=PriceSource.vendor)
     older, newer = claude(before), claude()
     fed(older, INIT, result(total_cost_usd=0.5, modelUsage=models(1100, 110, 0.5)))
     own = models(1000, 100, 0.1)

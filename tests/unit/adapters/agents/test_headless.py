@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from headless_stage import Stage
 
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallFiles, Priced, Usage, judge
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallFiles, PriceSource, Usage, judge
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.adapters import inbox
 from becket.parts.agents.adapters.call_environment import DriverContext
@@ -37,7 +37,7 @@ def test_a_call_works_and_tells_what_it_did(stage: Stage) -> None:
     assert (report.ended, report.error, report.said, report.session) == (True, "", "done", "t-1")
     assert (stage.tree / "new.txt").exists()
     assert report.usage.model_copy(update={"seconds": 0.0}) == Usage(
-        turns=1, input_tokens=100, output_tokens=10, usd=100.0, priced=Priced.table
+        turns=1, input_tokens=100, output_tokens=10, usd=100.0, priced=PriceSource.table
     )
     assert [event.kind for event in stage.heard] == [AgentEventKind.message, AgentEventKind.usage, AgentEventKind.end]
     written = [AgentEvent.model_validate_json(line) for line in stage.files.events.read_text().splitlines()]
@@ -355,7 +355,7 @@ def test_claude_is_started_as_its_traps_demand(stage: Stage) -> None:
         "--permission-mode", "acceptEdits", "--allowedTools", tools,
     ]  # fmt: skip
     assert stage.heard[0].text == "sesame"
-    assert (report.usage.usd, report.usage.priced, report.version) == (0.25, Priced.vendor, "2.1.325")
+    assert (report.usage.usd, report.usage.priced, report.version) == (0.25, PriceSource.vendor, "2.1.325")
 
 
 def test_any_program_is_an_agent_by_its_exit_code(stage: Stage) -> None:

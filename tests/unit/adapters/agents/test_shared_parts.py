@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallFiles, Limits, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, CallFiles, Limits, PriceSource, Usage
 from becket.kernel.contract.config import AgentConfig, AgentLimits
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.adapters import inbox, versions
@@ -146,10 +146,10 @@ def test_money_by_the_table_counts_cached_tokens_once() -> None:
     price = Price(input=10, output=50, cached=1, cache_write=20)
     assert priced(usage, price).usd == pytest.approx(5 + 0.4 + 2 + 5)
     assert priced(usage, Price(input=10, output=50)).usd == pytest.approx(10 + 5)
-    assert priced(usage, price).priced is Priced.table
-    assert priced(usage, None).priced is Priced.unknown
-    assert priced(Usage(turns=3), price).priced is Priced.unknown
-    told = usage.model_copy(update={"usd": 0.5, "priced": Priced.vendor})
+    assert priced(usage, price).priced is PriceSource.table
+    assert priced(usage, None).priced is PriceSource.unknown
+    assert priced(Usage(turns=3), price).priced is PriceSource.unknown
+    told = usage.model_copy(update={"usd": 0.5, "priced": PriceSource.vendor})
     assert priced(told, price) == told
 
 
@@ -181,7 +181,7 @@ def test_every_event_is_stamped_written_and_told_at_once(tmp_path: Path) -> None
     assert len(message.text) == TEXT_LIMIT
     assert message.at > 0
     assert usage.usage is not None
-    assert (usage.usage.usd, usage.usage.priced) == (1.0, Priced.table)
+    assert (usage.usage.usd, usage.usage.priced) == (1.0, PriceSource.table)
     assert (end.kind, end.text) == (AgentEventKind.end, "cancelled")
     assert end.usage is not None
     assert end.usage.turns == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran
+from becket.parts.guard.reading.found.find import NOTHING_RAN, ExecutedTests
 from becket.parts.guard.reading.side import USUAL
 
 
@@ -18,7 +18,7 @@ class Found:
     product: tuple[str, ...]
     globs: tuple[str, ...] = USUAL
     commands: tuple[str, ...] = ()
-    ran: Ran = NOTHING_RAN
+    ran: ExecutedTests = NOTHING_RAN
     new: tuple[str, ...] = ()
     not_new: tuple[str, ...] = field(default=())
 
@@ -86,7 +86,7 @@ DOCTESTS = Found(
         "search.py": "def search(x):\n    return x\n",
         "suite/run_them.py": "from sort import sort\n",
     },
-    ran=Ran(
+    ran=ExecutedTests(
         frozenset({"sort.py::sort.sort", "suite/run_them.py::check", "suite/run_them.py"}),
         frozenset({("sort.py::sort.sort", "sort.py"), ("suite/run_them.py::check", "suite/run_them.py")}),
     ),
@@ -114,7 +114,7 @@ WITHIN = Found(
         "maths/sums.js": "export const add = 1;\nif (import.meta.vitest) {\n  it('adds', () => {});\n}\n",
         "quality/sums.py": "import unittest\n\nclass SumsHold(unittest.TestCase):\n    pass\n",
     },
-    ran=Ran(frozenset({"maths/abs.py::test_abs"})),
+    ran=ExecutedTests(frozenset({"maths/abs.py::test_abs"})),
     tests={"maths/abs.py": "ran", "quality/sums.py": "framework"},
     product=("maths/gcd.py", "maths/lcm.py", "maths/sums.js"),
 )
@@ -203,7 +203,7 @@ CARGO = Found(
         "tests/api.rs": "mod common;\n#[test]\nfn d() {}\n",
         "tests/common/mod.rs": "pub fn rows() {}\n",
     },
-    ran=Ran(frozenset({"calc:src/lib.rs::shape::tests::b", "calc:src/lib.rs::tests::a"})),
+    ran=ExecutedTests(frozenset({"calc:src/lib.rs::shape::tests::b", "calc:src/lib.rs::tests::a"})),
     tests={
         "src/checks.rs": "framework",
         "src/checks/rows.rs": "framework",
@@ -280,13 +280,13 @@ TITLES = Found(
         "src/calc.js": "exports.add = (a, b) => a;\n",
         "verify.js": "check('adds two small numbers', () => 1);\ncheck('takes away', () => 2);\n",
     },
-    ran=Ran(frozenset({"numbers > adds two small numbers", "numbers > takes away", "src/calc.js"})),
+    ran=ExecutedTests(frozenset({"numbers > adds two small numbers", "numbers > takes away", "src/calc.js"})),
     tests={"verify.js": "ran"},
     product=("src/calc.js",),
 )
 REPORTED = Found(
     files={"src/calc.js": "exports.add = 1;\n", "quality/one.js": "go(1)\n"},
-    ran=Ran(frozenset({"adds"}), frozenset({("adds", "quality/one.js"), ("gone", "not/there.js")})),
+    ran=ExecutedTests(frozenset({"adds"}), frozenset({("adds", "quality/one.js"), ("gone", "not/there.js")})),
     tests={"quality/one.js": "ran"},
     product=("src/calc.js",),
 )

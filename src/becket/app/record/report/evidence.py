@@ -1,4 +1,4 @@
-"""What a run's steps left behind, found by the names of artifacts and the kinds of receipts, not by the loop's name."""
+"""What a run's steps left behind, found by outputs, conditions and kinds of receipts; no name counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from becket.kernel.contract.gate import GateVerdict
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Step, StepState
 
-VERDICT, SUMMARY, CULPRIT, GUARD, PATCH = ".verdict.json", ".summary.txt", "culprit.json", "guard.json", ".patch"
 LARGEST = 8_000_000
 LONGEST_SUMMARY = 12_000
 
@@ -28,10 +27,6 @@ class Evidence:
     def __init__(self, story: Story, contents: Artifacts) -> None:
         self._story = story
         self._contents = contents
-        self._names = {
-            (ref.iteration, ref.phase, ref.action_id, ref.digest): ref.name
-            for ref in story.artifacts
-        }  # fmt: skip
         self.lost: list[str] = []
 
     def done(self) -> Iterator[Step]:
@@ -44,14 +39,10 @@ class Evidence:
         place = (item.iteration, item.phase, item.action_id)
         return next((step for step in self._story.steps if (step.iteration, step.phase, step.id) == place), None)
 
-    def artifact(self, step: Step | None, ending: str) -> str:
-        """The digest of the step's last artifact whose name ends so, or ""."""
-        found = ""
-        for digest in step.artifacts if step is not None else ():
-            name = self._names.get((step.iteration, step.phase.value, step.id, digest), "") if step is not None else ""
-            if name.endswith(ending):
-                found = digest
-        return found
+    def kept_as(self, step: Step | None, output: str) -> str:
+        """The digest of the artifact that the step itself kept and names in this output, or ""."""
+        digest = str(step.outputs.get(output, "")) if step is not None else ""
+        return digest if step is not None and digest in step.artifacts else ""
 
     def text(self, digest: str, what: str) -> str:
         """The content, or "" with a line in `lost`."""
@@ -80,8 +71,8 @@ def gates(found: Evidence) -> Iterator[report_model.GateFacts]:
     for item in found.receipts("verdict"):
         step, body = found.step_of(item), item.receipt.body
         name = f"the gate {body.get('gate')} of {body.get('of')}"
-        verdict = _verdict(found.text(found.artifact(step, VERDICT), name))
-        summary = found.text(found.artifact(step, SUMMARY), f"the summary of {name}")
+        verdict = _verdict(found.text(found.kept_as(step, "verdict"), name))
+        summary = found.text(found.kept_as(step, "summary"), f"the summary of {name}")
         yield report_model.GateFacts(
             iteration=item.iteration,
             action=item.action_id,
@@ -172,8 +163,8 @@ def changes(found: Evidence) -> Iterator[report_model.ChangeFacts]:
     """Steps that name a commit and keep its patch. The same commit looked at again is told once."""
     seen: set[str] = set()
     for step in found.done():
-        patch, commit = str(step.outputs.get("patch", "")), str(step.outputs.get("sha", ""))
-        if not patch or not commit or commit in seen or patch != found.artifact(step, PATCH):
+        patch, commit = found.kept_as(step, "patch"), str(step.outputs.get("sha", ""))
+        if not patch or not commit or commit in seen:
             continue
         seen.add(commit)
         text = found.text(patch, f"the patch of {commit[:12]}")
@@ -193,9 +184,13 @@ def changes(found: Evidence) -> Iterator[report_model.ChangeFacts]:
 
 
 def culprits(found: Evidence) -> Iterator[report_model.CulpritFacts]:
+    """Steps that raise a condition of the object `culprit`. What a later iteration knows already is told once."""
+    seen: set[tuple[Json, ...]] = set()
     for step in found.done():
-        made = found.document(found.artifact(step, CULPRIT), "the culprit")
-        if made:
+        made = step.outputs if any(one.object == "culprit" for one in step.conditions) else {}
+        key = tuple(made.get(name) for name in ("base", "sha", "runs"))
+        if made and key not in seen:
+            seen.add(key)
             yield report_model.CulpritFacts(
                 iteration=step.iteration,
                 commit=str(made.get("sha", "")),
@@ -210,11 +205,16 @@ def guards(found: Evidence) -> Iterator[report_model.GuardFacts]:
     """A run that waits looks at the same candidate again and again: what it finds each time is told once."""
     seen: set[tuple[str, str]] = set()
     for step in found.done():
-        digest, says = found.artifact(step, GUARD), ", ".join(condition.ref for condition in step.conditions)
+        digest, says = _kept_whole(step), ", ".join(condition.ref for condition in step.conditions)
         made = found.document(digest, "the guard")
         if made and (digest, says) not in seen:
             seen.add((digest, says))
             yield _guard(step, says, made)
+
+
+def _kept_whole(step: Step) -> str:
+    """Conditions hold only the first refusals; their evidence names the artifact that has all."""
+    return next((str(one.evidence["full"]) for one in step.conditions if "full" in one.evidence), "")
 
 
 def _guard(step: Step, says: str, made: Mapping[str, Json]) -> report_model.GuardFacts:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from becket.app.record.report import model as report_model
 from becket.app.record.report import words
 from becket.app.record.report.plain import moment
-from becket.kernel.contract.handoff import BY_ITSELF, SETTLED
-from becket.kernel.contract.ready import REASONS, SAID_NO
+from becket.kernel.contract.handoff import BY_ITSELF, SETTLED, HandoffState
+from becket.kernel.contract.ready import REASONS
 
 
 def settled(report: report_model.Report) -> report_model.HandoffFacts | None:
@@ -30,7 +30,7 @@ def _said(item: report_model.HandoffFacts, by: str) -> str:
         return words.SETTLED_ITSELF if by == BY_ITSELF else words.SETTLED_BY
     if item.accepted_by:
         return words.ACCEPTED
-    return words.DECLINED if item.note.startswith(SAID_NO) else words.TAKEN_OVER
+    return words.DECLINED if item.state == HandoffState.declined else words.TAKEN_OVER
 
 
 def how(item: report_model.HandoffFacts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, product
 
-from becket.kernel.contract.condition import RUN, RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, Life, split_ref
+from becket.kernel.contract.condition import RUN, RUNTIME_CONDITIONS, RUNTIME_HANDOFFS, Lifetime, split_ref
 from becket.kernel.contract.errors import Finding
 from becket.kernel.contract.when import Expr, WhenError, parse
 from becket.kernel.spec.document import Path, Spot
@@ -75,7 +75,9 @@ def condition(case: LintContext, path: Path, name: str, step: Step) -> Iterator[
 
 
 def _raised_before(case: LintContext, step: Step, name: str) -> bool:
-    return any(way.order is None or way.order < step.order or way.group.life is Life.run for way in case.raisers[name])
+    return any(
+        way.order is None or way.order < step.order or way.group.life is Lifetime.run for way in case.raisers[name]
+    )
 
 
 def ends(case: LintContext) -> Iterator[Finding]:

@@ -17,11 +17,9 @@ from becket.kernel.spec.problems import suggestion
 from becket.kernel.spec.rules.conditions import condition
 from becket.kernel.spec.rules.templates import output, there
 
-_RULES = {"gates": "unknown-gate", "agents": "unknown-agent", "services": "unknown-service"}
-
 
 def sections(case: LintContext) -> Iterator[Finding]:
-    """Gates, agents and services that a step names are in becket.yaml. Not checked where that is not known."""
+    """What a step names of a section, such as `gates`, is in becket.yaml. Not checked where that is not known."""
     for step in case.steps if case.config is not None else ():
         for path, named, mark in _marked(case, step):
             if isinstance(mark, Names):
@@ -76,7 +74,7 @@ def _named(case: LintContext, path: Path, named: str, mark: Names) -> Iterator[F
     if named not in there and named not in mark.optional:
         message = f"becket.yaml has no `{named}` in `{mark.section}`"
         fix = suggestion(named, there, f"add it to `{mark.section}:` in becket.yaml, or name another")
-        yield case.finding(case.value(*path), _RULES[mark.section], message, fix)
+        yield case.finding(case.value(*path), mark.rule, message, fix)
 
 
 def facts(case: LintContext) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.loop import Places
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Calls, Opened, Task
+from becket.parts.agents.actions.calling import AgentTask, Calls, OpenedCheckout
 from becket.parts.gates.judging.tree import readable
 
 
@@ -26,7 +26,7 @@ class WorkParams(Record):
 
 async def work(context: ActionContext, params: WorkParams) -> Result:
     await calling.settle_earlier(context)
-    calls = await calling.call(context, Task(params.agent, params.brief, Checkout(context), time=params.time))
+    calls = await calling.call(context, AgentTask(params.agent, params.brief, Checkout(context), time=params.time))
     if down := outage.is_outage(context, calls):
         return _result(context, calls, outage.outage_evidence(context, down))
     if calls.chosen.judged.outcome in RETRYABLE:
@@ -43,7 +43,7 @@ class Checkout:
     context: ActionContext
     was_clean: bool | None = None
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedCheckout:
         context, git = self.context, self.context.port(Git)
         await context.workspace()
         workspace = await self._workspace()
@@ -52,7 +52,7 @@ class Checkout:
         elif self.was_clean:
             await self.save()
             await git.open_workspace(context.port(Places).of_run(context.run.run_id), workspace.sha)
-        return Opened(workspace.tree, await readable(context, workspace.sha, workspace), fresh=False)
+        return OpenedCheckout(workspace.tree, await readable(context, workspace.sha, workspace), fresh=False)
 
     async def changed(self) -> tuple[str, ...]:
         state = await self.context.port(Git).status(await self._workspace())

@@ -21,7 +21,7 @@ from becket.kernel.contract.agent import (
     Agents,
     CallContext,
     CallFiles,
-    Judged,
+    CallJudgement,
     Limits,
     Usage,
     judge,
@@ -73,7 +73,7 @@ only failed.
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedCheckout:
     """A checkout that is ready for a call. `fresh`: nothing that an earlier call did is in it."""
 
     tree: Path
@@ -84,7 +84,7 @@ class Opened:
 class WorkPlace(Protocol):
     """Where an agent works."""
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedCheckout:
         """Called before each call. What the call before left is saved first (L7)."""
         ...
 
@@ -98,7 +98,7 @@ class WorkPlace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class AgentTask:
     """What an agent shall do. `number` tells apart agents that work at once, each for its `share` of the budgets."""
 
     agent: str
@@ -117,7 +117,7 @@ class FinishedCall:
 
     agent: str
     number: int
-    judged: Judged
+    judged: CallJudgement
     report: AgentReport
 
     @property
@@ -161,7 +161,7 @@ def chain(config: Config, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, *(known.fallback if known else ()))))
 
 
-async def call(context: ActionContext, task: Task) -> Calls:
+async def call(context: ActionContext, task: AgentTask) -> Calls:
     """Call the agent; where it cannot work now, or no budget could be held for it, the next one of its chain. Raises
     BudgetSpent before a call.
     """
@@ -251,7 +251,7 @@ def _sessions_before(context: ActionContext) -> dict[str, Json]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _seconds(context: ActionContext, task: Task) -> float:
+def _seconds(context: ActionContext, task: AgentTask) -> float:
     """An agent at work is told of its time; a step at work is cancelled. So the step's time is the agent's."""
     step = context.spec.output_makers().get(context.step_id)
     bounds = (context.seconds_left, task.time, step.timeout if step is not None else None)
@@ -263,7 +263,7 @@ class _Call:
     """One call, from the leave to make it to its settlement."""
 
     context: ActionContext
-    task: Task
+    task: AgentTask
     name: str
     grant: CallGrant | None = None
     letters: tuple[messages.KeptMessage, ...] = ()
@@ -325,7 +325,7 @@ class _Call:
         """For what was read in this very step: whoever does the step once more has to read it too."""
         return self.context.folder(messages.MAIL) / f"{self.context.run.iteration}-{self.context.step_id}"
 
-    def _around(self, opened: Opened) -> CallContext:
+    def _around(self, opened: OpenedCheckout) -> CallContext:
         home = self.context.folder("home") / self.key
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.files.inbox.mkdir(parents=True, exist_ok=True)
@@ -337,15 +337,15 @@ class _Call:
         if event.usage is not None:
             self.heard = event.usage
 
-    async def _judged(self, report: AgentReport) -> Judged:
+    async def _judged(self, report: AgentReport) -> CallJudgement:
         try:
             return judge(report, await self.task.ground.changed())
         except GitFailed as error:
             if report.outcome_hint is not None:
                 return judge(report, ())
-            return Judged(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
+            return CallJudgement(outcome=AgentOutcome.crashed, reason=f"its checkout cannot be read any more: {error}")
 
-    async def _settled(self, agent: Agent, judged: Judged, report: AgentReport) -> FinishedCall:
+    async def _settled(self, agent: Agent, judged: CallJudgement, report: AgentReport) -> FinishedCall:
         used = report.usage if report.usage.seconds else report.usage.model_copy(update={"seconds": self._elapsed()})
         report = report.model_copy(update={"usage": used})
         reason = self.context.redact(judged.reason)[:REASON_LIMIT]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentEventKind, AgentOutcome, CallState, PriceSource, Usage
 from becket.kernel.contract.process import ChildEnd, ChildResult
 from becket.parts.agents.adapters import lenient_json
 from becket.parts.agents.adapters.dialect import NOTHING, Heard, below, minus, plus
@@ -172,11 +172,13 @@ class ClaudeDialect:
     def _totals(self, event: lenient_json.Object) -> tuple[Usage, Usage]:
         """Of the session, and of this child. `usage` is all zeros after a stop by budget: the models' sums are not."""
         total = _of_models(lenient_json.mapping(event, "modelUsage"))
-        total = total.model_copy(update={"usd": lenient_json.number(event, "total_cost_usd"), "priced": Priced.vendor})
+        total = total.model_copy(
+            update={"usd": lenient_json.number(event, "total_cost_usd"), "priced": PriceSource.vendor}
+        )
         own = _of_models(lenient_json.mapping(event, "model_usage_since_last_result"))
         if not own.tokens:
             own = minus(total, self._before)
-        return total, own.model_copy(update={"turns": self.heard.usage.turns, "priced": Priced.vendor})
+        return total, own.model_copy(update={"turns": self.heard.usage.turns, "priced": PriceSource.vendor})
 
 
 def _at_start(message: lenient_json.Object) -> Usage:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from becket.kernel.contract.agent import AgentEvent, AgentOutcome, Priced, Usage
+from becket.kernel.contract.agent import AgentEvent, AgentOutcome, PriceSource, Usage
 from becket.kernel.contract.process import ChildResult
 from becket.parts.agents.adapters.lines import Vital
 
@@ -69,7 +69,7 @@ def larger(one: Usage, other: Usage) -> Usage:
 
 def _each(one: Usage, other: Usage, sign: int) -> Usage:
     update = {name: max(getattr(one, name) + sign * getattr(other, name), 0) for name in _FIGURES}
-    told = one.priced if other.priced is Priced.unknown else other.priced
+    told = one.priced if other.priced is PriceSource.unknown else other.priced
     return one.model_copy(update=update | {"priced": told})
 
 

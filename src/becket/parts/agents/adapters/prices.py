@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from becket.kernel.contract.agent import Limits, Priced, Usage
+from becket.kernel.contract.agent import Limits, PriceSource, Usage
 from becket.kernel.contract.config import AgentConfig
 from becket.kernel.contract.errors import UsageError
 from becket.parts.agents.section import Price
@@ -38,14 +38,14 @@ def built_in() -> Mapping[str, Price]:
 
 def priced(usage: Usage, price: Price | None) -> Usage:
     """With the money that the table says, unless the vendor said it already. What is free is so untold, too."""
-    if usage.priced is Priced.vendor or price is None or not (usage.tokens or _free(price)):
+    if usage.priced is PriceSource.vendor or price is None or not (usage.tokens or _free(price)):
         return usage
     cached_price = price.input if price.cached is None else price.cached
     write_price = price.input if price.cache_write is None else price.cache_write
     plain = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)
     cost = plain * price.input + usage.cached_tokens * cached_price + usage.cache_write_tokens * write_price
     cost += usage.output_tokens * price.output
-    return usage.model_copy(update={"usd": cost / _MILLION, "priced": Priced.table})
+    return usage.model_copy(update={"usd": cost / _MILLION, "priced": PriceSource.table})
 
 
 def _free(price: Price) -> bool:

@@ -219,10 +219,10 @@ class _Demo:
         from becket.app.keyboard import at_keyboard
         from becket.app.settings import read_config
         from becket.parts.services.desk import order
-        from becket.parts.services.ports import Op
+        from becket.parts.services.ports import ServiceOperation
 
         assert self._state is not None
-        order(self._state, at_keyboard(read_config(self._state)), SERVICE, Op.stop)
+        order(self._state, at_keyboard(read_config(self._state)), SERVICE, ServiceOperation.stop)
 
     def _say(self, text: str = "") -> None:
         if not self._quiet:

@@ -12,7 +12,7 @@ from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.gate import GateVerdict, StepVerdict
 from becket.kernel.contract.git import Git
 from becket.kernel.contract.made import BaseBranch, BaseSha, BaseVerdicts, takes
-from becket.parts.gates.culprit import Culprit, CulpritUndecided, Noise, Observation, search
+from becket.parts.gates.culprit import Culprit, CulpritUndecided, ErrorRates, Observation, search
 from becket.parts.gates.judging.history import MOST_COMMITS, since_proven
 from becket.parts.gates.judging.step import run_step
 from becket.parts.gates.judging.tree import open_tree
@@ -90,7 +90,7 @@ async def _search(
         return not done.verdict.green
 
     seen = (Observation(sha=params.base, bad=True), Observation(sha=params.base, bad=True))  # red, and red again alone
-    return await search(commits, is_bad, Noise(), budget=MOST_RUNS, seen=seen)
+    return await search(commits, is_bad, ErrorRates(), budget=MOST_RUNS, seen=seen)
 
 
 async def _told(

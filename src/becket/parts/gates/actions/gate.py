@@ -20,7 +20,7 @@ from becket.kernel.contract.made import OF, takes
 from becket.kernel.contract.naming import BranchOrNone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.receipt import Receipt
-from becket.kernel.contract.spec import Name, Said
+from becket.kernel.contract.spec import Name, NonBlank
 from becket.parts.gates.judging.gate import GateResult, run_gate
 from becket.parts.gates.judging.history import since_proven
 from becket.parts.gates.judging.step import StepRun, has_selection, run_step
@@ -49,8 +49,8 @@ class GateParams(Record):
 
     of: Name = "base"
     gate: GateName = "fast"
-    at: Annotated[Said, takes("{of}.sha")]
-    by: Annotated[Said, takes("base.sha")]
+    at: Annotated[NonBlank, takes("{of}.sha")]
+    by: Annotated[NonBlank, takes("base.sha")]
     place: Literal["resident", "fresh"] = "fresh"
     keep_green: Duration = 7 * 86400.0
     branch: BranchOrNone = ""  # where earlier proofs are looked for, to tell a broken machine from broken code

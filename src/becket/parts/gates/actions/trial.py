@@ -14,7 +14,7 @@ from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.gate import GateColor, RedClass, StepTrouble, TriedStep
 from becket.kernel.contract.process import ChildEnd
 from becket.kernel.contract.project import Projects
-from becket.kernel.contract.spec import Said
+from becket.kernel.contract.spec import NonBlank
 from becket.parts.gates.judging.gate import StepResult, run_gate
 from becket.parts.gates.judging.tree import ProofTree, open_tree
 from becket.parts.gates.log_windows import last_lines
@@ -33,7 +33,7 @@ MOST_FAILING = 20
 
 
 class TryParams(Record):
-    at: Said
+    at: NonBlank
     steps: str = ""
 
 

@@ -11,7 +11,7 @@ from becket.kernel.contract.project import Projects
 MOST_COMMITS = 64
 
 
-Known = Callable[[str, str], Awaitable[bool]]
+FactLookup = Callable[[str, str], Awaitable[bool]]
 """Whether a run has recorded this fact about this subject."""
 
 
@@ -24,7 +24,9 @@ async def since_proven(context: ActionContext, branch: str, sha: str) -> tuple[s
     return await newest_proven(context.port(Git), context.known, {branch, watched}, sha)
 
 
-async def newest_proven(git: Git, known: Known, branches: Collection[str], sha: str) -> tuple[str, list[str]] | None:
+async def newest_proven(
+    git: Git, known: FactLookup, branches: Collection[str], sha: str
+) -> tuple[str, list[str]] | None:
     """The same, for whoever is not in a run."""
     new: list[str] = []
     for commit in await git.commits(None, sha, MOST_COMMITS + 1):

@@ -21,8 +21,8 @@ from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.gates.section import SetupConfig
 from becket.parts.gates.setups import words
 from becket.parts.gates.setups.entries import SetupContent, SetupEntry, SetupState, entries, new_entry
-from becket.parts.gates.setups.keys import NoKey, key_files, key_of
-from becket.parts.gates.setups.links import InTheWay, LinkPlan, made_paths, opened_folders, provide
+from becket.parts.gates.setups.keys import NoSetupKey, key_files, key_of
+from becket.parts.gates.setups.links import LinkPlan, PathOccupied, made_paths, opened_folders, provide
 from becket.parts.gates.setups.locks import held, held_if_free
 
 before_run = CrashPoint("setup.before_run", "the entry holds its key files, the command has not run")
@@ -84,7 +84,7 @@ class CachedSetups:
         listing = await self._git.listing(sha)
         try:
             files = key_files(setup, listing, sha)
-        except NoKey as problem:
+        except NoSetupKey as problem:
             return SetupFailed(reason=str(problem), environment=False)
         key = key_of(setup, files, self._processes.holds())
         wanted = _Wanted(sha, setup, run_id, key, files, listing, watcher, hidden, readable)
@@ -132,7 +132,7 @@ class CachedSetups:
         assert made is not None
         try:
             plan = LinkPlan(entry.tree, made.paths, frozenset(made.opened), wanted.listing.keys())
-        except InTheWay as path:
+        except PathOccupied as path:
             reason = words.IN_THE_WAY.format(path=path, sha=wanted.sha[:12])
             return SetupFailed(reason=reason, log=entry.log, environment=False)
         if entry.record.untouched and not self._processes.holds().files:

@@ -24,7 +24,7 @@ _GLOB = re.compile(r"(?P<deep>(?:^|(?<=/))\*\*/)|(?P<below>/\*\*$)|(?P<star>\*+)
 _MEANS = {"deep": r"(?:[^/]+/)*", "below": r"/.+", "star": r"[^/]*", "one": r"[^/]"}
 
 
-class NoKey(Exception):
+class NoSetupKey(Exception):
     """The commit has no such key; the text says why and what to do."""
 
 
@@ -34,12 +34,12 @@ def key_files(setup: SetupConfig, listing: Mapping[str, str], sha: str) -> dict[
     for pattern in setup.key:
         found = _matching(pattern.removeprefix("./"), listing)
         if not found:
-            raise NoKey(words.NO_KEY_FILE.format(pattern=pattern, sha=sha[:12]))
+            raise NoSetupKey(words.NO_KEY_FILE.format(pattern=pattern, sha=sha[:12]))
         chosen |= found
     for path, entry in chosen.items():
         shown = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
         if what := _NO_FILES.get(entry[:6]) or ("a name that is not UTF-8" if shown != path else ""):
-            raise NoKey(words.KEY_IS_NO_FILE.format(path=shown, what=what, sha=sha[:12]))
+            raise NoSetupKey(words.KEY_IS_NO_FILE.format(path=shown, what=what, sha=sha[:12]))
     return dict(sorted(chosen.items()))
 
 

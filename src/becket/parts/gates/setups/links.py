@@ -23,7 +23,7 @@ _DEEPEST = 200  # folders in folders; what lies below is nobody's work
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class InTheWay(Exception):
+class PathOccupied(Exception):
     """The commit has the path that the set-up made."""
 
 
@@ -110,7 +110,7 @@ class LinkPlan:
         shared = path in folders  # with the commit
         is_folder = _is_folder(self.tree / path)
         if path in self.files or (shared and not is_folder):
-            raise InTheWay(path)
+            raise PathOccupied(path)
         if not shared and not named:
             self.paths.append(path)
         if is_folder and (shared or path in self.opened or _holds_caches(path)) and path.count("/") < _DEEPEST:

@@ -13,12 +13,12 @@ from becket.kernel.contract.project import Projects
 from becket.parts.gates.ports.report import TestReport
 from becket.parts.gates.section import GATES, SET_UP
 from becket.parts.guard.reading.found.commands import READ_FOR_TARGETS, behind
-from becket.parts.guard.reading.found.find import NOTHING_RAN, Ran, find_test_side
+from becket.parts.guard.reading.found.find import NOTHING_RAN, ExecutedTests, find_test_side
 from becket.parts.guard.reading.found.names import LARGEST
 from becket.parts.guard.reading.found.reader import wanted
 from becket.parts.guard.reading.side import TestSide, test_side_of
 
-_Key = tuple[Path, str, tuple[str, ...], tuple[str, ...], Ran]
+_Key = tuple[Path, str, tuple[str, ...], tuple[str, ...], ExecutedTests]
 _MOST_REMEMBERED = 16
 _KNOWN: dict[_Key, TestSide] = {}  # a commit stays what it is
 
@@ -29,7 +29,7 @@ async def side_of(context: ActionContext, base: str, verdicts: Sequence[str]) ->
     return await find_side(context.port(Git), base, config, await tests_run(context, base, verdicts))
 
 
-async def find_side(git: Git, commit: str, config: Config, ran: Ran = NOTHING_RAN) -> TestSide:
+async def find_side(git: Git, commit: str, config: Config, ran: ExecutedTests = NOTHING_RAN) -> TestSide:
     globs, commands = test_side_of(config).globs, gate_commands(config)
     key = (git.common_dir, commit, globs, commands, ran)
     if key not in _KNOWN:
@@ -56,13 +56,13 @@ async def commands_run(git: Git, commit: str, config: Config) -> tuple[str, ...]
     return (*commands, *behind(commands, contents.get))
 
 
-async def tests_run(context: ActionContext, base: str, verdicts: Sequence[str]) -> Ran:
+async def tests_run(context: ActionContext, base: str, verdicts: Sequence[str]) -> ExecutedTests:
     """Of the verdicts about this very commit: after main moved an older one may still be at hand."""
     found = [GateVerdict.model_validate_json(await context.read(digest)) for digest in verdicts if digest]
     steps = [step for verdict in found if verdict.commit == base for step in verdict.steps]
     reports = [TestReport.model_validate_json(await context.read(step.report)) for step in steps]
     cases = [case for report in reports for case in report.executed]
-    return Ran(
+    return ExecutedTests(
         frozenset(case.id for case in cases),
         frozenset((case.id, case.defined_in) for case in cases if case.defined_in),
     )

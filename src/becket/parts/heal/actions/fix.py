@@ -12,7 +12,7 @@ from pydantic import Field
 
 from becket.kernel.actions.candidate import BARRED, GROUP, REPAIR, barred, exists, made_as, none
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
-from becket.kernel.contract.agent import RETRYABLE, AgentOutcome, AgentReport, Judged
+from becket.kernel.contract.agent import RETRYABLE, AgentOutcome, AgentReport, CallJudgement
 from becket.kernel.contract.base import Duration, Json, Record
 from becket.kernel.contract.candidate import Bar, Barred, Candidates, CommitMade
 from becket.kernel.contract.config import AgentName, Config
@@ -23,7 +23,7 @@ from becket.kernel.contract.loop import WORK
 from becket.kernel.contract.made import BaseSha, takes
 from becket.kernel.contract.project import Projects
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Calls, FinishedCall, Opened, Task
+from becket.parts.agents.actions.calling import AgentTask, Calls, FinishedCall, OpenedCheckout
 from becket.parts.gates.judging.tree import config_of, readable
 from becket.parts.guard.section import GUARD, GuardConfig
 
@@ -54,7 +54,7 @@ class FixParams(Record):
 @dataclass(frozen=True, slots=True)
 class Attempt:
     number: int
-    judged: Judged
+    judged: CallJudgement
     calls: Calls
     made: CommitMade | None
     refusals: tuple[Refusal, ...] = ()  # why nothing was made of what it left
@@ -117,11 +117,11 @@ async def _attempt(
     label = f"{context.run.iteration}-{number}"
     keep = f"candidate/{context.run.run_id}/{label}"
     if (before := await _made_before(context, params.base, keep)) is not None:
-        known = Judged(outcome=AgentOutcome.changed, reason="it was committed before a crash of ours")
+        known = CallJudgement(outcome=AgentOutcome.changed, reason="it was committed before a crash of ours")
         earlier = FinishedCall(name, number, known, AgentReport(ended=True))
         return Attempt(number, known, Calls((earlier,)), before, by_earlier_life=True)
     clone = Clone(context, params.base, context.folder(WORK) / str(number), label)
-    calls = await calling.call(context, Task(name, brief, clone, number, params.time, share, params.alone))
+    calls = await calling.call(context, AgentTask(name, brief, clone, number, params.time, share, params.alone))
     judged = calls.chosen.judged
     if judged.outcome is not AgentOutcome.changed:
         await clone.leave()
@@ -138,16 +138,16 @@ async def _committed(
         made = await context.port(Candidates).commit_work(clone.workspace, _message(context, params), keep, rules)
     except GitFailed as failed:
         await clone.leave()
-        refused = Judged(outcome=AgentOutcome.refused, reason=str(failed), changed_paths=judged.changed_paths)
+        refused = CallJudgement(outcome=AgentOutcome.refused, reason=str(failed), changed_paths=judged.changed_paths)
         return Attempt(number, refused, calls, None)
     if isinstance(made, Barred):
         await clone.leave()
         reason = f"the guard keeps it out of the repository: {made.refusals[0]}"
-        refused = Judged(outcome=AgentOutcome.refused, reason=reason, changed_paths=judged.changed_paths)
+        refused = CallJudgement(outcome=AgentOutcome.refused, reason=reason, changed_paths=judged.changed_paths)
         return Attempt(number, refused, calls, None, made.refusals)
     await clone.close()  # what counts of it is committed
     if made is None:
-        nothing = Judged(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
+        nothing = CallJudgement(outcome=AgentOutcome.nothing_done, reason="what it changed is ignored by git")
         return Attempt(number, nothing, calls, None)
     return Attempt(number, judged, calls, made)
 
@@ -174,10 +174,10 @@ class Clone:
         assert self.opened is not None
         return self.opened
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedCheckout:
         await self.save()
         self.opened = await self.context.port(Git).open_workspace(self.folder, self.base)
-        return Opened(self.workspace.tree, await readable(self.context, self.base, self.workspace), fresh=True)
+        return OpenedCheckout(self.workspace.tree, await readable(self.context, self.base, self.workspace), fresh=True)
 
     async def changed(self) -> tuple[str, ...]:
         state = await self.context.port(Git).status(self.workspace)

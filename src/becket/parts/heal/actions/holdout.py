@@ -31,8 +31,8 @@ from becket.parts.guard.reading.failing import places_of
 from becket.parts.guard.reading.side import TestSide
 from becket.parts.guard.section import GUARD
 from becket.parts.heal.holdouts.languages import CheckLanguage, language_of, spoken
-from becket.parts.heal.holdouts.running import Check, Exits, Trial, forget_places, trial, write_whole
-from becket.parts.heal.holdouts.writing import NothingWritten, Wanted, Written, kept, write
+from becket.parts.heal.holdouts.running import Check, CheckExits, Trial, forget_places, trial, write_whole
+from becket.parts.heal.holdouts.writing import CheckRequest, NoChecksWritten, WrittenChecks, kept, write
 
 checks_counted = CrashPoint("holdout.counted", "it is known which checks count; the candidate has not met them")
 candidate_tried = CrashPoint("holdout.tried", "the candidate has met the checks; no receipt says how it went")
@@ -61,15 +61,15 @@ class HoldoutParams(Record):
     commits: Annotated[tuple[str, ...], takes("base.commit", each=True)] = ()
 
 
-class Counted(Record):
+class CountedChecks(Record):
     """Which of the checks count, and how each ended before the repair."""
 
     about: str
     oracle: str
     agent: str
     checks: tuple[Check, ...]
-    right: dict[str, Exits]  # on the oracle
-    broken: dict[str, Exits]  # on the red parent
+    right: dict[str, CheckExits]  # on the oracle
+    broken: dict[str, CheckExits]  # on the red parent
     left_out: dict[str, str]  # by name: why it counts for nothing
 
     @property
@@ -107,7 +107,7 @@ async def check(context: ActionContext, params: HoldoutParams) -> Result:
         if counted.useless:
             return await _result(context, params, counted, {}, NOTHING, counted.useless)
         exits = await _on_candidate(context, params, counted)
-    except NothingWritten as none:
+    except NoChecksWritten as none:
         return _nothing(params, f"there are no hold-out checks: {none}", none.until)
     except ActionFailed as failed:
         if failed.retryable:
@@ -133,19 +133,21 @@ async def _needless(context: ActionContext, params: HoldoutParams) -> str:
     return "" if context.port(Projects).current().heal.hold_out else NOT_CONFIGURED
 
 
-async def _counted(context: ActionContext, params: HoldoutParams) -> Counted:
+async def _counted(context: ActionContext, params: HoldoutParams) -> CountedChecks:
     proven = await since_proven(context, params.branch, params.base)
     if proven is None:
-        raise NothingWritten(f"no commit before {params.base[:12]} is known to be green, so nothing says what is right")
+        raise NoChecksWritten(
+            f"no commit before {params.base[:12]} is known to be green, so nothing says what is right"
+        )
     ground = await _ground(context, params)
     if ground.unsupported:
-        raise NothingWritten(ground.unsupported)
+        raise NoChecksWritten(ground.unsupported)
     agent = context.port(Projects).current().heal.hold_out or ""
     evidence = await _evidence(context, params)
-    wanted = Wanted(agent, proven[0], params.failing, evidence, ground.languages)
+    wanted = CheckRequest(agent, proven[0], params.failing, evidence, ground.languages)
     about = digest_of({"wanted": wanted.about, "base": params.base})
     file = context.folder("holdout") / _COUNTED
-    if file.exists() and (found := Counted.model_validate_json(file.read_text("utf-8"))).about == about:
+    if file.exists() and (found := CountedChecks.model_validate_json(file.read_text("utf-8"))).about == about:
         return found
     done = await _count(context, params, wanted, ground, about)
     write_whole(file, done.model_dump_json())
@@ -154,8 +156,8 @@ async def _counted(context: ActionContext, params: HoldoutParams) -> Counted:
 
 
 async def _count(
-    context: ActionContext, params: HoldoutParams, wanted: Wanted, ground: CheckBasis, about: str
-) -> Counted:
+    context: ActionContext, params: HoldoutParams, wanted: CheckRequest, ground: CheckBasis, about: str
+) -> CountedChecks:
     async with trial(context, wanted.oracle, params.base, ground.side.belongs) as oracle:
         written = kept(context, wanted.about) or await _write(context, wanted, oracle)
         texts = await _texts(context, written.checks)
@@ -164,20 +166,20 @@ async def _count(
         right = await oracle.rounds([(each, texts[each.name]) for each in honest], 2)
     left_out |= {name: _wrong(exits, wanted) for name, exits in right.items() if not exits.passed}
     counting = tuple(each for each in honest if each.name not in left_out)
-    broken: dict[str, Exits] = {}
+    broken: dict[str, CheckExits] = {}
     if counting:
         async with trial(context, params.base, params.base, ground.side.belongs) as parent:
             broken = await parent.rounds([(each, texts[each.name]) for each in counting], 1)
-    return Counted(
+    return CountedChecks(
         about=about, oracle=wanted.oracle, agent=written.agent, checks=counting, right=right, broken=broken,
         left_out=left_out,
     )  # fmt: skip
 
 
-async def _write(context: ActionContext, wanted: Wanted, oracle: Trial) -> Written:
+async def _write(context: ActionContext, wanted: CheckRequest, oracle: Trial) -> WrittenChecks:
     for language in wanted.languages:
         if not await oracle.can_run(language):
-            raise NothingWritten(f"this machine cannot run checks in {language.name}: {oracle.shown(language)}")
+            raise NoChecksWritten(f"this machine cannot run checks in {language.name}: {oracle.shown(language)}")
     return await write(context, wanted, oracle)
 
 
@@ -187,11 +189,11 @@ def _why_not(name: str, text: str, ground: CheckBasis) -> str:
     return why_not(text, language.frameworks, ground.failing, ground.tests)
 
 
-def _wrong(exits: Exits, wanted: Wanted) -> str:
+def _wrong(exits: CheckExits, wanted: CheckRequest) -> str:
     return f"it fails on {wanted.oracle[:12]}, which is known to be right ({', '.join(map(str, exits.ends))})"
 
 
-async def _on_candidate(context: ActionContext, params: HoldoutParams, counted: Counted) -> dict[str, Exits]:
+async def _on_candidate(context: ActionContext, params: HoldoutParams, counted: CountedChecks) -> dict[str, CheckExits]:
     side = await side_of(context, params.base, ())
     texts = await _texts(context, counted.checks)
     async with trial(context, params.candidate, params.base, side.belongs) as tree:
@@ -239,7 +241,12 @@ def _nothing(params: HoldoutParams, why: str, until: float | None = None) -> Res
 
 
 async def _result(
-    context: ActionContext, params: HoldoutParams, counted: Counted, exits: dict[str, Exits], name: str, why: str
+    context: ActionContext,
+    params: HoldoutParams,
+    counted: CountedChecks,
+    exits: dict[str, CheckExits],
+    name: str,
+    why: str,
 ) -> Result:
     body: dict[str, Json] = {
         "base": params.base,
@@ -269,7 +276,7 @@ async def _result(
     return Result(outputs=outputs, conditions=(said,), note=why)
 
 
-def _row(check: Check, counted: Counted, exits: dict[str, Exits]) -> dict[str, Json]:
+def _row(check: Check, counted: CountedChecks, exits: dict[str, CheckExits]) -> dict[str, Json]:
     on = {"oracle": counted.right, "parent": counted.broken, "candidate": exits}
     ends: dict[str, Json] = {tree: list(found[check.name].ends) for tree, found in on.items() if check.name in found}
     return {"digest": check.digest, **ends}

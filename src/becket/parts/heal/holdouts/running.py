@@ -41,7 +41,7 @@ class Check(Record):
     digest: str
 
 
-class Exits(Record):
+class CheckExits(Record):
     """How one check ended on one commit, each time it ran: its exit code, or `timeout` and the like."""
 
     ends: tuple[int | str, ...]
@@ -60,7 +60,7 @@ class Trial:
     place: Path
     root: Path
 
-    async def rounds(self, checks: Sequence[tuple[Check, str]], most: int) -> dict[str, Exits]:
+    async def rounds(self, checks: Sequence[tuple[Check, str]], most: int) -> dict[str, CheckExits]:
         """Every check in a process of its own, each round in another order; more rounds only where they are cheap."""
         ends: dict[str, list[int | str]] = {check.name: [] for check, _ in checks}
         for _ in range(most):
@@ -71,7 +71,7 @@ class Trial:
                 ends[check.name].append(_told(done))
             if took > CHEAP:
                 break
-        return {name: Exits(ends=tuple(told)) for name, told in ends.items()}
+        return {name: CheckExits(ends=tuple(told)) for name, told in ends.items()}
 
     async def can_run(self, language: CheckLanguage) -> bool:
         return (await self._start(language, language.ready, language.seconds)).ok

@@ -16,7 +16,7 @@ from becket.kernel.contract.git import Git, Workspace
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
 from becket.parts.agents.actions import calling, outage
-from becket.parts.agents.actions.calling import Calls, Opened, Task
+from becket.parts.agents.actions.calling import AgentTask, Calls, OpenedCheckout
 from becket.parts.gates.judging.tree import readable
 from becket.parts.gates.reports.folder import ReportFolder
 from becket.parts.heal.holdouts.languages import CheckLanguage, language_of
@@ -36,7 +36,7 @@ WAITS = "candidate.holdout_waits"
 """What a run waits on while nobody can write them now."""
 
 
-class Written(Record):
+class WrittenChecks(Record):
     """The checks of one run, as they were written. `about` is what they are for."""
 
     about: str
@@ -45,7 +45,7 @@ class Written(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CheckRequest:
     """What is asked for: checks of what was right at `oracle` and these tests say is broken."""
 
     agent: str
@@ -59,7 +59,7 @@ class Wanted:
         return digest_of({"oracle": self.oracle, "failing": sorted(self.failing)})
 
 
-class NothingWritten(Exception):
+class NoChecksWritten(Exception):
     """No check was written; the text says why. With `until`, it is worth asking again then."""
 
     def __init__(self, why: str, until: float | None = None) -> None:
@@ -67,26 +67,26 @@ class NothingWritten(Exception):
         self.until = until
 
 
-def kept(context: ActionContext, about: str) -> Written | None:
+def kept(context: ActionContext, about: str) -> WrittenChecks | None:
     """What an earlier life or an earlier iteration of this run had written for the same."""
     file = context.folder("holdout") / _WRITTEN
     if not file.exists():
         return None
-    found = Written.model_validate_json(file.read_text("utf-8"))
+    found = WrittenChecks.model_validate_json(file.read_text("utf-8"))
     return found if found.about == about else None
 
 
-async def write(context: ActionContext, wanted: Wanted, trial: Trial) -> Written:
-    """Raises NothingWritten, and what a call of an agent raises."""
+async def write(context: ActionContext, wanted: CheckRequest, trial: Trial) -> WrittenChecks:
+    """Raises NoChecksWritten, and what a call of an agent raises."""
     await calling.settle_earlier(context)
     desk = CheckWorkspace(context, wanted)
     if not await desk.left_by_an_earlier_life():
-        calls = await calling.call(context, Task(wanted.agent, _brief(wanted, trial), desk, NUMBER, heeds=False))
+        calls = await calling.call(context, AgentTask(wanted.agent, _brief(wanted, trial), desk, NUMBER, heeds=False))
         if not desk.found():
             await desk.close()
             raise _why_none(context, calls)
     checks = [await _kept(context, name, text) for name, text in desk.found()]
-    done = Written(about=wanted.about, agent=wanted.agent, checks=tuple(checks))
+    done = WrittenChecks(about=wanted.about, agent=wanted.agent, checks=tuple(checks))
     write_whole(context.folder("holdout") / _WRITTEN, done.model_dump_json())
     checks_written()
     await desk.close()
@@ -97,13 +97,13 @@ def _why_none(context: ActionContext, calls: Calls) -> Exception:
     chosen = calls.chosen
     outcome, reason = chosen.judged.outcome, chosen.judged.reason
     if outcome is AgentOutcome.quota_wait:
-        return NothingWritten(f"{chosen.agent} has no quota: {reason}", calls.until)
+        return NoChecksWritten(f"{chosen.agent} has no quota: {reason}", calls.until)
     if outcome is AgentOutcome.model_error:
         again = outage.look_again(context, WAITS, calls.now)
-        return NothingWritten(f"the model of {chosen.agent} does not work: {reason}", again)
+        return NoChecksWritten(f"the model of {chosen.agent} does not work: {reason}", again)
     if outcome in RETRYABLE and context.attempt == 1:
         return calling.failed(chosen)
-    return NothingWritten(f"{chosen.agent} wrote none: {outcome}: {reason}")
+    return NoChecksWritten(f"{chosen.agent} wrote none: {outcome}: {reason}")
 
 
 async def _kept(context: ActionContext, name: str, text: bytes) -> Check:
@@ -117,7 +117,7 @@ class CheckWorkspace:
     """
 
     context: ActionContext
-    wanted: Wanted
+    wanted: CheckRequest
     opened: Workspace | None = field(default=None)
 
     @property
@@ -130,10 +130,10 @@ class CheckWorkspace:
         self.opened = found if found is not None and found.sha == self.wanted.oracle else None
         return bool(self.found())
 
-    async def open(self) -> Opened:
+    async def open(self) -> OpenedCheckout:
         context, oracle = self.context, self.wanted.oracle
         self.opened = await context.port(Git).open_workspace(self.folder, oracle)
-        return Opened(self.opened.tree, await readable(context, oracle, self.opened), fresh=True)
+        return OpenedCheckout(self.opened.tree, await readable(context, oracle, self.opened), fresh=True)
 
     async def changed(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.found())
@@ -159,7 +159,7 @@ def _number(path: str) -> tuple[int, str]:
     return int(digits[:9] or 0), path
 
 
-def _brief(wanted: Wanted, trial: Trial) -> str:
+def _brief(wanted: CheckRequest, trial: Trial) -> str:
     languages = wanted.languages
     known = {
         "oracle": wanted.oracle[:12],
@@ -177,7 +177,7 @@ def _prompt() -> str:
     return (files("becket.parts.heal") / "prompts" / "hold_out.md").read_text("utf-8")
 
 
-def _evidence(wanted: Wanted) -> str:
+def _evidence(wanted: CheckRequest) -> str:
     return "\n".join(["Failing tests:", *_listed(wanted.failing), "", wanted.evidence])
 
 

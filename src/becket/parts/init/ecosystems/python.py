@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from becket.kernel.checks import words
-from becket.kernel.checks.facts import Missing
+from becket.kernel.checks.facts import MissingTool
 from becket.kernel.contract.process import Network
 from becket.parts.gates.section import GateStep, SetupConfig
 from becket.parts.init.ecosystem import BUILT, TEST_TIMEOUT, Ecosystem, Folder, Tools, UnreadableProject, missing_tools
@@ -123,7 +123,7 @@ def propose(folder: Folder, tools: Tools) -> Ecosystem | None:
     slow = _slow_steps(project, python, setup, tools)
     missing = list(missing_tools(tools, "python3", *_setup_tools(setup)))
     if without and setup is None:
-        missing.append(Missing(tool="pytest", mend=words.install("pytest")))
+        missing.append(MissingTool(tool="pytest", mend=words.install("pytest")))
     if not project.has_tests:
         notes = (*notes, words.NO_TESTS_YET if fast else words.NO_TESTS.format(kind="Python"))
     return Ecosystem(

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from becket.kernel.contract.promote import WhyNot
 from becket.kernel.git.program import shown
-from becket.parts.promote.adapters.paths import Files, Listed, Present, Side, Touched
+from becket.parts.promote.adapters.paths import ChangedPath, Files, IndexMarks, PathSide, PathState
 from becket.parts.promote.adapters.places import PromotionRefused
 
 _NAMED = 5
 
 
-async def refuse_dirty(files: Files, index: Path, touched: Sequence[Touched], entries: Mapping[bytes, Listed]) -> None:
+async def refuse_dirty(
+    files: Files, index: Path, touched: Sequence[ChangedPath], entries: Mapping[bytes, IndexMarks]
+) -> None:
     """Every path that would change must be exactly as the old commit has it, in the index and in the work tree."""
     present = await files.look(touched)
     dirty = {item.path: "staged" for item in touched if _staged(item, entries.get(item.path))}
@@ -31,12 +33,12 @@ async def refuse_dirty(files: Files, index: Path, touched: Sequence[Touched], en
         raise _refusal(dirty)
 
 
-def refuse_in_the_way(files: Files, touched: Sequence[Touched]) -> None:
+def refuse_in_the_way(files: Files, touched: Sequence[ChangedPath]) -> None:
     if found := in_the_way(files, touched):
         raise _refusal(found)
 
 
-def in_the_way(files: Files, touched: Sequence[Touched]) -> dict[bytes, str]:
+def in_the_way(files: Files, touched: Sequence[ChangedPath]) -> dict[bytes, str]:
     """What nobody ever committed and lies where a file would be added. Git would overwrite it if it is ignored."""
     leaving = {item.path for item in touched if item.new is None}
     added = (item.path for item in touched if item.old is None)
@@ -44,17 +46,17 @@ def in_the_way(files: Files, touched: Sequence[Touched]) -> dict[bytes, str]:
     return dict.fromkeys((path for path in found if path is not None), "untracked")
 
 
-def _staged(item: Touched, entry: Listed | None) -> bool:
+def _staged(item: ChangedPath, entry: IndexMarks | None) -> bool:
     return (None if entry is None else entry.entry or "conflict") != item.old
 
 
-def _marked(entry: Listed | None) -> bool:
+def _marked(entry: IndexMarks | None) -> bool:
     return entry is not None and (entry.skip_worktree or entry.assume_unchanged)
 
 
-def _as_old(files: Files, present: Present, entry: Listed | None) -> bool:
+def _as_old(files: Files, present: PathState, entry: IndexMarks | None) -> bool:
     left_out = files.settings.sparse and entry is not None and entry.skip_worktree
-    return present.side is Side.old or (left_out and present.side is Side.vacant)
+    return present.side is PathSide.old or (left_out and present.side is PathSide.vacant)
 
 
 def _obstacle(files: Files, path: bytes, leaving: set[bytes]) -> bytes | None:

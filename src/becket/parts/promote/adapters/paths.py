@@ -26,7 +26,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class ChangedPath:
     """One path that differs between two commits; None where there is no such file."""
 
     path: bytes
@@ -39,7 +39,7 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class IndexMarks:
     """One path of the index, with the two marks by which a person tells git not to look at the file."""
 
     entry: FileEntry | None  # None: in conflict
@@ -56,7 +56,7 @@ class CheckoutSettings:
     sparse: bool = False
 
 
-class Side(StrEnum):
+class PathSide(StrEnum):
     """Which commit's a path's present state is."""
 
     old = "old"
@@ -66,41 +66,41 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PathState:
     """What is at a path now; `stat` is of the file or link that was looked at."""
 
-    side: Side
+    side: PathSide
     stat: os.stat_result | None = None
 
 
-async def touched_between(place: GitPlace, old: str, new: str) -> tuple[Touched, ...]:
+async def touched_between(place: GitPlace, old: str, new: str) -> tuple[ChangedPath, ...]:
     """Every path that differs, renames as a deletion and an addition."""
     output = await run(place, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--end-of-options", old, new)
     fields = output.stdout.split(b"\0")[:-1]
     return tuple(_touched(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
 
 
-def _touched(meta: bytes, path: bytes) -> Touched:
+def _touched(meta: bytes, path: bytes) -> ChangedPath:
     old_mode, new_mode, old_sha, new_sha, _ = meta.decode().lstrip(":").split(" ")
-    return Touched(path, _entry(old_mode, old_sha), _entry(new_mode, new_sha))
+    return ChangedPath(path, _entry(old_mode, old_sha), _entry(new_mode, new_sha))
 
 
 def _entry(mode: str, sha: str) -> FileEntry | None:
     return None if mode == "000000" else FileEntry(mode, sha)
 
 
-async def listed(place: GitPlace, paths: Sequence[bytes]) -> dict[bytes, Listed]:
+async def listed(place: GitPlace, paths: Sequence[bytes]) -> dict[bytes, IndexMarks]:
     """The index at these paths (and perhaps others)."""
     wanted = [os.fsdecode(path) for path in paths] if len(paths) <= _MANY else []
     output = await run(place, "--literal-pathspecs", "ls-files", "-v", "--stage", "-z", "--full-name", "--", *wanted)
     return dict(_listed(line) for line in output.stdout.split(b"\0")[:-1])
 
 
-def _listed(line: bytes) -> tuple[bytes, Listed]:
+def _listed(line: bytes) -> tuple[bytes, IndexMarks]:
     meta, _, path = line.partition(b"\t")
     tag, mode, sha, stage = meta.decode().split(" ")
     entry = FileEntry(mode, sha) if stage == "0" else None
-    return path, Listed(entry, skip_worktree=tag in "Ss", assume_unchanged=tag.islower())
+    return path, IndexMarks(entry, skip_worktree=tag in "Ss", assume_unchanged=tag.islower())
 
 
 async def read_settings(place: GitPlace) -> CheckoutSettings:
@@ -132,32 +132,32 @@ class Files:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    async def look(self, touched: Iterable[Touched]) -> dict[bytes, Present]:
+    async def look(self, touched: Iterable[ChangedPath]) -> dict[bytes, PathState]:
         """What is there now; old counts where it could be either."""
         paths = {item.path: item for item in touched}
         present = {path: self._present(item, paths) for path, item in paths.items()}
         unclear = {
             path: found.stat
             for path, found in present.items()
-            if found.side is Side.other and found.stat is not None and stat.S_ISREG(found.stat.st_mode)
+            if found.side is PathSide.other and found.stat is not None and stat.S_ISREG(found.stat.st_mode)
         }
         for path, sha in (await self._cleaned(list(unclear))).items():
-            present[path] = Present(self._side_of(paths[path], unclear[path], sha), unclear[path])
+            present[path] = PathState(self._side_of(paths[path], unclear[path], sha), unclear[path])
         return present
 
-    def _present(self, item: Touched, paths: dict[bytes, Touched]) -> Present:
+    def _present(self, item: ChangedPath, paths: dict[bytes, ChangedPath]) -> PathState:
         """A folder, or a file further up, may be there because one of the two commits has it there."""
         if (barrier := self.barrier(item.path)) is not None:
-            return Present(Side.vacant if barrier in paths else Side.other)
+            return PathState(PathSide.vacant if barrier in paths else PathSide.other)
         found = self.seen(item.path)
         if found is None:
-            return Present(Side.vacant)
+            return PathState(PathSide.vacant)
         if stat.S_ISDIR(found.st_mode):
             below = item.path + b"/"
-            return Present(Side.vacant if any(path.startswith(below) for path in paths) else Side.other)
+            return PathState(PathSide.vacant if any(path.startswith(below) for path in paths) else PathSide.other)
         entry = item.old or item.new
         assert entry is not None
-        return Present(self._side_of(item, found, self._hash(item.path, found, len(entry.sha))), found)
+        return PathState(self._side_of(item, found, self._hash(item.path, found, len(entry.sha))), found)
 
     def barrier(self, path: bytes) -> bytes | None:
         """The first thing on the way to a path that is not a folder; None if the way is free or ends."""
@@ -171,12 +171,12 @@ class Files:
                 return above
         return None
 
-    def _side_of(self, item: Touched, found: os.stat_result, sha: str) -> Side:
+    def _side_of(self, item: ChangedPath, found: os.stat_result, sha: str) -> PathSide:
         if item.old is not None and item.old.sha == sha and self._kind_fits(item.old, found):
-            return Side.old
+            return PathSide.old
         if item.new is not None and item.new.sha == sha and self._kind_fits(item.new, found):
-            return Side.new
-        return Side.other
+            return PathSide.new
+        return PathSide.other
 
     def _kind_fits(self, entry: FileEntry, found: os.stat_result) -> bool:
         if stat.S_ISLNK(found.st_mode):
@@ -219,7 +219,7 @@ class Files:
         output = await run(place, "diff-files", "-z", "--name-only", "--ignore-submodules=dirty")
         return set(output.stdout.split(b"\0")) & set(paths)
 
-    async def was_begun(self, item: Touched) -> bool:
+    async def was_begun(self, item: ChangedPath) -> bool:
         """Whether a killed git may have begun to write this file: it holds the beginning of one of the two."""
         found = self.seen(item.path)
         if found is None or not stat.S_ISREG(found.st_mode) or self.barrier(item.path) is not None:

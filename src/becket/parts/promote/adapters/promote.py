@@ -29,10 +29,10 @@ from becket.kernel.git.refs import Refs
 from becket.kernel.git.repository import GitRepository
 from becket.parts.promote.adapters.intent import IntentFile, is_ours, process_mark
 from becket.parts.promote.adapters.locks import IndexLock, RefTransaction, settle
-from becket.parts.promote.adapters.paths import Files, Touched, read_settings, touched_between
+from becket.parts.promote.adapters.paths import ChangedPath, Files, read_settings, touched_between
 from becket.parts.promote.adapters.places import PromotionRefused, WorkTree, standing_on, work_trees
 from becket.parts.promote.adapters.recover import put_in_order
-from becket.parts.promote.adapters.tree import Indexes, TreeMove
+from becket.parts.promote.adapters.tree import PromotionIndexes, TreeMove
 
 T = TypeVar("T")
 
@@ -170,7 +170,7 @@ class PromotionPlan:
     place: GitPlace
     tree: WorkTree | None = None
     files: Files | None = None
-    touched: Sequence[Touched] = ()
+    touched: Sequence[ChangedPath] = ()
 
     @property
     def worktree(self) -> Path | None:
@@ -245,7 +245,7 @@ class _Attempt:
 
     async def _move_tree(self, files: Files) -> None:
         ((lock, mark),) = self._locks.items()
-        tree = TreeMove(files, Indexes.of(lock), self._plan.request, self._plan.touched)
+        tree = TreeMove(files, PromotionIndexes.of(lock), self._plan.request, self._plan.touched)
         await tree.check()
         self._write(self._intent.model_copy(update={"writing": True}))
         before_checkout()

@@ -12,7 +12,7 @@ from becket.parts.promote.adapters.intent import IntentFile, is_alive, is_ours, 
 from becket.parts.promote.adapters.locks import IndexLock
 from becket.parts.promote.adapters.paths import Files, read_settings, touched_between
 from becket.parts.promote.adapters.places import PromotionRefused, WorkTree
-from becket.parts.promote.adapters.tree import Indexes
+from becket.parts.promote.adapters.tree import PromotionIndexes
 from becket.parts.promote.adapters.undo import put_back
 
 
@@ -77,7 +77,7 @@ class _Remains:
             since = {item.path for item in await touched_between(place, self._request.old, value)}
             touched = tuple(item for item in touched if item.path not in since)
         try:
-            return await put_back(files, Indexes.of(lock), touched, untouched=untouched)
+            return await put_back(files, PromotionIndexes.of(lock), touched, untouched=untouched)
         except (GitFailed, OSError) as error:
             raise NotPutBack(
                 f"a promotion failed, and the files at {worktree} could not be put back yet: {error}; "

@@ -16,7 +16,7 @@ from becket.kernel.contract.promote import PromoteRequest, WhyNot
 from becket.kernel.git.program import GitCommandFailed, run
 from becket.parts.promote.adapters.check import refuse_dirty, refuse_in_the_way
 from becket.parts.promote.adapters.locks import IndexLock
-from becket.parts.promote.adapters.paths import Files, Listed, Touched, listed
+from becket.parts.promote.adapters.paths import ChangedPath, Files, IndexMarks, listed
 from becket.parts.promote.adapters.places import PromotionRefused
 
 CHECKOUT_TIMEOUT = 600.0
@@ -24,7 +24,7 @@ _SOMEBODYS_WORK = ("Cannot merge", "would be overwritten", "would lose untracked
 
 
 @dataclass(frozen=True, slots=True)
-class Indexes:
+class PromotionIndexes:
     """The three states of an index during a promotion."""
 
     real: Path
@@ -32,20 +32,22 @@ class Indexes:
     work: Path  # what git works on
 
     @classmethod
-    def of(cls, lock: IndexLock) -> Indexes:
+    def of(cls, lock: IndexLock) -> PromotionIndexes:
         return cls(lock.index, lock.folder / "index.before", lock.folder / "index")
 
 
 class TreeMove:
     """One work tree on its way. Everything happens with its index lock and the ref's lock held."""
 
-    def __init__(self, files: Files, indexes: Indexes, request: PromoteRequest, touched: Sequence[Touched]) -> None:
+    def __init__(
+        self, files: Files, indexes: PromotionIndexes, request: PromoteRequest, touched: Sequence[ChangedPath]
+    ) -> None:
         self.files = files
         self.indexes = indexes
         self.touched = touched
         self._request = request
         self._place = replace(files.place, index=indexes.work)
-        self._marked: dict[bytes, Listed] = {}
+        self._marked: dict[bytes, IndexMarks] = {}
 
     async def check(self) -> None:
         """Refuse whatever would meet somebody's work; nothing of theirs is touched."""
@@ -92,7 +94,7 @@ class TreeMove:
                 raise PromotionRefused(WhyNot.main_dirty, message) from failed
             raise
 
-    async def _unmark(self, entries: Mapping[bytes, Listed]) -> None:
+    async def _unmark(self, entries: Mapping[bytes, IndexMarks]) -> None:
         """Git neither refreshes a file that it was told not to look at, nor replaces one that it has not refreshed."""
         paths = {item.path for item in self.touched if item.old is not None and self.files.seen(item.path)}
         self._marked = {

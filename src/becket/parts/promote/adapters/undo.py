@@ -14,14 +14,16 @@ from dataclasses import replace
 from becket.kernel.contract.crash import CrashPoint
 from becket.kernel.contract.errors import GitFailed
 from becket.kernel.git.program import run, shown
-from becket.parts.promote.adapters.paths import Files, Listed, Present, Side, Touched, listed
-from becket.parts.promote.adapters.tree import CHECKOUT_TIMEOUT, Indexes
+from becket.parts.promote.adapters.paths import ChangedPath, Files, IndexMarks, PathSide, PathState, listed
+from becket.parts.promote.adapters.tree import CHECKOUT_TIMEOUT, PromotionIndexes
 
 mid_undo = CrashPoint("promote.mid_undo", "files of the new commit are removed, those of the old not yet back")
 before_old_index = CrashPoint("promote.before_old_index", "all files are old again, the index may still be new")
 
 
-async def put_back(files: Files, indexes: Indexes, touched: Sequence[Touched], *, untouched: bool) -> list[bytes]:
+async def put_back(
+    files: Files, indexes: PromotionIndexes, touched: Sequence[ChangedPath], *, untouched: bool
+) -> list[bytes]:
     """The paths that are somebody's and were left alone. Called with the index's lock held, any number of times.
 
     `untouched`: the lock was ours from the beginning, so that the index can only be the one before or our own.
@@ -34,7 +36,7 @@ async def put_back(files: Files, indexes: Indexes, touched: Sequence[Touched], *
     await undo.restore(first, present)
     done = {item.path for item in first}
     rest = [item for item in undo.ours if item.path not in done]
-    unclear = [item for item in rest if present[item.path].side is Side.other]
+    unclear = [item for item in rest if present[item.path].side is PathSide.other]
     present |= await undo.look_again(unclear)
     await undo.restore(rest, present)
     before_old_index()
@@ -42,13 +44,13 @@ async def put_back(files: Files, indexes: Indexes, touched: Sequence[Touched], *
 
 
 class _Undo:
-    def __init__(self, files: Files, indexes: Indexes, touched: Sequence[Touched]) -> None:
+    def __init__(self, files: Files, indexes: PromotionIndexes, touched: Sequence[ChangedPath]) -> None:
         self.files = files
-        self.ours: list[Touched] = []
+        self.ours: list[ChangedPath] = []
         self._touched = touched
         self._indexes = indexes
         self._place = replace(files.place, index=indexes.work)
-        self._entries: Mapping[bytes, Listed] = {}
+        self._entries: Mapping[bytes, IndexMarks] = {}
 
     async def choose_index(self, *, untouched: bool) -> None:
         """Work on the index as it was; where somebody has written it since, on theirs with our entries taken back."""
@@ -64,31 +66,31 @@ class _Undo:
             self._entries = await listed(self._place, paths)
         self.ours = [item for item in self._touched if self._entry(item) == item.old]
 
-    def _entry(self, item: Touched) -> object:
+    def _entry(self, item: ChangedPath) -> object:
         found = self._entries.get(item.path)
         return None if found is None else found.entry or "conflict"
 
-    async def _take_back(self, items: Sequence[Touched]) -> None:
+    async def _take_back(self, items: Sequence[ChangedPath]) -> None:
         lines = b"".join(_index_info(item) for item in items)
         if lines:
             await run(self._place, "update-index", "-z", "--index-info", stdin=lines)
 
-    async def look_again(self, unclear: Sequence[Touched]) -> dict[bytes, Present]:
+    async def look_again(self, unclear: Sequence[ChangedPath]) -> dict[bytes, PathState]:
         """With the old attributes in place, and with an eye for files that a killed git had only begun."""
         present = await self.files.look(unclear)
         for item in unclear:
             found = present[item.path]
-            if found.side is Side.other and await self.files.was_begun(item):
-                present[item.path] = Present(Side.new, found.stat)
+            if found.side is PathSide.other and await self.files.was_begun(item):
+                present[item.path] = PathState(PathSide.new, found.stat)
         return present
 
-    async def restore(self, items: Sequence[Touched], present: Mapping[bytes, Present]) -> None:
+    async def restore(self, items: Sequence[ChangedPath], present: Mapping[bytes, PathState]) -> None:
         back: list[bytes] = []
         for item in items:
             found = present[item.path]
-            if found.side is Side.new and not self._removed(item, found):
+            if found.side is PathSide.new and not self._removed(item, found):
                 continue
-            if item.old is not None and found.side in (Side.new, Side.vacant) and not self._left_out(item):
+            if item.old is not None and found.side in (PathSide.new, PathSide.vacant) and not self._left_out(item):
                 back.append(item.path)
         mid_undo()
         free = [path for path in back if self.files.barrier(path) is None]
@@ -98,7 +100,7 @@ class _Undo:
             names = b"\0".join(free) + b"\0"
             await run(self._place, "checkout-index", *options, stdin=names, ok=(0, 1), timeout=CHECKOUT_TIMEOUT)
 
-    def _removed(self, item: Touched, found: Present) -> bool:
+    def _removed(self, item: ChangedPath, found: PathState) -> bool:
         """Remove a file of the new commit, unless it has changed since it was looked at."""
         now = self.files.seen(item.path)
         if now is not None:
@@ -112,7 +114,7 @@ class _Undo:
                 parent = parent.rpartition(b"/")[0]
         return True
 
-    def _left_out(self, item: Touched) -> bool:
+    def _left_out(self, item: ChangedPath) -> bool:
         entry = self._entries.get(item.path)
         return self.files.settings.sparse and entry is not None and entry.skip_worktree
 
@@ -138,17 +140,17 @@ class _Undo:
         if missing:
             raise GitFailed(f"git could not write {', '.join(map(shown, missing))}")
 
-    def _is_back(self, item: Touched, found: Present) -> bool:
+    def _is_back(self, item: ChangedPath, found: PathState) -> bool:
         if item.old is None:
-            return found.side is Side.vacant
-        return found.side is Side.old or (found.side is Side.vacant and self._left_out(item))
+            return found.side is PathSide.vacant
+        return found.side is PathSide.old or (found.side is PathSide.vacant and self._left_out(item))
 
 
-def _is_attributes(item: Touched) -> bool:
+def _is_attributes(item: ChangedPath) -> bool:
     return item.path.rpartition(b"/")[2] == b".gitattributes"
 
 
-def _index_info(item: Touched) -> bytes:
+def _index_info(item: ChangedPath) -> bytes:
     if item.old is None:
         entry = item.new
         assert entry is not None

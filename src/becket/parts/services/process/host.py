@@ -13,7 +13,7 @@ from pathlib import Path
 from becket.kernel.contract.process import ChildRef
 from becket.kernel.process import identity
 from becket.kernel.process.keeper import processes
-from becket.parts.services.ports import MARKER, Launch, Look, PortListener, ServiceSight
+from becket.parts.services.ports import MARKER, HealthLook, Launch, PortListener, ServiceObservation
 from becket.parts.services.process import answer, logs, ports
 
 _PAUSE = 0.02
@@ -113,25 +113,25 @@ class ProcessHost:
             time.sleep(_PAUSE)
         return found
 
-    async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> Look:
+    async def look(self, marker: str, leader: ChildRef | None, port: int | None, url: str) -> HealthLook:
         """Alive, every listener ours, and an answer of 2xx."""
         if port is None:
             alive = self.alive(marker, leader)
-            return Look(
-                sight=ServiceSight.healthy if alive else ServiceSight.gone,
+            return HealthLook(
+                sight=ServiceObservation.healthy if alive else ServiceObservation.gone,
                 detail="" if alive else "its processes are gone",
             )
         strangers = self._strangers(port, marker)
         if strangers:
-            return Look(sight=ServiceSight.stranger, detail=f"port {port} is also held by {strangers[0]}")
+            return HealthLook(sight=ServiceObservation.stranger, detail=f"port {port} is also held by {strangers[0]}")
         if not self.alive(marker, leader):
-            return Look(sight=ServiceSight.gone, detail="its processes are gone")
+            return HealthLook(sight=ServiceObservation.gone, detail="its processes are gone")
         wrong = await answer.problem(port, url, self._answer_within)
         if not wrong and (strangers := self._strangers(port, marker)):
-            return Look(sight=ServiceSight.stranger, detail=f"port {port} is also held by {strangers[0]}")
+            return HealthLook(sight=ServiceObservation.stranger, detail=f"port {port} is also held by {strangers[0]}")
         if not wrong and not ports.sockets(port):
             wrong = f"nobody listens on port {port} any more"
-        return Look(sight=ServiceSight.unready if wrong else ServiceSight.healthy, detail=wrong)
+        return HealthLook(sight=ServiceObservation.unready if wrong else ServiceObservation.healthy, detail=wrong)
 
     def _strangers(self, port: int, marker: str) -> list[PortListener]:
         """A socket of ours stays ours: only sockets that were not there at the last look are traced to processes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.kernel.contract.agent import Priced, Usage
+from becket.kernel.contract.agent import PriceSource, Usage
 from becket.parts.agents.adapters.dialect import plus
 from becket.parts.agents.adapters.lenient_json import Object, count, mapping, number, objects, text
 
@@ -30,7 +30,7 @@ class UsageTally:
         best = self._outside if self._outside.tokens > wire.tokens else wire
         money: dict[str, object] = {}
         if self.spent is not None:
-            money = {"usd": self.spent, "priced": Priced.vendor}
+            money = {"usd": self.spent, "priced": PriceSource.vendor}
         return best.model_copy(update={"turns": self.turns, **money})
 
     def begins_at(self, cost: float) -> None:

@@ -97,7 +97,7 @@ def mark_returns_before_checks(facts: Facts) -> Facts:
 
 
 @dataclass(slots=True)
-class Unit:
+class CodeUnit:
     """A function or method, or what stands outside all of them. Its facts are counted when they are asked for."""
 
     name: str
@@ -117,7 +117,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class LocatedCode:
     """One statement outside functions, or a function, where it stands in the file."""
 
     place: str  # the class that holds it; empty for the module
@@ -129,10 +129,10 @@ class Stands:
 class FileOutline:
     """All that stands outside functions in the whole file, and where its functions stand, in order."""
 
-    stands: tuple[Stands, ...] = ()
+    stands: tuple[LocatedCode, ...] = ()
     doubled: frozenset[str] = frozenset()  # functions whose name is bound twice: which one counts, their order says
 
-    def common(self, other: FileOutline, *, statements: bool) -> tuple[Stands, ...]:
+    def common(self, other: FileOutline, *, statements: bool) -> tuple[LocatedCode, ...]:
         """The functions that the other has too, and the statements if asked for."""
         there = set(other.stands)
         return tuple(each for each in self.stands if (each in there if each.is_function else statements))
@@ -142,7 +142,7 @@ class FileOutline:
 class SourceFile:
     """One version of a source file: the units that may differ, and all else where it is asked for."""
 
-    units: Mapping[str, Unit]
+    units: Mapping[str, CodeUnit]
     define: Callable[[], frozenset[str]] = frozenset  # names bound at its top, and members of its classes
     rest: Callable[[], Counter[Fact]] = Counter  # the facts of what is the same in both versions
     was_broken: bool = False  # it could not be parsed; its units are those of the repaired file, by its words
@@ -193,7 +193,7 @@ class Restoration:
             doubled=was.doubled | now.doubled | then.doubled,
         )
 
-    def facts(self, unit: Unit) -> Facts:
+    def facts(self, unit: CodeUnit) -> Facts:
         """Those that a unit has back."""
         then = self.proven.units.get(unit.name)
         if then is None or not (self.as_proven or (self.as_before and unit.line)):

@@ -13,6 +13,7 @@ from becket.parts.guard.reading.classes import words
 from becket.parts.guard.reading.classes.facts import (
     NO_FACTS,
     NO_FILE,
+    CodeUnit,
     Construct,
     Fact,
     FactKind,
@@ -20,9 +21,8 @@ from becket.parts.guard.reading.classes.facts import (
     Restoration,
     Size,
     SourceFile,
-    Unit,
 )
-from becket.parts.guard.reading.classes.table import ORDINARY, PLAIN, Said, Table
+from becket.parts.guard.reading.classes.table import ORDINARY, PLAIN, NameMeaning, Table
 
 _POWERFUL = {
     Construct.catch_all: "hooks", Construct.leaves_finally: "hooks", Construct.dynamic: "dynamic",
@@ -35,7 +35,7 @@ MOST = {Size.statement: 8, Size.branch: 4, Size.literal: 5, Size.equality: 1}
 """What a plain change may add at most, all files together: a table of answers is longer than a repair."""
 
 
-Told = tuple[Said, str, str] | None
+Told = tuple[NameMeaning, str, str] | None
 """The class with its power, a short name of it, and what a person reads; None for what is plain."""
 
 
@@ -80,7 +80,7 @@ class FileChange:
             if pattern.search(line):
                 before[line.strip()] -= 1
                 if before[line.strip()] < 0:
-                    said = Said(ChangeClass.powerful, "dynamic")
+                    said = NameMeaning(ChangeClass.powerful, "dynamic")
                     yield self.finding(said, "directive", number, words.MARKS[Construct.directive])
 
     def _checks_gone(self) -> Iterator[ClassFinding]:
@@ -97,7 +97,7 @@ class FileChange:
         before, after = self.old.units.get(name), self.new.units.get(name)
         return before is None or after is None or before.source != after.source
 
-    def finding(self, said: Said, power: str, line: int, message: str, *, old: bool = False) -> ClassFinding:
+    def finding(self, said: NameMeaning, power: str, line: int, message: str, *, old: bool = False) -> ClassFinding:
         lines = (self.before if old else self.text).split("\n")
         text = lines[line - 1] if 0 < line <= len(lines) else ""
         return ClassFinding(
@@ -105,7 +105,7 @@ class FileChange:
         )
 
 
-def _checks(units: Iterator[Unit] | Sequence[Unit]) -> Counter[Fact]:
+def _checks(units: Iterator[CodeUnit] | Sequence[CodeUnit]) -> Counter[Fact]:
     found: Counter[Fact] = Counter()
     for unit in units:
         found.update({fact: count for fact, count in unit.facts.counts.items() if fact[0] is FactKind.check})
@@ -117,8 +117,8 @@ class _Judge:
     """One unit that is new or changed."""
 
     file: FileChange
-    unit: Unit
-    before: Unit | None
+    unit: CodeUnit
+    before: CodeUnit | None
 
     def findings(self) -> Iterator[ClassFinding]:
         old = self.before.facts if self.before is not None else NO_FACTS
@@ -129,7 +129,7 @@ class _Judge:
         guarded = self.unit.is_hook or self.unit.is_sealed
         if guarded and self.before is not None and self.unit.meaning() != self.before.meaning():
             power, tell = ("hooks", words.hook_changed) if self.unit.is_hook else ("patching", words.sealed_changed)
-            yield self._say(Said(ChangeClass.powerful, power), power, self.unit.line, tell(self.unit.name))
+            yield self._say(NameMeaning(ChangeClass.powerful, power), power, self.unit.line, tell(self.unit.name))
         for (kind, value), count in new.beyond(old).items():
             judge, is_back = _JUDGES.get(kind), count <= back.counts[kind, value]
             if judge is None:
@@ -141,12 +141,12 @@ class _Judge:
                 said, power, message = told
                 yield self._say(said, power, self._line((kind, value), new, old), message)
 
-    def _is_proven(self, said: Said, kind: FactKind, value: str) -> bool:
+    def _is_proven(self, said: NameMeaning, kind: FactKind, value: str) -> bool:
         """What was proven once is nothing new; a power is, for whoever took it away may have meant that."""
         power = self.file.table.power_of(value) if kind is FactKind.name else None
         return said.kind is ChangeClass.ordinary and power is None
 
-    def _say(self, said: Said, power: str, line: int, message: str) -> ClassFinding:
+    def _say(self, said: NameMeaning, power: str, line: int, message: str) -> ClassFinding:
         return self.file.finding(said, power, line, message)
 
     def _line(self, fact: Fact, new: Facts, old: Facts) -> int:
@@ -165,7 +165,7 @@ class _Judge:
         if self._known(FactKind.name, value):
             return self._known_name(value)
         if value.startswith("?"):
-            return Said(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(shown(value[1:])[:60])
+            return NameMeaning(ChangeClass.powerful, "unknown"), "unknown", words.unresolved(shown(value[1:])[:60])
         if value.startswith("~"):
             return self._of_the_package(value[1:])
         if value.startswith(".") or self.file.is_own(value):
@@ -179,7 +179,7 @@ class _Judge:
     def _of_the_package(self, value: str) -> Told:
         power = self.file.table.power_of(value)
         if power is not None:
-            return Said(ChangeClass.powerful, power), power, words.power(power, value)
+            return NameMeaning(ChangeClass.powerful, power), power, words.power(power, value)
         return self._project(value) or (ORDINARY, "name", words.of_the_package(value))
 
     def _known_name(self, value: str) -> Told:
@@ -202,7 +202,7 @@ class _Judge:
             said = self.file.table.of_attribute(part)
             if part in self.file.table.watched or said.kind is ChangeClass.powerful:
                 power = said.power or "modules"
-                return Said(ChangeClass.powerful, power), power, words.power(power, value)
+                return NameMeaning(ChangeClass.powerful, power), power, words.power(power, value)
         return None
 
     def attribute(self, value: str) -> Told:
@@ -219,10 +219,10 @@ class _Judge:
         if value.startswith("@"):
             if self._known(FactKind.store, value):
                 return None
-            return Said(ChangeClass.powerful, "patching"), "patching", words.patched(value[1:])
+            return NameMeaning(ChangeClass.powerful, "patching"), "patching", words.patched(value[1:])
         last = value.rpartition(".")[2]
         if self.file.table.hooks(last):
-            return Said(ChangeClass.powerful, "hooks"), "hooks", words.patched(value.lstrip("=."))
+            return NameMeaning(ChangeClass.powerful, "hooks"), "hooks", words.patched(value.lstrip("=."))
         if self._known(FactKind.store, value) or (value.startswith(".") and value[1:] in self.file.old.defined):
             return None
         return ORDINARY, "state", words.new_state(value.lstrip("=."))
@@ -234,7 +234,7 @@ class _Judge:
         shown_as = f"{module}.{name}" if name and not module.endswith(".") else f"{module}{name}"
         if module.startswith(".") or self.file.is_own(shown_as):
             if name == "*" or self._project(f"{module}.{name}") is not None:
-                return Said(ChangeClass.powerful, "modules"), "modules", words.unknown_import(shown_as)
+                return NameMeaning(ChangeClass.powerful, "modules"), "modules", words.unknown_import(shown_as)
             return ORDINARY, "import", words.new_import(shown_as)
         said = self.file.table.of_import(module, name, self.file.pure)
         if said.power and said.power != "unknown":
@@ -249,7 +249,7 @@ class _Judge:
     def mark(self, value: str) -> Told:
         mark = Construct(value)
         power = _POWERFUL.get(mark)
-        said = Said(ChangeClass.powerful, power) if power else ORDINARY
+        said = NameMeaning(ChangeClass.powerful, power) if power else ORDINARY
         return said, mark.value, words.MARKS[mark]
 
     def outside(self, value: str) -> Told:

@@ -12,14 +12,14 @@ from functools import cache, partial
 
 from becket.parts.guard.reading.classes.facts import (
     NO_FILE,
+    CodeUnit,
     Construct,
     Fact,
     FactKind,
     Facts,
     FileOutline,
+    LocatedCode,
     SourceFile,
-    Stands,
-    Unit,
     mark_returns_before_checks,
 )
 from becket.parts.guard.reading.classes.pyfacts import Reader
@@ -126,14 +126,14 @@ class _Module:
     ) -> None:
         self._body, self._whole, self._lines = body, whole, lines
         self._scope = scope or scope_of(whole)
-        self._units: dict[str, Unit] = {}
+        self._units: dict[str, CodeUnit] = {}
         self._outside: dict[str, list[ast.stmt]] = {}
 
     def file(self) -> SourceFile:
         self._take(self._body, "")
         for place, body in self._outside.items():
             read = partial(self._outside_facts, body, place)
-            self._enter(Unit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
+            self._enter(CodeUnit(place or "(module)", 0, "\n".join(map(self._text, body)), read))
         return SourceFile(self._units, partial(_defined, self._whole), lay_out=partial(_outline, self._whole))
 
     def _take(self, body: list[ast.stmt], place: str) -> None:
@@ -153,13 +153,13 @@ class _Module:
 
     def _function(self, node: Function, place: str) -> None:
         hook = PYTHON.hooks(node.name)
-        unit = Unit(
+        unit = CodeUnit(
             f"{place}{node.name}", node.lineno, self._text(node), partial(self._function_facts, node, place),
             hook, meaning=partial(_meaning, node),
         )  # fmt: skip
         self._enter(unit)
 
-    def _enter(self, unit: Unit) -> None:
+    def _enter(self, unit: CodeUnit) -> None:
         """A name that is defined twice is two units: the second one hides the first."""
         number, name = 1, unit.name
         while name in self._units:
@@ -219,16 +219,16 @@ def _outline(body: list[ast.stmt]) -> FileOutline:
     return FileOutline(stands, frozenset(name for name, count in names.items() if count > 1))
 
 
-def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[Stands]:
+def _stands(body: list[ast.stmt], place: str, names: Counter[str]) -> Iterator[LocatedCode]:
     """In order; counts how often each name is bound where it stands."""
     for node in body:
         names.update(f"{place}{name}" for name in bound([node]))
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update(f"{place}{name}" for name, _ in imported(node))
         if isinstance(node, FUNCTIONS):
-            yield Stands(place, node.name, is_function=True)
+            yield LocatedCode(place, node.name, is_function=True)
             continue
-        yield Stands(place, ast.dump(_head(node) if isinstance(node, ast.ClassDef) else node))
+        yield LocatedCode(place, ast.dump(_head(node) if isinstance(node, ast.ClassDef) else node))
         if isinstance(node, ast.ClassDef):
             yield from _stands(node.body, f"{place}{node.name}.", names)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from becket.parts.guard.reading.classes.facts import FactKind, Facts, SourceFile, Unit
+from becket.parts.guard.reading.classes.facts import CodeUnit, FactKind, Facts, SourceFile
 from becket.parts.guard.reading.classes.table import Table, tables_for
 
 Read = Callable[[bytes | None, bytes], tuple[SourceFile, SourceFile]]
@@ -43,13 +43,13 @@ def as_written(old: bytes, after: SourceFile) -> SourceFile:
     """The repaired file with only those facts whose words stood in the broken one."""
     known = set(_WORD.findall(old.decode("utf-8", "replace")))
     units = {
-        name: Unit(name, unit.line, "", partial(_only, unit, known), meaning=unit.meaning)
+        name: CodeUnit(name, unit.line, "", partial(_only, unit, known), meaning=unit.meaning)
         for name, unit in after.units.items()
     }
     return SourceFile(units, lambda: after.defined & known, was_broken=True)
 
 
-def _only(unit: Unit, known: set[str]) -> Facts:
+def _only(unit: CodeUnit, known: set[str]) -> Facts:
     facts = unit.facts
     kept = Counter({fact: n for fact, n in facts.counts.items() if fact[0] not in _OF_WORDS or _stood(fact[1], known)})
     return Facts(kept, facts.lines)

@@ -27,15 +27,15 @@ _MODULES = sys.stdlib_module_names | {"__builtins__"}
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NameMeaning:
     """What the table says of a name."""
 
     kind: ChangeClass
     power: str = ""
 
 
-PLAIN = Said(ChangeClass.plain)
-ORDINARY = Said(ChangeClass.ordinary)
+PLAIN = NameMeaning(ChangeClass.plain)
+ORDINARY = NameMeaning(ChangeClass.ordinary)
 
 
 @dataclass(frozen=True)
@@ -175,14 +175,14 @@ class Table:
                 return self._powers[beginning]
         return None
 
-    def of_name(self, name: str, pure: Collection[str] = ()) -> Said:
+    def of_name(self, name: str, pure: Collection[str] = ()) -> NameMeaning:
         """A resolved name that is not of the project."""
         if name in self.not_plain:
             return ORDINARY
         if (power := self.power_of(name)) is not None:
-            return Said(ChangeClass.powerful, power)
+            return NameMeaning(ChangeClass.powerful, power)
         if name in self.modules:
-            return Said(ChangeClass.powerful, "unknown")
+            return NameMeaning(ChangeClass.powerful, "unknown")
         if name in self.built_in:
             return PLAIN
         for beginning in _beginnings(name):
@@ -192,27 +192,27 @@ class Table:
                 leads_away = any(
                     part in modules or part in self._power_attributes or part.startswith("_") for part in rest
                 )
-                return Said(ChangeClass.powerful, "unknown") if leads_away else PLAIN
-        return Said(ChangeClass.powerful, "unknown")
+                return NameMeaning(ChangeClass.powerful, "unknown") if leads_away else PLAIN
+        return NameMeaning(ChangeClass.powerful, "unknown")
 
-    def of_import(self, module: str, name: str, pure: Collection[str] = ()) -> Said:
+    def of_import(self, module: str, name: str, pure: Collection[str] = ()) -> NameMeaning:
         """An import that the file did not have. What is used of a watched module is judged where it is used."""
         full = f"{module}.{name}" if name else module
         if name == "*" and not (module in self.pure and self.name != "Python"):
-            return Said(ChangeClass.powerful, "unknown")
+            return NameMeaning(ChangeClass.powerful, "unknown")
         if (power := self.power_of(full)) is not None and (name or module not in self.watched):
-            return Said(ChangeClass.powerful, power)
+            return NameMeaning(ChangeClass.powerful, power)
         known = full in self.built_in or any(
             each in self.pure or each in pure or each in self.watched for each in _beginnings(full)
         )
-        return ORDINARY if known else Said(ChangeClass.powerful, "unknown")
+        return ORDINARY if known else NameMeaning(ChangeClass.powerful, "unknown")
 
-    def of_attribute(self, name: str) -> Said:
+    def of_attribute(self, name: str) -> NameMeaning:
         if name in self._attributes:
             return PLAIN
         if name in self._power_attributes:
-            return Said(ChangeClass.powerful, self._power_attributes[name])
-        return Said(ChangeClass.powerful, "hooks") if _DUNDER.match(name) else ORDINARY
+            return NameMeaning(ChangeClass.powerful, self._power_attributes[name])
+        return NameMeaning(ChangeClass.powerful, "hooks") if _DUNDER.match(name) else ORDINARY
 
     def is_trivial(self, value: str) -> bool:
         """A literal that is no answer: nothing, one, a separator, the name of an encoding."""

@@ -8,14 +8,14 @@ from functools import cache, partial
 
 from becket.parts.guard.reading.classes.facts import (
     NO_FILE,
+    CodeUnit,
     Construct,
     Fact,
     FactKind,
     Facts,
     FileOutline,
+    LocatedCode,
     SourceFile,
-    Stands,
-    Unit,
     mark_returns_before_checks,
 )
 from becket.parts.guard.reading.classes.imports import imports_of
@@ -88,7 +88,7 @@ class TreeModule:
     def __init__(self, root: Shape, body: tuple[Shape, ...], table: Table) -> None:
         self.table = table
         self._root, self._body = root, Shape(root.kind, "", body, root.line)
-        self._units: dict[str, Unit] = {}
+        self._units: dict[str, CodeUnit] = {}
         self.imports: Mapping[str, str] = {each.name: each.full for each in imports_of(root, table.name) if each.name}
         self.names = frozenset(name for node in self._top() for name in bound(node, table, deep=False))
 
@@ -99,28 +99,28 @@ class TreeModule:
     def file(self) -> SourceFile:
         self._take(self._body, "")
         text = "\n".join(child.source or child.text for child in self._body.children)
-        self._units["(module)"] = Unit("(module)", 0, text, self._outside)
+        self._units["(module)"] = CodeUnit("(module)", 0, text, self._outside)
         return SourceFile(self._units, self._defined, lay_out=self._outline)
 
     def _defined(self) -> frozenset[str]:
         return self.names | {part for name in self._whole() for part in name.split(".")}
 
-    def _whole(self) -> Mapping[str, Unit]:
+    def _whole(self) -> Mapping[str, CodeUnit]:
         """The functions of all of it."""
         whole = TreeModule(self._root, self._root.children, self.table)
         whole._take(whole._root, "")
         return whole._units
 
     def _outline(self) -> FileOutline:
-        stands: list[Stands] = []
+        stands: list[LocatedCode] = []
         names: Counter[str] = Counter()
         for place, part in self._parts(self._root, ""):
             if part.kind in self.table.kinds("functions"):
                 name = self._name(part, place)
-                stands.append(Stands(place, name, is_function=True))
+                stands.append(LocatedCode(place, name, is_function=True))
                 names[name] += 1
             else:
-                stands.append(Stands(place, _without_functions(part, self.table)))
+                stands.append(LocatedCode(place, _without_functions(part, self.table)))
                 names.update({f"{place}.{each}".lstrip("."): 1 for each in bound(part, self.table, deep=False)})
         units = self._whole()
         doubled = {name for name in units if f"{name} (2)" in units}
@@ -147,7 +147,7 @@ class TreeModule:
             unique = f"{name} ({number})"
         read = partial(self._facts, node, is_hook=hook, is_sealed=sealed)
         meaning = partial(_meaning, node, self.table)
-        self._units[unique] = Unit(unique, node.line, node.source, read, hook, sealed, meaning)
+        self._units[unique] = CodeUnit(unique, node.line, node.source, read, hook, sealed, meaning)
 
     def _name(self, node: Shape, place: str) -> str:
         return ".".join(filter(None, (place, _receiver(node), self._own(node)))) or "(function)"

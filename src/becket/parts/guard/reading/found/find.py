@@ -28,25 +28,29 @@ from becket.parts.guard.reading.found.names import (
     suffix,
 )
 from becket.parts.guard.reading.found.reader import Reader
-from becket.parts.guard.reading.found.reads import Data, not_read_by
+from becket.parts.guard.reading.found.reads import DataFiles, not_read_by
 from becket.parts.guard.reading.side import SideReason, TestSide, named_like_a_test
 
 _MOST_NAMES = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ExecutedTests:
     """Tests that ran on the commit: their ids, and (id, file) where the report itself gives a test's file."""
 
     ids: frozenset[str] = frozenset()
     homes: frozenset[tuple[str, str]] = frozenset()
 
 
-NOTHING_RAN = Ran()
+NOTHING_RAN = ExecutedTests()
 
 
 def find_test_side(
-    paths: Collection[str], globs: Sequence[str], read: Reader, ran: Ran = NOTHING_RAN, commands: Sequence[str] = ()
+    paths: Collection[str],
+    globs: Sequence[str],
+    read: Reader,
+    ran: ExecutedTests = NOTHING_RAN,
+    commands: Sequence[str] = (),
 ) -> TestSide:
     """Pure: the same paths and contents give the same side. `commands`: those of the gates."""
     return _Search(frozenset(paths), tuple(globs), read).side(ran, commands)
@@ -60,7 +64,7 @@ class _Search:
         self._sources = [path for path in sorted(paths) if is_source(path) and not is_foreign(path)]
         self._imports = Imports(paths)
 
-    def side(self, ran: Ran, commands: Sequence[str]) -> TestSide:
+    def side(self, ran: ExecutedTests, commands: Sequence[str]) -> TestSide:
         self._declared()
         self._ran(ran)
         maybe = {**self._frameworks(), **self._gates(commands)}
@@ -79,7 +83,7 @@ class _Search:
             elif named_like_a_test(path) and suffix(path) not in PYTHON:
                 self._found[path] = SideReason.named
 
-    def _ran(self, ran: Ran) -> None:
+    def _ran(self, ran: ExecutedTests) -> None:
         homes = (file for test, file in ran.homes if not is_doctest(test))
         for path in (*files_of(ran.ids, self._paths, self._read), *homes):
             if path in self._paths and not path.endswith(".rs"):  # tests within a Rust source are judged there
@@ -147,7 +151,7 @@ class _Search:
             self._add(path, SideReason.only_from_tests)
 
     def _data(self) -> None:
-        data = Data(self._paths, self._found)
+        data = DataFiles(self._paths, self._found)
         tests = {path: self._content(path) for path in self._sources if path in self._found}
         product = (self._content(path) for path in self._sources if path not in self._found)
         for place in not_read_by(product, data.read_in(tests)):

@@ -14,7 +14,7 @@ _MOST_TEXT = 4_000_000
 _MOST_LOOKED_FOR = 60_000_000  # bytes of product text, times names
 
 
-class Data:
+class DataFiles:
     """Folders and files without source, that are not known to be tests' yet."""
 
     def __init__(self, paths: Collection[str], known: Collection[str]) -> None:

@@ -51,7 +51,7 @@ class Gates(ModelProcesses):
         return await super().run(spec, watcher)
 
 
-class AppHouse:
+class AppWorld:
     """`await house.heal(number)` breaks a module and sees its repair through, by one process after another."""
 
     def __init__(self, folder: Path, loop: VirtualLoop) -> None:

@@ -79,7 +79,7 @@ class Commands(ModelProcesses):
 
 
 @dataclass
-class FaultHouse:
+class FaultWorld:
     """One case: `await house.settle()` lets it run on until nothing is left to do."""
 
     folder: Path
@@ -345,7 +345,7 @@ def write_loops(folder: Path) -> Path:
 class Person:
     """Asks for the parcel until somebody has heard, and says yes to what is asked: each again if it did not arrive."""
 
-    house: FaultHouse
+    house: FaultWorld
     parcel: int = 1
     asked: str = ""
 
