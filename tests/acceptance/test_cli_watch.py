@@ -59,6 +59,42 @@ def test_a_run_is_about_the_commit_that_base_sha_names(stage: Stage) -> None:
         assert (run["subject"]["name"], run["status"]) == (f"main@{good}", "completed")
 
 
+def test_on_another_branch_it_says_which_one_it_is_about_and_how_to_ask_about_this_one(stage: Stage) -> None:
+    stage.git("checkout", "-q", "-b", "feature")
+    bad = stage.git("rev-parse", "HEAD").strip()
+    said = stage.becket("run", "look", code=1).err
+    assert "This is about main" in said
+    assert "--base-sha" not in said, "main holds this commit, so that would be about main again"
+    stage.write("word.txt", "worse\n")
+    stage.commit("worse")
+    said = stage.becket("run", "look", code=1).err
+    assert f"main@{bad[:8]}" not in said
+    command = "becket run look --base-sha HEAD"
+    assert f"not about feature, which is checked out here; for that one: {command}.\n" in said
+    run = stage.json(*command.split()[1:], "--follow", code=1)["run"]
+    assert run["subject"]["name"] == f"feature@{stage.git('rev-parse', 'HEAD').strip()}"
+
+
+def test_a_queued_run_of_a_paused_loop_is_told_what_keeps_it(stage: Stage) -> None:
+    stage.becket("pause", "look")
+    stage.becket("run", "look", "--base-sha", "HEAD^")
+    text = stage.becket("status").out
+    assert ", and look is paused; let go: becket pause look --off" in text
+    assert "go on with it" not in text
+    assert "Nothing runs what is queued" not in text
+    stage.becket("pause", "look", "--off")
+    text = stage.becket("status").out
+    assert "nobody works on it; go on with it: becket runs show" in text
+    assert "Nothing runs what is queued: `becket up --detach`." in text
+
+
+def test_a_becket_yaml_that_nobody_committed_is_told_to_be_committed(stage: Stage) -> None:
+    stage.git("rm", "-q", "--cached", "becket.yaml")
+    stage.git("commit", "-q", "-m", "without it")
+    said = stage.becket("run", "look", code=1)
+    assert "`git add becket.yaml` and commit it (`becket init` writes one where there is none)" in said.out + said.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

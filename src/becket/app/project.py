@@ -43,7 +43,7 @@ class CommittedProjects:
         if text is None:
             raise ActionFailed(
                 f"{FILE} is not committed in {sha[:12]}: gates, guard and services count as committed; "
-                f"`becket init` writes one, then `git add {FILE}` and commit",
+                f"`git add {FILE}` and commit it (`becket init` writes one where there is none)",
                 kind="not_configured",
             )
         try:

@@ -65,19 +65,23 @@ def run(
     async def begin(app: App) -> Started:
         started = await start(app, me(app), wish)
         if started.run is not None:
-            _say_which_branch(started.run, (await app.git.refs()).get("HEAD", ""))
+            await _say_which_branch(app, started.run)
         return started
 
     see(in_app(begin), follow, as_json, everything)
 
 
-def _say_which_branch(run: Run, head: str) -> None:
+async def _say_which_branch(app: App, run: Run) -> None:
     """A loop judges the branch of becket.yaml, whatever is checked out, unless that does not hold the commit."""
     from becket.kernel.contract.naming import alone
 
-    branch, here = run.subject.fields.get("branch"), head.partition("refs/heads/")[2]
+    refs = await app.git.refs()
+    branch, here = run.subject.fields.get("branch"), refs.get("HEAD", "").partition("refs/heads/")[2]
     if branch and here and branch not in (here, alone(str(run.subject.fields.get("sha")))):
-        note(words.OTHER_BRANCH.format(branch=branch, here=here))
+        theirs, ours = refs.get(f"refs/heads/{branch}"), refs.get(f"refs/heads/{here}")
+        own = theirs and ours and not await app.git.contains(theirs, ours)
+        mend = words.OTHER_BRANCH_MEND.format(loop=run.loop_id) if own else ""
+        note(words.OTHER_BRANCH.format(branch=branch, here=here, mend=mend))
 
 
 def see(

@@ -60,13 +60,13 @@ def status_lines(now: Snapshot, paint: Paint) -> Iterator[str]:
         yield from ("", words.STATUS_NO_CONFIG)
     if not now.counts:
         yield from ("", words.STATUS_NO_RUNS)
-    elif now.queued and now.engine is None and not now.drivers:
+    elif now.engine is None and not now.drivers and not all(_paused_by(run, now) for run in now.queued):
         yield from ("", paint.yellow(words.STATUS_QUEUE))
 
 
 def queue_words(now: Snapshot, paint: Paint) -> Iterator[str]:
     yield from _section("at work", now.running, lambda run: _at_work(run, now), paint)
-    yield from _section("queued", now.queued, lambda run: _queued(run, now.now), paint)
+    yield from _section("queued", now.queued, lambda run: _queued(run, now), paint)
     yield from _section("waiting", now.waiting, lambda run: _waiting(run, now.now, now.engine), paint)
 
 
@@ -175,9 +175,17 @@ def _at_work(run: RunNow, snapshot: Snapshot) -> str:
     return f"{again}{where}, for {took(now - run.since)}"
 
 
-def _queued(run: RunNow, now: float) -> str:
+def _queued(run: RunNow, snapshot: Snapshot) -> str:
     alone = "" if run.nobody_since is None else words.STATUS_NOBODY_TAKES_IT.format(run_id=run.run_id)
-    return f"for {took(now - run.since)}{alone}"
+    scope = _paused_by(run, snapshot)
+    if scope:
+        alone = words.STATUS_KEPT_BY_PAUSE.format(what=words.scope(scope), mend=words.pause_command(scope))
+    return f"for {took(snapshot.now - run.since)}{alone}"
+
+
+def _paused_by(run: RunNow, now: Snapshot) -> str:
+    """Nobody goes on with a run of a loop that is paused: neither a daemon nor a command."""
+    return next((item.scope for item in now.paused if item.scope in ("all", f"loop:{run.loop_id}")), "")
 
 
 def _waiting(run: RunNow, now: float, engine: int | None) -> str:

@@ -133,7 +133,8 @@ interrupted; nothing is lost. {run_id} goes on where it stopped:
   becket runs show {run_id} --follow
   becket up"""
 LEFT_ALL = "interrupted; nothing is lost. `becket status` shows what is open; `becket up` goes on with it"
-OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here."
+OTHER_BRANCH = "This is about {branch} (`branch:` in becket.yaml), not about {here}, which is checked out here{mend}."
+OTHER_BRANCH_MEND = "; for that one: becket run {loop} --base-sha HEAD"
 ALREADY = "{run_id} already works on this subject ({subject}): {status}."
 READY_ALREADY = (
     "Nothing was started: {run_id} left a proven repair of {subject}. Take it: becket proposals accept {run_id}; or "
@@ -283,6 +284,7 @@ DEAF_ALONE = "`becket up --detach` replaces it"
 STATUS_LOST = "down, although it should be up; `becket up --detach` starts it again"
 STATUS_SIDE = "down; a command (pid {pid}) drives a run of its own"
 STATUS_SPENT = "today {calls}, {used}"
+STATUS_KEPT_BY_PAUSE = ", and {what} is paused; let go: {mend}"
 STATUS_QUEUE = "Nothing runs what is queued: `becket up --detach`."
 STATUS_NO_CONFIG = "There is no becket.yaml here yet: `becket init` writes one."
 STATUS_NO_RUNS = "No runs yet: `becket run LOOP`; `becket loops list` shows the loops."

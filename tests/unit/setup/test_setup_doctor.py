@@ -389,6 +389,27 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
 }  # fmt: skip
 
 
+def test_a_missing_pnpm_is_the_one_that_package_json_names(healthy: DoctorFacts, tmp_path: Path) -> None:
+    def mend(package: str) -> str:
+        (tmp_path / "package.json").write_text(package)
+        facts = dataclasses.replace(
+            healthy, root=tmp_path, which=lambda _: None, **config(base=CONFIG.replace("make test", "pnpm test"))
+        )
+        return next(item.mend for item in examine(facts) if item.name == "tools" and "gates.fast" in item.what)
+
+    assert mend('{"packageManager": "pnpm@10.14.0-0+sha512.ab"}') == "npm install --global pnpm@10.14.0-0"
+    for other in ("{}", "[]", "{", '{"packageManager": "pnpm@latest; rm x"}', '{"packageManager": "yarn@4.1.0"}'):
+        assert mend(other) == "npm install --global pnpm"
+
+
+def test_of_two_commands_that_begin_alike_each_is_told_with_its_own_line(healthy: DoctorFacts) -> None:
+    long = "FROBNICATE_SETTINGS_OF_THE_PROJECT=everything frobnicate"
+    steps = "".join(f'    - {{name: {name}, run: "{long} {name}"}}\n' for name in ("unit", "lint"))
+    text = f"version: 1\ngates:\n  fast:\n{steps}"
+    found = [item.where for item in examine(dataclasses.replace(healthy, **config(base=text))) if item.name == "tools"]
+    assert found == ["becket.yaml:4", "becket.yaml:5"]
+
+
 @pytest.mark.parametrize("trouble", SEEDED)
 def test_each_trouble_is_found_with_its_cure(healthy: DoctorFacts, trouble: str) -> None:
     changes, name, level, what, mend = SEEDED[trouble]

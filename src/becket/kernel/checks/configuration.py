@@ -75,10 +75,12 @@ def handoff_to(exam: Exam) -> Iterator[Diagnosis]:
 
 def place_of(exam: Exam, value: str) -> str:
     """becket.yaml with the line where a value begins, if it stands there in so many words."""
-    start = value.splitlines()[0][:40] if value else ""
-    for number, line in enumerate((exam.facts.working_text or "").splitlines(), 1):
-        if start and start in line.replace('\\"', '"') and not line.lstrip().startswith("#"):
-            return f"{FILE}:{number}"
+    whole = value.splitlines()[0] if value else ""
+    text = [line.replace('\\"', '"') for line in (exam.facts.working_text or "").splitlines()]
+    for start in (whole, whole[:40]) if whole else ():  # a long command may be folded, and two may begin alike
+        for number, line in enumerate(text, 1):
+            if start in line and not line.lstrip().startswith("#"):
+                return f"{FILE}:{number}"
     return FILE
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +36,7 @@ def missing_program(
     if "/" in program.word and may_be_made:
         return
     what = words.TOOL_MISSING.format(tool=program.word, user=user)
-    yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(program), where=where)
+    yield Diagnosis(name="tools", level=Level.error, what=what, mend=mend_of(exam, program), where=where)
 
 
 def needed(missing: MissingTool) -> Diagnosis:
@@ -43,10 +45,22 @@ def needed(missing: MissingTool) -> Diagnosis:
     return Diagnosis(name="tools", level=Level.warn, what=what, mend=missing.mend)
 
 
-def mend_of(program: Program) -> str:
+def mend_of(exam: Exam, program: Program) -> str:
     if "/" not in program.word:
-        return words.install(program.word)
+        return words.install(program.word, _pinned(exam, program))
     return words.FILE_MEND.format(file=shlex.quote(str(Path(program.folder) / program.word)))
+
+
+def _pinned(exam: Exam, program: Program) -> str:
+    """The version of pnpm that package.json names: another one refuses what was set up with it."""
+    if program.word != "pnpm" or exam.facts.root is None:
+        return ""
+    try:
+        told = json.loads((exam.facts.root / program.folder / "package.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return ""
+    found = re.match(r"pnpm@(\d[\w.-]*)", str(told.get("packageManager")) if isinstance(told, dict) else "")
+    return found[1] if found else ""
 
 
 def there(exam: Exam, program: Program) -> bool:

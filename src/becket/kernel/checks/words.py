@@ -35,9 +35,10 @@ _INSTALL = {
 }
 
 
-def install(tool: str) -> str:
-    """The command that brings a tool, or the plain advice where we know none."""
-    return _INSTALL.get(tool, f"install {tool} and put it on PATH")
+def install(tool: str, version: str = "") -> str:
+    """The command that brings a tool, or the plain advice where we know none. `version` is for npm's tools only."""
+    known = _INSTALL.get(tool, f"install {tool} and put it on PATH")
+    return f"{known}@{version}" if version else known
 
 
 # What detection found

@@ -57,7 +57,7 @@ def _missing_program(exam: Exam, name: str, agent: AgentConfig, fact: AgentFact 
     if program is None or (fact.path is not None if fact is not None else there(exam, program)):
         return None
     what = words.TOOL_MISSING.format(tool=program.word, user=f"agents.{name}")
-    mend = fact.install if fact is not None and fact.install else mend_of(program)
+    mend = fact.install if fact is not None and fact.install else mend_of(exam, program)
     return _say(level=Level.warn, what=what, mend=mend, where=place_of(exam, agent.run or agent.program or f"{name}:"))
 
 
