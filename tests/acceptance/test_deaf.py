@@ -296,7 +296,8 @@ def test_a_daemon_that_always_dies_is_given_up_which_is_told_and_up_begins_afres
     assert "gave up" in house.status()
     (house.site / "die").unlink()
     house.up()
-    assert not house.paths.daemon_restarts.exists()
+    forgiven = read_restarts(house.paths.daemon_restarts)
+    assert (forgiven.at, forgiven.given_up) == ((), False)
     assert house.watchdog == watchdog.pid
     until("it is well", lambda: "stays up again" in house.told("well:gave_up"))
 

@@ -145,6 +145,7 @@ def with_the_machines_variables(config: Path) -> None:
 def test_what_is_only_detected_has_its_command(make: Make, name: str) -> None:
     files, command = DETECTED_ONLY[name]
     stage = make(files)
+    stage.commit("a project")
     (found,) = stage.json("init", "--no-try", "--no-example")["detected"]["ecosystems"]
     assert found["name"] == {"poetry": "python"}.get(name, name)
     assert command in (found["setup"] or found["fast"][0])["run"]

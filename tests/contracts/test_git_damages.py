@@ -15,7 +15,7 @@ from becket.kernel.git.repository import GitRepository, discover
 from becket.kernel.git.resident import Resident
 
 ALONE = [name for name in DEEDS if name != "writer_left_running"]  # nothing ends it here
-SOON = 20.0
+SOON = 50.0
 """Seconds: a git that waits at a pipe is ended after a minute."""
 
 

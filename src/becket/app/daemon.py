@@ -144,21 +144,23 @@ async def tell_of_watchdog(app: App, every: float = 30.0) -> None:
 def start_detached(state: StateFolder, say: Callable[[str], None] = lambda _: None) -> DaemonStart:
     """Start both in the background and see them alive. What is deaf is replaced, and `say` told so."""
     state.make()
-    forget_restarts(daemon_of(state))
     replaced = tuple(
         ended.pid for part in (watchdog_of(state), daemon_of(state)) if (ended := end_if_deaf(state, part, say))
     )
     if (pid := holder(state.daemon_lock)) is not None:
+        forget_restarts(daemon_of(state))
         return DaemonStart(pid, _see_watchdog(state, bool(replaced)), already=True, replaced=replaced)
     if (trouble := disk_trouble(state.folder)) is not None:  # it would come up, and end at its first write
         raise StoreUnavailable(trouble.text)
     _opened(state)  # a wrong configuration is told here, not in a log nobody reads
+    forget_restarts(daemon_of(state))
     state.wanted.touch()
     launch(state, daemon_of(state))
     pid = _see(daemon_of(state))
     if pid is None:
         state.wanted.unlink(missing_ok=True)
         raise BecketError(_did_not_start(state))
+    forget_restarts(daemon_of(state))  # the watchdog may have seen it gone, and have counted this start as its own
     return DaemonStart(pid, _see_watchdog(state, wanted=True), already=False, replaced=replaced)
 
 

@@ -134,7 +134,7 @@ def scene_of(
     bad = break_it(folder / "repo", BUGS[bug])
     world = World(folder, store="sqlite", agents={"fixer": wired})
     wired.world = world
-    victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"], start_new_session=True)
+    victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     try:
         yield Scene(folder, world, new_id("tok"), victim, bad, right_files(folder / "repo", BUGS[bug])), wired
     finally:

@@ -41,8 +41,11 @@ class ModelCandidates:
     async def with_side_of(
         self, commit: str, other: str, belongs: Callable[[str], bool], message: str, keep: str
     ) -> CommitMade:
-        rest = {path: text for path, text in self._git.commit(commit).files.items() if not belongs(path)}
+        one = self._git.commit(commit)
+        rest = {path: text for path, text in one.files.items() if not belongs(path)}
         side = {path: text for path, text in self._git.commit(other).files.items() if belongs(path)}
+        if rest | side == one.files:
+            return CommitMade(sha=one.sha, tree=one.tree, parent=other)
         return self._kept(rest | side, other, message, keep)
 
     async def change(self, old: str, new: str) -> Change:
