@@ -41,6 +41,7 @@ gates:
 test_side: ["tests/**"]
 sandbox: {use: none, without: [files, processes, network]}
 heal: {agent: fixer}
+retention: {backups: 1}
 agents:
   fixer: {driver: command, run: "sleep 0.3; sed -i 's/number + 2/number * 2/' m*.py"}
 """
