@@ -315,7 +315,6 @@ class Config(Record):
     database: DatabaseUrl | None = None  # a Postgres URL; without it, SQLite in the state folder
     chat: dict[str, Json] | None = None
     forge: dict[str, Json] | None = None
-    web: dict[str, Json] | None = None
     knowledge: dict[str, Json] | None = None
     flaky: dict[str, Json] | None = None
     evolve: dict[str, Json] | None = None

@@ -1,0 +1,75 @@
+"""Tells those who look that something has changed. One look at the journal for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from becket.kernel.contract.errors import BecketError
+from becket.kernel.contract.store import Store
+
+log = logging.getLogger("becket.front")
+
+LOOK_EVERY = 0.1
+BESIDES_EVERY = 2.0
+"""What the journal does not tell: the output of a step at work, services, who is alive."""
+
+
+class Feed:
+    """`version` grows with every change. Nothing is looked at while nobody listens."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.version = 1
+        self._listeners = 0
+        self._changed = asyncio.Condition()
+        self._somebody = asyncio.Event()
+
+    async def look(self) -> int:
+        """The version as of now."""
+        if await self._store.version_changed():
+            await self.ring()
+        return self.version
+
+    async def ring(self) -> None:
+        """Something was written here: another process's writes are found by looking."""
+        async with self._changed:
+            self.version += 1
+            self._changed.notify_all()
+
+    async def keep(self) -> None:
+        """Look, for as long as the process lives."""
+        passed, said = 0.0, ""
+        while True:
+            await self._somebody.wait()
+            await asyncio.sleep(LOOK_EVERY)
+            passed += LOOK_EVERY
+            try:
+                await self.look()
+            except BecketError as error:
+                if str(error) != said:
+                    log.warning("%s", error)
+                said = str(error)
+            if passed >= BESIDES_EVERY:
+                passed = 0.0
+                await self.ring()
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[Feed]:
+        self._listeners += 1
+        self._somebody.set()
+        try:
+            yield self
+        finally:
+            self._listeners -= 1
+            if not self._listeners:
+                self._somebody.clear()
+
+    async def after(self, version: int, within: float) -> int:
+        """The version once it is another, or as it is after so many seconds."""
+        async with self._changed:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait_for(lambda: self.version != version), within)
+        return self.version

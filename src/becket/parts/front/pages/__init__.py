@@ -1,0 +1,1 @@
+"""One function for each page: read models in, a template and its data out."""

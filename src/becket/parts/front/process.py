@@ -1,0 +1,123 @@
+"""The process that serves the page. A fault or a flood here harms neither engine nor services."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from becket.app.compose import App
+from becket.app.heartbeat import LockHeartbeat
+from becket.app.launch import log_to
+from becket.app.liveness import LOOK_EVERY
+from becket.app.locks import start_is_over, started_by_becket
+from becket.app.state import Lock, StateFolder
+from becket.kernel.contract.errors import BecketError, UsageError
+from becket.kernel.contract.tables import TableStore
+from becket.parts.front.accounts import users
+from becket.parts.front.kept import Address, front_of, read_address, write_address
+from becket.parts.front.section import WebConfig
+from becket.parts.front.server import Front
+
+log = logging.getLogger("becket.front")
+
+FIRST_PORT, PORTS = 8437, 60
+NICE = 5
+"""The engine comes first."""
+LONGEST_KEPT_ALIVE = 15
+MOST_CONNECTIONS = 1000
+END_WITHIN = 3
+
+
+def run_front(state: StateFolder) -> int:
+    """Serve until SIGTERM, or until nobody wants it any more."""
+    with Lock(front_of(state.make()).lock) as lock:
+        if not lock.acquire():
+            raise UsageError("the page is served already; see `becket open`")
+        kept = started_by_becket()
+        start_is_over()
+        log_to(state, "front")
+        with contextlib.suppress(OSError):
+            os.nice(NICE)
+        try:
+            asyncio.run(_serve(state, lock, kept))
+        except BecketError as error:
+            log.error("%s", error)
+            raise
+        except Exception:
+            log.exception("the front ends")
+            raise
+    return 0
+
+
+async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
+    app = App.open(state, tolerant=True)
+    config = app.config.section(WebConfig)
+    if not config.is_local and not await app.port(TableStore).read(users):
+        raise UsageError(
+            f"web.host is {config.host}, which others reach, and nobody has an account: `becket user add NAME` first"
+        )
+    listening = _listen(state, config)
+    host, port = listening.getsockname()[:2]
+    front = Front(app, Address(host, port, os.getpid()))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            front.asgi, log_config=None, access_log=False, server_header=False, date_header=False, proxy_headers=False,
+            lifespan="off", ws="none", http="h11", loop="asyncio", timeout_keep_alive=LONGEST_KEPT_ALIVE,
+            timeout_graceful_shutdown=END_WITHIN, limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=32_768,
+        )
+    )  # fmt: skip
+    pulse = LockHeartbeat(lock)
+    beside = [asyncio.create_task(front.feed.keep()), asyncio.create_task(_while_wanted(state, app, kept, server))]
+    write_address(state, front.address)
+    log.info("front %d listens at %s", os.getpid(), front.address.url)
+    pulse.begin()
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        for task in beside:
+            task.cancel()
+        pulse.end()
+        await app.store.close()
+        log.info("front %d ends", os.getpid())
+
+
+async def _while_wanted(state: StateFolder, app: App, kept: bool, server: uvicorn.Server) -> None:
+    """Its keeper may have been killed: then it ends by itself. One that a person started stays."""
+    while not kept or (state.wanted.exists() and app.config.section(WebConfig).enabled):
+        await asyncio.sleep(LOOK_EVERY)
+    server.should_exit = True
+
+
+def _listen(state: StateFolder, config: WebConfig) -> socket.socket:
+    """At the port of the last time where it is free, so that addresses that people kept stay good."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    for port in _ports(state, config):
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((config.host, port))
+            listening.listen(256)
+        except OSError as error:
+            listening.close()
+            said = f"{config.host}:{port}: {error.strerror}"
+            continue
+        return listening
+    raise UsageError(f"nothing can be served at {said}; set another `web.port` or `web.host` in becket.yaml")
+
+
+def _ports(state: StateFolder, config: WebConfig) -> Iterator[int]:
+    if config.port is not None:
+        yield config.port
+        return
+    last = read_address(state)
+    if last is not None:
+        yield last.port
+    yield from range(FIRST_PORT, FIRST_PORT + PORTS)
+    yield 0

@@ -1,0 +1,146 @@
+"""What every request must pass before anything is done with it, and what every answer carries."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from becket.app.compose import App
+from becket.app.keyboard import at_keyboard
+from becket.kernel.contract.tables import TableStore
+from becket.parts.front.accounts import (
+    PageRole,
+    Visitor,
+    csrf_of,
+    find_key,
+    find_user,
+)
+from becket.parts.front.kept import Address
+from becket.parts.front.section import WebConfig
+
+COOKIE = "becket-{port}"
+"""Browsers keep cookies apart by host and not by port: another repository's page is at another port."""
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+}
+
+
+class Refused(Exception):
+    """With the status of the answer, and what to do."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+def check_host(request: Request, address: Address, config: WebConfig) -> None:
+    """A page of somebody else's, whose name was made to point here, has another name than we are called by."""
+    if request.headers.get("host", "").lower() not in names_of(address, config):
+        raise Refused(421, "this name is not one of mine; see `web: {names: [...]}` in becket.yaml")
+
+
+def names_of(address: Address, config: WebConfig) -> Collection[str]:
+    own = {address.url.removeprefix("http://")}
+    if config.is_local:
+        own |= {f"{name}:{address.port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+    return own | {name.lower() for name in config.names}
+
+
+def address_of(request: Request, config: WebConfig) -> str:
+    """Whose request it is: what a proxy says counts only where it is one of ours."""
+    peer = request.client.host if request.client else ""
+    if peer in config.proxies:
+        told = request.headers.get("x-forwarded-for", "").split(",")[-1].strip()
+        return told[:60] or peer
+    return peer
+
+
+def is_https(request: Request, config: WebConfig) -> bool:
+    peer = request.client.host if request.client else ""
+    return peer in config.proxies and request.headers.get("x-forwarded-proto", "") == "https"
+
+
+def cookie_name(address: Address) -> str:
+    return COOKIE.format(port=address.port)
+
+
+async def visitor_of(app: App, request: Request, cookie: str) -> Visitor | None:
+    """By the session's cookie. Its role is what it is now, not what it was at the login."""
+    secret = request.cookies.get(cookie, "")
+    key = await app.port(TableStore).read(find_key, secret, "session") if secret else None
+    if key is None:
+        return None
+    if not key.user:
+        who = at_keyboard(app.config)
+        return Visitor(who.name, who.role, "session", key.digest, csrf_of(secret))
+    found = await app.port(TableStore).read(find_user, key.user)
+    return None if found is None else Visitor(key.user, found[0].role, "session", key.digest, csrf_of(secret))
+
+
+async def bearer_of(app: App, request: Request) -> Visitor | None:
+    """By a token of the API. Of a user, it is worth no more than the user is now."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not secret:
+        return None
+    key = await app.port(TableStore).read(find_key, secret.strip(), "token")
+    if key is None:
+        return None
+    role: PageRole = key.role  # type: ignore[assignment]  # as it was written
+    visitor = Visitor(key.user or at_keyboard(app.config).name, role, "token", key.digest)
+    if not key.user:
+        return visitor
+    found = await app.port(TableStore).read(find_user, key.user)
+    if found is None:
+        return None
+    return visitor if found[0].role == role or Visitor("", found[0].role, "token", "").may(role) else None
+
+
+def check_site(headers: Mapping[str, str]) -> None:
+    """Browsers tell where a request began."""
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused(403, "this was sent by another site")
+
+
+def check_form(visitor: Visitor, headers: Mapping[str, str], form: Mapping[str, str]) -> None:
+    """A change comes from a page of ours: the cookie alone proves nothing."""
+    shown = form.get("csrf") or headers.get("x-csrf", "")
+    if not hmac.compare_digest(shown.encode(), visitor.csrf.encode()):
+        raise Refused(403, "this form is of another login; load the page again")
+
+
+@dataclass
+class Tries:
+    """How often somebody may try, by what they are known by. Forgotten after a while."""
+
+    most: int
+    per: float
+    known: dict[str, list[float]] = field(default_factory=dict)
+
+    def check(self, *names: str) -> None:
+        """Raises Refused where there were too many."""
+        now = time.monotonic()
+        if len(self.known) > 10_000:
+            self.known = {name: at for name, at in self.known.items() if at[-1] > now - self.per}
+        for name in names:
+            recent = [at for at in self.known.get(name, []) if at > now - self.per]
+            if len(recent) >= self.most:
+                raise Refused(429, f"too many tries; wait {self.per:.0f} s")
+            self.known[name] = [*recent, now]
+
+    def forgive(self, *names: str) -> None:
+        for name in names:
+            self.known.pop(name, None)
