@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from becket.cli import words
 from becket.cli.output import emit, note, say
 from becket.cli.shape import AsJson, end
+
+if TYPE_CHECKING:
+    from becket.app.state import StateFolder
+
+GREETS_WITHIN = 15.0
 
 
 def up(
@@ -24,13 +29,14 @@ def up(
 
     state = find_state()
     if not detach:
-        end(daemon.run_foreground(state, partial(_say_up, as_json)))
+        end(daemon.run_foreground(state, partial(_say_up, state, as_json)))
         return
     started = daemon.start_detached(state, note)
+    greetings = _greetings(state, GREETS_WITHIN)
     if as_json:
         emit(
             {"pid": started.pid, "watchdog": started.watchdog_pid, "already": started.already,
-             "replaced": list(started.replaced)}
+             "replaced": list(started.replaced), "said": list(greetings)}
         )  # fmt: skip
         return
     if started.replaced:
@@ -41,13 +47,31 @@ def up(
         say(words.UP_UNWATCHED.format(pid=started.pid, log=state.logs / "watchdog.log"))
     else:
         say(words.UP_STARTED.format(pid=started.pid, watchdog=started.watchdog_pid))
+    for line in greetings:
+        say(line)
 
 
-def _say_up(as_json: bool) -> None:
+def _greetings(state: StateFolder, within: float) -> tuple[str, ...]:
+    """What parts have to say of what came up with it. One that fails is no reason to doubt the daemon."""
+    from becket.app.parts import installed, loaded
+
+    found: list[str] = []
+    for part in installed():
+        if part.greeting:
+            try:
+                found += [str(line) for line in loaded(part, part.greeting)(state, within)]
+            except Exception as error:
+                found.append(f"The part {part.name} cannot say what it did: {error}")
+    return tuple(found)
+
+
+def _say_up(state: StateFolder, as_json: bool) -> None:
     if as_json:
         emit({"pid": os.getpid(), "watchdog": None, "already": False})
         sys.stdout.flush()
     note(words.UP_FOREGROUND.format(pid=os.getpid()))
+    for line in _greetings(state, 0.0):
+        note(line)
 
 
 def down(as_json: AsJson = False) -> None:

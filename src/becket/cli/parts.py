@@ -39,6 +39,7 @@ def _brings(part: Part) -> dict[str, list[str]]:
         "ports",
         "recover",
         "watched",
+        "greeting",
         "channel",
         "tables",
         "secrets",

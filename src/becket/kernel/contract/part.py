@@ -59,6 +59,8 @@ class Part:
     chores: tuple[Chore, ...] = ()
     watched: Target = ""
     """(State) -> Watched: lives in the watchdog, and does its work also while the daemon is gone."""
+    greeting: Target = ""
+    """(StateFolder, seconds that it may wait) -> lines that `becket up` ends with."""
     channel: Target = ""
     """(App) -> Channel | None: another way by which alarms, handoffs and questions reach a person."""
     checks: Mapping[str, Target] = field(default_factory=dict)

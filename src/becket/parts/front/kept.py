@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, dataclass
 
 from becket.app.keeper import Keeper, forget_restarts, read_restarts
 from becket.app.launch import end_holder
 from becket.app.liveness import KeptProcess
-from becket.app.settings import LiveSettings
+from becket.app.settings import LiveSettings, read_config
 from becket.app.state import StateFolder, holder
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.store import Alert, Store
@@ -52,6 +53,20 @@ def living_address(state: StateFolder) -> Address | None:
     """Where the front that lives now listens; None while there is none, or it is not listening yet."""
     address, pid = read_address(state), holder(front_of(state).lock)
     return address if address is not None and pid is not None and address.pid == pid else None
+
+
+def greeting(state: StateFolder, within: float) -> tuple[str, ...]:
+    """Where the page is. A start takes it a moment."""
+    if not read_config(state).section(WebConfig).enabled:
+        return ()
+    ends = time.monotonic() + within
+    while (address := living_address(state)) is None and time.monotonic() < ends:
+        if read_restarts(front_of(state).restarts).given_up:
+            break
+        time.sleep(0.1)
+    if address is None:
+        return ("The page is not up yet: `becket open` opens it.",)
+    return (f"The page is at {address.url}: `becket open` opens it, logged in.",)
 
 
 class KeptFront:

@@ -10,6 +10,8 @@ PART = Part(
     sections={"web": "becket.parts.front.section:WebConfig"},
     tables="becket.parts.front.tables:TABLES",
     watched="becket.parts.front.kept:KeptFront",
+    checks={"web": "becket.parts.front.checks:web"},
+    greeting="becket.parts.front.kept:greeting",
     secrets="becket.parts.front.section:secrets",
     verbs=(
         Verb(
