@@ -19,6 +19,7 @@ AT_KEYBOARD = {
     "app/keyboard.py",
     "app/policy.py",  # who owns what nobody is named for
     "cli/shape.py",
+    "parts/front/safety.py",  # a link of the command line is opened by whoever typed it
     "parts/services/verbs.py",
     "parts/demo/verbs/__init__.py",
     "parts/init/beginning.py",  # writes its name into a first becket.yaml

@@ -14,9 +14,7 @@ PART = Part(
     greeting="becket.parts.front.kept:greeting",
     secrets="becket.parts.front.section:secrets",
     verbs=(
-        Verb(
-            "open", "becket.parts.front.verbs:open_page", "Open the page, logged in, or print its address.", PEOPLE, 130
-        ),
+        Verb("open", "becket.parts.front.verbs:open_page", "Open the page, logged in.", PEOPLE, 130),
         Verb(
             "user",
             "becket.parts.front.verbs:user",

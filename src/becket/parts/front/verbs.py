@@ -58,7 +58,7 @@ def _opened(url: str) -> bool:
         return False
 
 
-def front() -> None:
+def front(as_json: AsJson = False) -> None:
     """Be the process that serves the page."""
     from becket.app.state import find_state
     from becket.parts.front.process import run_front
