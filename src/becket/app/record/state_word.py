@@ -46,6 +46,14 @@ _STATUSES = {
     StateWord.failed: (RunStatus.failed,),
     StateWord.cancelled: (RunStatus.cancelled,),
 }
+_PLAIN = {
+    RunStatus.running: StateWord.working,
+    RunStatus.completed: StateWord.proven,
+    RunStatus.completed_dry_run: StateWord.done,
+    RunStatus.ready_for_handoff: StateWord.handed_over,
+    RunStatus.failed: StateWord.failed,
+    RunStatus.cancelled: StateWord.cancelled,
+}
 _PEOPLES = ("main_dirty",)
 """What only a person takes out of the way, besides questions."""
 
@@ -65,22 +73,15 @@ def word_of(
     settled: bool = False,
 ) -> StateWord:
     """By what its row says; for those who have no `Run`."""
-    match RunStatus(status):
-        case RunStatus.running:
-            return StateWord.waits_for_machine if alone else StateWord.working
-        case RunStatus.queued | RunStatus.waiting:
-            mine = held or any(waits_for_a_person(name) for name in waits_for)
-            return StateWord.waits_for_you if mine else StateWord.waits_for_machine
-        case RunStatus.completed:
-            return StateWord.proven if proven else StateWord.done
-        case RunStatus.completed_dry_run:
-            return StateWord.done
-        case RunStatus.ready_for_handoff:
-            return StateWord.done if settled else StateWord.handed_over
-        case RunStatus.failed:
-            return StateWord.failed
-        case RunStatus.cancelled:
-            return StateWord.cancelled
+    if status in (RunStatus.queued, RunStatus.waiting):
+        mine = held or any(waits_for_a_person(name) for name in waits_for)
+        return StateWord.waits_for_you if mine else StateWord.waits_for_machine
+    instead = {
+        RunStatus.running: alone and StateWord.waits_for_machine,
+        RunStatus.completed: not proven and StateWord.done,
+        RunStatus.ready_for_handoff: settled and StateWord.done,
+    }
+    return instead.get(RunStatus(status)) or _PLAIN[RunStatus(status)]
 
 
 def waits_for_a_person(condition: str) -> bool:
