@@ -82,7 +82,7 @@ async def spending(app: App, days: int, by: SpendGrouping) -> Spending:
         by=by,
         rows=tuple(grouped(calls, by)),
         total=added("total", calls),
-        budgets=tuple([item async for item in _budgets(app, now)]),
+        budgets=tuple([item async for item in budgets_left(app, now)]),
     )
 
 
@@ -125,7 +125,7 @@ def added(key: str, calls: Iterable[AgentCall]) -> SpendTotal:
     )
 
 
-async def _budgets(app: App, now: float) -> AsyncIterator[BudgetLeft]:
+async def budgets_left(app: App, now: float) -> AsyncIterator[BudgetLeft]:
     for scope, period, kind, most in limits_of(app.config.budgets):
         since = day_of(now) if period == "day" else month_of(now)
         used = await app.store.spent(loop_id=scope or None, since=since)
