@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from becket.app.record.at_work import began, current
 from becket.cli import words
 from becket.cli.plain import clock, line, took
 from becket.cli.story import UNICODE, Marks, boxes, head, marked_rows
-from becket.cli.timeline import RowMark, TimelineRow, current, mark_of
-from becket.kernel.contract.events import EventKind
+from becket.cli.timeline import RowMark, TimelineRow, mark_of
 from becket.kernel.contract.run import DECISION, Step, StepState
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 AROUND = 7
 """Rows that are not steps: the head, the current step with its last line, and what keeps them apart."""
-_BEGINNINGS = (EventKind.iteration_started, EventKind.run_claimed, EventKind.run_woken)
 
 
 def live(story: Story, printed: PrintedLine | None, marks: Marks = UNICODE, height: int = 24) -> RenderableType:
@@ -63,13 +62,6 @@ def step_words(step: Step) -> str:
         return line(step.error or step.error_kind, 100)
     named = [item.name.replace("_", " ") for item in step.conditions]
     return line(", ".join(named) or step.note, 100)
-
-
-def began(story: Story) -> float:
-    """Since when the current step is at work: since the one before it was over."""
-    ends = [step.ended_at for step in story.steps if step.iteration == story.run.iteration]
-    starts = [event.at for event in story.events if event.kind in _BEGINNINGS]
-    return max((*ends, *starts[-1:]), default=story.run.created_at)
 
 
 def still(story: Story, printed: PrintedLine | None, now: float) -> str:

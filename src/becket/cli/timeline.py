@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from becket.app.record.at_work import current, steps_of
 from becket.cli.plain import evidence, line, took
 from becket.kernel.contract.base import Json
-from becket.kernel.contract.condition import Condition, Conditions
+from becket.kernel.contract.condition import Condition
 from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import DECISION, ENDED, RunStatus, Step, StepState
-from becket.kernel.contract.spec import CLOSING, PHASES, ActionSpec, LoopSpec, Phase, VerifierSpec
-from becket.kernel.contract.when import WhenError, parse
+from becket.kernel.contract.spec import PHASES, LoopSpec, Phase
 
 if TYPE_CHECKING:
     from becket.app.record.story import Story
@@ -167,37 +167,6 @@ def _seconds(steps: Iterable[Step]) -> float:
     return sum(step.ended_at - step.started_at for step in steps)
 
 
-def current(story: Story) -> tuple[Phase, str] | None:
-    """What a run at work does now. The journal knows a step only when it is over: the spec says what comes next."""
-    if story.run.status is not RunStatus.running:
-        return None
-    steps = [step for step in story.steps if step.iteration == story.run.iteration]
-    known = {(step.phase, step.id) for step in steps}
-    decided = any(step.id == DECISION for step in steps)
-    diverted = decided or any(step.state is StepState.failed and step.phase not in CLOSING for step in steps)
-    raised = Conditions(story.conditions)
-    furthest = max((PHASES.index(step.phase) for step in steps), default=0)
-    for phase in PHASES[furthest:]:
-        if (diverted and phase not in CLOSING) or (decided and phase is not Phase.notify):
-            continue
-        for spec in _steps_of(story.spec, phase):
-            if (phase, spec.id) not in known and _holds(spec, raised):
-                return phase, spec.id
-    return None
-
-
-def _steps_of(spec: LoopSpec, phase: Phase) -> Iterator[ActionSpec | VerifierSpec]:
-    yield from spec.phase(phase).actions
-    yield from spec.phase(phase).verifiers
-
-
-def _holds(spec: ActionSpec | VerifierSpec, raised: Conditions) -> bool:
-    try:
-        return spec.when is None or parse(spec.when).holds(raised.has)
-    except WhenError:
-        return True
-
-
 def _doing(spec: LoopSpec, at: tuple[Phase, str]) -> str:
-    step = next((item for item in _steps_of(spec, at[0]) if item.id == at[1]), None)
+    step = next((item for item in steps_of(spec, at[0]) if item.id == at[1]), None)
     return line((step.uses or step.run or "") if step else "", 80)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from becket.app.compose import App
 from becket.kernel.contract.caller import Caller
+from becket.kernel.contract.errors import NotFound
 from becket.kernel.contract.tables import TableStore
 from becket.parts.front.accounts import Visitor
 
 if TYPE_CHECKING:
     from becket.parts.front.server import Front
+
+RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Asked:
 
     async def run_id(self) -> str:
         """Of the path, whole. Raises NotFound."""
+        if not RUN_ID.fullmatch(self.params["run"]):
+            raise NotFound("there is no such run")
         return (await self.app.store.get_run(self.params["run"])).run_id
 
     def number(self, name: str, most: int) -> int | None:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from becket.app.record.report import elements
 from becket.app.record.report.plain import moment, spaced, took
+from becket.kernel.contract.reasons import wait_words
 from becket.kernel.contract.text import harmless
 from becket.parts.front.asked import Asked
 from becket.parts.front.routes import Page
@@ -42,7 +43,7 @@ class Renderer:
             lstrip_blocks=True, finalize=self._shown,
         )  # fmt: skip
         self._templates.filters |= FILTERS
-        self._templates.globals |= {"pill": _pill, "LANGUAGES": LANGUAGES}
+        self._templates.globals |= {"pill": pill, "LANGUAGES": LANGUAGES}
 
     def _shown(self, value: object) -> object:
         return value if isinstance(value, Markup) else self._redact(harmless(value)) if value is not None else ""
@@ -77,7 +78,7 @@ def _may_not(needs: str) -> bool:
     return False
 
 
-def _pill(state: str, tone: str = "") -> Markup:
+def pill(state: str, tone: str = "") -> Markup:
     shown = elements.brief(spaced(state))
     return Markup(f'<span class="pill {tone or elements.tone(state)}">{shown}</span>')  # noqa: S704  # escaped above
 
@@ -94,4 +95,10 @@ def _short(digest: object) -> str:
     return str(digest)[:12]
 
 
-FILTERS: dict[str, Callable[..., object]] = {"since": _since, "took": took, "moment": moment, "short": _short}
+def _bar(part: float, whole: float) -> Markup:
+    return Markup(elements.bar(part, whole))  # noqa: S704  # numbers
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "since": _since, "took": took, "moment": moment, "short": _short, "bar": _bar, "waited": wait_words,
+}  # fmt: skip

@@ -26,7 +26,12 @@ class Route(NamedTuple):
     """Bytes of a body, at most."""
 
 
-PAGES = (Route("GET", "/", "page", "becket.parts.front.pages.home:home"),)
+PAGES = (
+    Route("GET", "/", "page", "becket.parts.front.pages.home:home"),
+    Route("GET", "/runs/{run}", "page", "becket.parts.front.pages.run:run"),
+    Route("GET", "/runs/{run}/log", "page", "becket.parts.front.pages.log:log"),
+    Route("GET", "/runs/{run}/receipts/{digest}", "page", "becket.parts.front.pages.verification:receipt"),
+)
 PEOPLE = (
     Route("GET", "/login", "public", "becket.parts.front.login:ask", None),
     Route("POST", "/login", "public", "becket.parts.front.login:log_in", None, 4_000),
@@ -35,8 +40,13 @@ PEOPLE = (
     Route("GET", "/live", "stream", "becket.parts.front.live:live"),
 )
 
-DECISIONS: tuple[Route, ...] = ()
-FRAGMENTS: tuple[Route, ...] = ()
+DECISIONS: tuple[Route, ...] = (
+    Route("POST", "/runs/{run}/verify", "form", "becket.parts.front.pages.verification:verify"),
+)
+FRAGMENTS: tuple[Route, ...] = (
+    Route("GET", "/runs/{run}/artifacts/{digest}", "raw", "becket.parts.front.pages.files:artifact"),
+    Route("GET", "/runs/{run}/report", "raw", "becket.parts.front.pages.files:report"),
+)
 API: tuple[Route, ...] = ()
 HOOKS: tuple[Route, ...] = ()
 

@@ -32,7 +32,11 @@ MOST_LINES = 200
 
 async def read_report(app: App, run_id: str) -> report_model.Report:
     """The report as of now. Raises NotFound."""
-    story = await read_story(app, run_id)
+    return await report_from(app, await read_story(app, run_id))
+
+
+async def report_from(app: App, story: Story) -> report_model.Report:
+    """Of a story that was read already."""
     now = CurrentFacts(
         spend=await app.store.spent(story.run.run_id),
         trust=trust_of(app.config.model_dump(mode="json", include={"guard"})),

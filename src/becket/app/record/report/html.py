@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 
 from becket.app.record.report import model as report_model
@@ -66,11 +67,12 @@ OPEN_LINES = 150
 
 def html_of(report: report_model.Report) -> str:
     style = (files(__package__) / "page.css").read_text("utf-8")
-    shown = [(name, title, body) for name, title, make in SECTIONS if (body := "\n".join(make(report)))]
-    links = "".join(f'<li><a href="#{name}">{text(title)}</a></li>' for name, title, _ in shown)
+    shown = list(sections_of(report))
+    links = "".join(f'<li><a href="#{one.name}">{text(one.title)}</a></li>' for one in shown)
     sections = "\n".join(
-        f'<section id="{name}" aria-labelledby="of-{name}">\n<h2 id="of-{name}">{text(title)}</h2>\n{body}\n</section>'
-        for name, title, body in shown
+        f'<section id="{one.name}" aria-labelledby="of-{one.name}">\n<h2 id="of-{one.name}">{text(one.title)}</h2>\n'
+        f"{one.body}\n</section>"
+        for one in shown
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -78,14 +80,14 @@ def html_of(report: report_model.Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{text(report.run.loop_id)}: {text(headline(report))}</title>\n<style>{style}</style>\n</head>\n"
-        f'<body>\n<header class="{_tone(report)}">\n{"".join(_head(report))}\n</header>\n'
+        f'<body>\n<header class="{tone_of(report)}">\n{"".join(head_of(report))}\n</header>\n'
         f'<nav aria-label="On this page"><ul>{links}</ul></nav>\n<main>\n{sections}\n</main>\n'
         f"<footer>Made {moment(report.made_at)} from the journal, not from an agent's words.</footer>\n"
         "</body>\n</html>\n"
     )
 
 
-def _tone(report: report_model.Report) -> str:
+def tone_of(report: report_model.Report) -> str:
     """Green is for what is proven."""
     found = "bad" if report.lost else tone(report.run.status)
     return "plain" if found == "good" and not is_proven(report) else found
@@ -97,30 +99,37 @@ def _policy(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _head(report: report_model.Report) -> Iterator[str]:
+def head_of(report: report_model.Report, stands: str = "") -> Iterator[str]:
+    """What is so and what is next. `stands` says it in HTML where a page is kept up to date, and not only then."""
     run = report.run
     yield f'<p class="soft">{text(run.loop_id)} · {code(with_short_digests(run.subject))} · {code(run.run_id)}</p>'
     yield f"<h1>{text(headline(report))}</h1>"
     why = f" {text(reason_words(run.reason))}" if run.reason else ""
-    yield f"<p>{pill(run.status)}{why}</p>"
+    yield f"<p>{stands or pill(run.status)}{why}</p>"
     if report.end is not None:
         yield f"<p><b>{text(report.end.headline)}</b></p>\n<p>Next: {code(report.end.next)}</p>"
     if run.goal:
         yield f"<p>{text(run.goal)}</p>"
-    if run.status in UNFINISHED:
+    if run.status in UNFINISHED and not stands:
         yield note(f"It has not ended: this is how it stood at {moment(report.made_at)}.")
     if report.trust:
         yield note(text(report.trust))
     for line in report.lost:
         yield f'<p class="note bad">{text(line)}</p>'
-    tiles = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _tiles(report))
+    is_open = bool(stands) and run.status in UNFINISHED
+    tiles = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _tiles(report, is_open=is_open))
     yield f'<dl class="tiles">{tiles}</dl>'
 
 
-def _tiles(report: report_model.Report) -> Iterator[tuple[str, str]]:
-    """What one wants to know before the first coffee. Values are HTML."""
+def _tiles(report: report_model.Report, *, is_open: bool) -> Iterator[tuple[str, str]]:
+    """What one wants to know before the first coffee. Values are HTML. Of one that is open: without what time alone
+    changes.
+    """
     run = report.run
-    yield "took", took(run.seconds) + below(f"{took(run.worked)} at work, {counted(run.iterations, 'iteration')}")
+    if is_open:
+        yield "at work", took(run.worked) + below(counted(run.iterations, "iteration"))
+    else:
+        yield "took", took(run.seconds) + below(f"{took(run.worked)} at work, {counted(run.iterations, 'iteration')}")
     if report.crossings:
         last = report.crossings[-1]
         yield "red turned green" if last.says == "crossed" else "red before", counted(len(last.tests), "test")
@@ -388,6 +397,22 @@ def _receipts(report: report_model.Report) -> Iterator[str]:
         ]  # fmt: skip
         head = ("receipt", "kind", "step", "command", "exit code", "log", "took")
         yield fold(counted(len(rows), "receipt"), table(head, rows, frozenset({4, 6})))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One of a report. `body` is HTML."""
+
+    name: str
+    title: str
+    body: str
+
+
+def sections_of(report: report_model.Report, but: Collection[str] = ()) -> Iterator[Section]:
+    """Those that have something to say, in order; `but` are made by somebody else."""
+    for name, title, make in SECTIONS:
+        if name not in but and (body := "\n".join(make(report))):
+            yield Section(name, title, body)
 
 
 SECTIONS: tuple[tuple[str, str, Callable[[report_model.Report], Iterator[str]]], ...] = (
