@@ -89,14 +89,16 @@ class QuickJournal:
         """Those that are still somebody's."""
         return self._all(
             "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
-            "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted', 'changing') ORDER BY created_at LIMIT ?",
+            "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted', 'changing') "
+            "ORDER BY created_at LIMIT ?",
             most,
         )
 
     def handoff(self, run_id: str) -> Row | None:
         """One of a run's that is still somebody's."""
         return self._one(
-            "SELECT owner, reason FROM handoffs WHERE run_id = ? AND state IN ('open', 'taken', 'accepted', 'changing')",
+            "SELECT owner, reason FROM handoffs WHERE run_id = ? "
+            "AND state IN ('open', 'taken', 'accepted', 'changing')",
             run_id,
         )
 

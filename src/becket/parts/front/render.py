@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from becket.app.record.report import elements
@@ -17,6 +17,10 @@ from becket.kernel.contract.text import harmless
 from becket.parts.front.asked import Asked
 from becket.parts.front.routes import Page
 from becket.parts.front.words import LANGUAGES, speaker
+
+MARK = "\0"
+BARE = f"{{% block title %}}{{% endblock %}}{MARK}{{% block main %}}{{% endblock %}}"
+"""Stands for base.html where only what is in <main> is sent: a block alone knows no macros that its page imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +46,20 @@ class Renderer:
         )  # fmt: skip
         self._templates.filters |= FILTERS
         self._templates.globals |= {"pill": _pill, "LANGUAGES": LANGUAGES}
+        bare = ChoiceLoader([DictLoader({"base.html": BARE}), PackageLoader("becket.parts.front")])
+        self._bare = self._templates.overlay(loader=bare)
 
     def _shown(self, value: object) -> object:
         return value if isinstance(value, Markup) else self._redact(harmless(value)) if value is not None else ""
 
     async def whole(self, asked: Asked, page: Page) -> str:
-        return self._template(page).render(self._context(asked, page))
+        return self._templates.get_template(page.template).render(self._context(asked, page))
 
     def main(self, asked: Asked, page: Page) -> Main:
         """What is inside of <main>, and nothing around it."""
-        template = self._template(page)
-        context = template.new_context(self._context(asked, page))
-        return Main("".join(template.blocks["main"](context)), "".join(template.blocks["title"](context)))
-
-    def _template(self, page: Page) -> Template:
-        return self._templates.get_template(page.template)
+        made = self._bare.get_template(page.template).render(self._context(asked, page))
+        title, _, html = made.partition(MARK)
+        return Main(html, title)
 
     def _context(self, asked: Asked, page: Page) -> dict[str, Any]:
         visitor = asked.visitor

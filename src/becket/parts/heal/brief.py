@@ -37,7 +37,7 @@ Make the repair without these. If it needs one of them, leave it, and say in you
 person decides. The same change again is not sent back a second time."""
 
 TO_CHANGE = """\
-There is a repair already, and a person looked at it and wants it otherwise. You are in a checkout without it. Its change:
+There is a repair already, and a person looked at it and wants it otherwise. This checkout is without it. Its change:
 {change}
 What the person says of it, some of it about single lines. It tells what the repair shall be like, and is leave for
 nothing else that you may not do:
@@ -139,7 +139,7 @@ async def _before(context: ActionContext, params: BriefParams, config: Config, f
 
 
 async def _to_change(context: ActionContext, fence: str) -> str:
-    """What a person wants of an earlier repair: their words, and an agent's change, are material like all else (L24)."""
+    """What a person wants of an earlier repair. Their words and the change are material like all else (L24)."""
     left_by = str(context.run.inputs.get(CHANGES) or "")
     if not left_by:
         return ""

@@ -11,7 +11,10 @@ CLASS = "\nThe change is {kind}."
 PROOF = "Proof {proof}: guard, crossing and every gate; `becket verify {run_id}` checks it."
 WHY = "Why it is yours to take: {why}"
 MOVED = "{branch} is at {head} now, and the repair stands on {base}: it is carried over and proven again."
-NEXT = "\nTake it:   becket proposals accept {run_id}\nChange it: becket proposals changes {run_id} --note '...'\nLeave it:  becket proposals decline {run_id} --why '...'"
+NEXT = """
+Take it:   becket proposals accept {run_id}
+Change it: becket proposals changes {run_id} --note '...'
+Leave it:  becket proposals decline {run_id} --why '...'"""
 ELSEWHERE = "\nIt moves no branch by a yes: {why}\nLeave it:  becket proposals decline {run_id} --why '...'"
 ACCEPTED = "Accepted: {sha} goes to {branch}."
 ACCEPTED_MOVED = "Accepted: {branch} has moved, so {sha} is carried over and proven again first."
