@@ -1,21 +1,24 @@
 """Ready repairs: which there are, what a person says about them, and how a yes reaches the branch.
 
 A yes is a row of the journal before anything starts. A run of the loop that left the repair takes it from there: it
-promotes the proven commit by the usual door, or carries it over and proves it again where the branch has moved.
+promotes the proven commit by the usual door, or carries it over and proves it again where the branch has moved. So is
+the wish for changes, of which a run makes another repair.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from becket.app.compose import App
+from becket.app.record.patch import Comment, Patch, read_patch, written
 from becket.app.record.settling import close_if_merged, holds
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.naming import alone
-from becket.kernel.contract.ready import ACCEPT, REASONS, SAID_NO
+from becket.kernel.contract.ready import ACCEPT, CHANGES, REASONS, SAID_NO
 from becket.kernel.contract.run import OPEN, Run, Started
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
@@ -99,7 +102,7 @@ async def find(app: App, name: str | None) -> Proposal:
 
 async def ready_for(app: App, ask: StartRequest) -> Run | None:
     """The run that left a ready repair of exactly what is asked for, while nobody is at work on that."""
-    if ask.dry_run or ask.inputs.get(ACCEPT):
+    if ask.dry_run or ask.inputs.get(ACCEPT) or ask.inputs.get(CHANGES):
         return None
     left = [one.run for one in await all_open(app) if one.run.loop_id == ask.loop_id]
     subject = (await app.intake.prepare(ask)).subject.name if left else ""
@@ -110,7 +113,7 @@ async def ready_for(app: App, ask: StartRequest) -> Run | None:
 
 async def declined_for(app: App, ask: StartRequest) -> str:
     """What a person said about exactly what is asked for: a no is an answer. Empty where nobody said one."""
-    if ask.dry_run or ask.inputs.get(ACCEPT):
+    if ask.dry_run or ask.inputs.get(ACCEPT) or ask.inputs.get(CHANGES):
         return ""
     subject = (await app.intake.prepare(ask)).subject.name
     said = await declined_about(app.store, ask.loop_id, subject)
@@ -128,48 +131,91 @@ async def patch(app: App, one: Proposal) -> bytes:
 async def accept(app: App, caller: Caller, name: str | None, note: str) -> tuple[Proposal, Started]:
     """Record the yes, and start the run that takes it to the branch; one that is under way is found again."""
     one = await find(app, name)
+    _can_be_taken(app, caller, one, ACCEPT)
+    if one.handoff.state is HandoffState.changing:
+        await _not_at_work(app, one, CHANGES)
+        taken_back = f"taken back, and accepted as it is; {one.handoff.note}"
+        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.open, caller, taken_back)
+    if one.handoff.state is not HandoffState.accepted:
+        said = app.redactor.text(note) or f"accepted {one.sha[:12]}"
+        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, caller, said)
+    return one, await _under_way(app, caller, one, ACCEPT)
+
+
+async def changes(app: App, caller: Caller, name: str | None, comments: Sequence[Comment]) -> tuple[Proposal, Started]:
+    """Record what shall be otherwise, and start the run that makes another repair with that in its brief. Without
+    comments, what was recorded before goes on.
+    """
+    one = await find(app, name)
+    _can_be_taken(app, caller, one, CHANGES)
+    said = app.redactor.text(written(await lines(app, one), comments))
+    if one.handoff.state is HandoffState.changing:
+        if said not in ("", one.handoff.note):
+            raise UsageError(
+                f"{one.handoff.taken_by} asked for changes already; what comes of them is another ready repair, and "
+                "you can ask for changes of that"
+            )
+    elif not said:
+        raise UsageError("say what shall be otherwise: `--note TEXT`, or `--on PATH:LINE=TEXT`")
+    else:
+        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.changing, caller, said)
+    return one, await _under_way(app, caller, one, CHANGES)
+
+
+async def lines(app: App, one: Proposal) -> Patch:
+    return read_patch(await patch(app, one))
+
+
+def _can_be_taken(app: App, caller: Caller, one: Proposal, what: str) -> None:
     must_decide(caller)
     if not app.config.autonomy.allows(Autonomy.propose):
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
     if not one.held:
         raise UsageError(elsewhere(one))
-    if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
-        raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
-    if one.handoff.state is not HandoffState.accepted:
-        said = app.redactor.text(note) or f"accepted {one.sha[:12]}"
-        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, caller, said)
-    started = await _taken_by(app, one) or await _start(app, caller, one)
-    if started.run is None or started.run.inputs.get(ACCEPT) != one.run.run_id:
+    if what not in app.loops.get(one.run.loop_id).spec.inputs:
+        raise UsageError(f"the loop {one.run.loop_id} cannot do that with ready repairs; by hand: {by_hand(one)}")
+
+
+async def _under_way(app: App, caller: Caller, one: Proposal, what: str) -> Started:
+    """The run that does it: started now, or found again."""
+    started = await taken_by(app, one, what) or await _start(app, caller, one, what)
+    if started.run is None or started.run.inputs.get(what) != one.run.run_id:
         busy = started.run.run_id if started.run else started.dropped
+        said = "your yes is" if what == ACCEPT else "your wish is"
         raise UsageError(
-            f"your yes is recorded, but {busy} is at work on {one.target} as it is now; when that has ended, "
-            f"`becket proposals accept {one.run.run_id}` goes on"
+            f"{said} recorded, but {busy} is at work on {one.target} as it is now; when that has ended, "
+            f"`becket proposals {what} {one.run.run_id}` goes on"
         )
     ring(app.state.bell)
-    return one, started
+    return started
 
 
-async def _taken_by(app: App, one: Proposal) -> Started | None:
+async def taken_by(app: App, one: Proposal, what: str = ACCEPT) -> Started | None:
     """The run that is at it already: a second yes pays for no second proof."""
     open_ones = RunFilter(loop_id=one.run.loop_id, statuses=tuple(OPEN), limit=None)
-    runs = [run for run in await app.store.list_runs(open_ones) if run.inputs.get(ACCEPT) == one.run.run_id]
+    runs = [run for run in await app.store.list_runs(open_ones) if run.inputs.get(what) == one.run.run_id]
     return Started(run=runs[0], created=False) if runs else None
 
 
-async def _start(app: App, caller: Caller, one: Proposal) -> Started:
+async def _start(app: App, caller: Caller, one: Proposal, what: str) -> Started:
     fields: dict[str, Json] = {"branch": one.target, "sha": one.head}
-    inputs: dict[str, Json] = {ACCEPT: one.run.run_id}
+    inputs: dict[str, Json] = {what: one.run.run_id}
     return await app.intake.start(StartRequest(loop_id=one.run.loop_id, fields=fields, inputs=inputs, by=caller))
+
+
+async def _not_at_work(app: App, one: Proposal, what: str) -> None:
+    """Raises UsageError while a run does what a person said of it."""
+    if (taking := await taken_by(app, one, what)) is not None and taking.run is not None:
+        said = "it was accepted and {} takes it" if what == ACCEPT else "changes were asked for and {} makes them"
+        raise UsageError(f"{said.format(taking.run.run_id)}; `becket runs cancel {taking.run.run_id}` first")
 
 
 async def decline(app: App, caller: Caller, name: str | None, why: str) -> Proposal:
     """Record the no. The commit stays below refs/becket/ for as long as `retention` says."""
     one = await find(app, name)
     must_decide(caller)
-    if (taking := await _taken_by(app, one)) is not None and taking.run is not None:
-        raise UsageError(
-            f"it was accepted and {taking.run.run_id} takes it; `becket runs cancel {taking.run.run_id}` first"
-        )
+    for what in (ACCEPT, CHANGES):
+        await _not_at_work(app, one, what)
     said = f"{SAID_NO}{': ' if why else ''}{app.redactor.text(why)}"
     await app.store.change_handoff(one.handoff.handoff_id, HandoffState.declined, caller, said)
     return one

@@ -11,7 +11,8 @@ from becket.kernel.contract.caller import itself
 from becket.kernel.contract.errors import BecketError, NotFound, UsageError
 from becket.kernel.contract.git import RefMoved
 from becket.kernel.contract.handoff import BY_ITSELF, SETTLED, UNSETTLED, Handoff, HandoffState
-from becket.kernel.contract.ready import REASONS
+from becket.kernel.contract.ready import CHANGES, REASONS
+from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.run import Run, RunStatus
 
 log = logging.getLogger("becket.settling")
@@ -55,6 +56,19 @@ async def settle(app: App, run: Run) -> None:
         same = fields.get("branch") == run.subject.fields.get("branch")
         if same and await holds(app, sha, str(fields.get("sha", ""))):
             await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
+    await _changed(app, run)
+
+
+async def _changed(app: App, run: Run) -> None:
+    """Another ready repair stands for the one that it was to change; without one, that is offered as it was."""
+    left_by = str(run.inputs.get(CHANGES) or "")
+    for handoff in await app.store.handoffs((HandoffState.changing,), left_by) if left_by else ():
+        if run.status is RunStatus.ready_for_handoff and run.reason in REASONS:
+            await close(app, handoff, f"changed as {handoff.taken_by} asked, by {run.run_id}")
+            continue
+        why = f"nothing came of the changes: {run.run_id} ended: {reason_words(run.reason)}; {handoff.note}"
+        with contextlib.suppress(UsageError):
+            await app.store.change_handoff(handoff.handoff_id, HandoffState.open, itself(BY_ITSELF), why)
 
 
 async def _tried_again(app: App, run: Run) -> None:

@@ -13,12 +13,13 @@ class HandoffState(StrEnum):
     open = "open"
     taken = "taken"
     accepted = "accepted"  # a ready repair that a person said yes to; a run takes it to its branch
+    changing = "changing"  # a ready repair that a person wants otherwise; a run makes the next attempt
     done = "done"
     declined = "declined"  # a ready repair that a person said no to: an answer about its subject
     expired = "expired"
 
 
-UNSETTLED = (HandoffState.open, HandoffState.taken, HandoffState.accepted)
+UNSETTLED = (HandoffState.open, HandoffState.taken, HandoffState.accepted, HandoffState.changing)
 """Somebody has still to do something."""
 
 

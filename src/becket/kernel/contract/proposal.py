@@ -21,11 +21,24 @@ class AcceptedProposal(Record):
     whole: bool = True
 
 
+class AskedChanges(Record):
+    """A ready repair of which a person wants changes, and their words."""
+
+    sha: str
+    parent: str
+    text: str
+    by: str
+
+
 class Proposals(Protocol):
     """What people said about ready repairs."""
 
     async def accepted(self, run_id: str) -> AcceptedProposal:
         """By the run that left it. Raises ActionFailed where nobody accepted it, or no proof of it is on record."""
+        ...
+
+    async def changes(self, run_id: str) -> AskedChanges:
+        """By the run that left it. Raises ActionFailed where nobody asks for changes of it, or not any more."""
         ...
 
     async def declined(self, base: str) -> tuple[str, ...]:

@@ -10,3 +10,6 @@ SAID_NO = "declined"
 
 ACCEPT = "accept"
 """The input of a loop that takes one to its branch: the run that left it."""
+
+CHANGES = "changes"
+"""The input of a loop that makes another one, as a person asked: the run that left it."""

@@ -45,6 +45,8 @@ _DROP_CONTROL = sa.delete(controls).where(controls.c.scope == sa.bindparam("this
 _FROM = {
     HandoffState.taken: (HandoffState.open,),
     HandoffState.accepted: (HandoffState.open, HandoffState.taken),
+    HandoffState.changing: (HandoffState.open, HandoffState.taken),
+    HandoffState.open: (HandoffState.changing,),
     HandoffState.done: UNSETTLED,
     HandoffState.declined: UNSETTLED,
 }
@@ -193,8 +195,10 @@ def change_handoff(tx: Tx, handoff_id: str, state: HandoffState, by: Caller, not
     if row.state not in _FROM.get(state, ()):
         raise UsageError(f"handoff {row.handoff_id} is {row.state}; it cannot become {state}")
     columns = {"state": state.value, "note": plain(note), "updated_at": tx.now, "taken_by": row.taken_by or by.name}
-    if state is HandoffState.accepted:
+    if state in (HandoffState.accepted, HandoffState.changing):
         columns["taken_by"] = by.name
+    elif state is HandoffState.open:
+        columns["taken_by"] = None
     tx.run(_CHANGE_HANDOFF, {"this": row.handoff_id, **columns})
     if run is not None:
         said = {"handoff_id": row.handoff_id, "state": state.value, **by.told(), "note": note}

@@ -46,7 +46,9 @@ class QuickJournal:
 
     def handed(self) -> int:
         """Runs with a handoff that is still somebody's."""
-        row = self._one("SELECT COUNT(DISTINCT run_id) FROM handoffs WHERE state IN ('open', 'taken', 'accepted')")
+        row = self._one(
+            "SELECT COUNT(DISTINCT run_id) FROM handoffs WHERE state IN ('open', 'taken', 'accepted', 'changing')"
+        )
         return 0 if row is None else int(row[0])
 
     def of_status(self, status: str, most: int) -> Rows:
@@ -87,14 +89,17 @@ class QuickJournal:
         """Those that are still somebody's."""
         return self._all(
             "SELECT handoff_id, run_id, loop_id, subject, owner, reason, next_step, state, taken_by, created_at, "
-            "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted') ORDER BY created_at LIMIT ?",
+            "evidence FROM handoffs WHERE state IN ('open', 'taken', 'accepted', 'changing') "
+            "ORDER BY created_at LIMIT ?",
             most,
         )
 
     def handoff(self, run_id: str) -> Row | None:
         """One of a run's that is still somebody's."""
         return self._one(
-            "SELECT owner, reason FROM handoffs WHERE run_id = ? AND state IN ('open', 'taken', 'accepted')", run_id
+            "SELECT owner, reason FROM handoffs WHERE run_id = ? "
+            "AND state IN ('open', 'taken', 'accepted', 'changing')",
+            run_id,
         )
 
     def handoffs_of(self, run_ids: Sequence[str]) -> Rows:

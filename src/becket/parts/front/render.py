@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from becket.app.record.report import elements
@@ -19,6 +19,10 @@ from becket.kernel.contract.text import harmless
 from becket.parts.front.asked import Asked
 from becket.parts.front.routes import Page
 from becket.parts.front.words import LANGUAGES, speaker
+
+MARK = "\0"
+BARE = f"{{% block title %}}{{% endblock %}}{MARK}{{% block main %}}{{% endblock %}}"
+"""Stands for base.html where only what is in <main> is sent: a block alone knows no macros that its page imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Renderer:
         return value if isinstance(value, Markup) else self._redact(harmless(value)) if value is not None else ""
 
     async def whole(self, asked: Asked, page: Page) -> str:
-        return self._template(page).render(self._context(asked, page))
+        return self._templates.get_template(page.template).render(self._context(asked, page))
 
     def main(self, asked: Asked, page: Page) -> Main:
         """What is inside of <main>, and nothing around it. A block by itself would not know what its file imports."""

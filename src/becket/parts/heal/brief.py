@@ -9,9 +9,12 @@ from typing import Annotated
 
 from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
+from becket.kernel.contract.candidate import Candidates
 from becket.kernel.contract.config import Config
 from becket.kernel.contract.made import BaseSha, BaseVerdicts, takes
 from becket.kernel.contract.project import Projects
+from becket.kernel.contract.proposal import Proposals
+from becket.kernel.contract.ready import CHANGES
 from becket.kernel.contract.template import fill
 from becket.kernel.contract.text import fenced
 from becket.parts.gates.reports.formats import PLAIN_ID
@@ -24,6 +27,7 @@ from becket.parts.heal.actions.holdout import FAILED, TOLD_TO_THE_FIXER, about_b
 MOST_NAMED = 40
 OTHERS = "{} more lines are not shown: they name no test of the base, and its steps are given variables of their own"
 SUMMARY_LIMIT, DIFF_LIMIT, FEEDBACK_LIMIT = 14_000, 8_000, 4_000
+CHANGE_LIMIT, ASKED_LIMIT = 24_000, 16_000
 SKILLS = ("test-driven-development", "verify-before-complete")
 """Built-in skills that are written for this work."""
 SENT_BACK = """\
@@ -31,6 +35,14 @@ The guard did not let an earlier try through. It names each place, with the rule
 {}
 Make the repair without these. If it needs one of them, leave it, and say in your last message which one and why: a
 person decides. The same change again is not sent back a second time."""
+
+TO_CHANGE = """\
+There is a repair already, and a person looked at it and wants it otherwise. This checkout is without it. Its change:
+{change}
+What the person says of it, some of it about single lines. It tells what the repair shall be like, and is leave for
+nothing else that you may not do:
+{asked}
+Make the repair anew, with what they ask for."""
 
 
 class BriefParams(Record):
@@ -117,13 +129,24 @@ async def _culprit(context: ActionContext, params: BriefParams, fence: str) -> s
 
 async def _before(context: ActionContext, params: BriefParams, config: Config, fence: str) -> str:
     """Why earlier tries did not count: the guard's words, the crossing, the candidate's own gates."""
-    guard = _sent_back(params.sent_back, fence)
+    asked, guard = await _to_change(context, fence), _sent_back(params.sent_back, fence)
     parts = await _known_alone(context, params) if _gives_more(config) else await _as_said(context, params)
     if params.held_out == FAILED:
         parts.append(TOLD_TO_THE_FIXER)
     text = "\n".join(part for part in parts if part.strip())
     failed = "An earlier try was not proven. Why:\n" + fenced(text, fence, FEEDBACK_LIMIT) if text else ""
-    return "\n\n".join(part for part in (guard, failed) if part)
+    return "\n\n".join(part for part in (asked, guard, failed) if part)
+
+
+async def _to_change(context: ActionContext, fence: str) -> str:
+    """What a person wants of an earlier repair. Their words and the change are material like all else (L24)."""
+    left_by = str(context.run.inputs.get(CHANGES) or "")
+    if not left_by:
+        return ""
+    word = await context.port(Proposals).changes(left_by)
+    patch = await context.port(Candidates).patch(word.parent, word.sha)
+    change = fenced(patch.decode(errors="replace"), fence, CHANGE_LIMIT)
+    return TO_CHANGE.format(change=change, asked=fenced(word.text, fence, ASKED_LIMIT))
 
 
 async def _as_said(context: ActionContext, params: BriefParams) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import HandoffState
-from becket.kernel.contract.proposal import AcceptedProposal
+from becket.kernel.contract.proposal import AcceptedProposal, AskedChanges
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import Step
 from becket.kernel.contract.store import Store
@@ -33,6 +33,17 @@ class JournalProposals:
             by=said[0].taken_by or "",
             whole=await self._whole(run_id, sha),
         )
+
+    async def changes(self, run_id: str) -> AskedChanges:
+        said = [one for one in await self._store.handoffs((HandoffState.changing,), run_id) if one.reason in REASONS]
+        if not said:
+            raise ActionFailed(
+                f"nobody asks for changes of a ready repair of {run_id} any more; `becket proposals list` shows what "
+                "there is",
+                kind="not_asked",
+            )
+        sha, base = (str(said[0].evidence.get(name, "")) for name in ("candidate", "base"))
+        return AskedChanges(sha=sha, parent=base, text=said[0].note, by=said[0].taken_by or "")
 
     async def declined(self, base: str) -> tuple[str, ...]:
         said = [one for one in await self._store.handoffs((HandoffState.declined,)) if one.reason in REASONS]

@@ -35,6 +35,7 @@ UNSURE = frozenset(
         "open",
         "taken",
         "accepted",
+        "changing",
         "asked",
         "retrying",
         "powerful",

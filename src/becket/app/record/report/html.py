@@ -58,7 +58,7 @@ from becket.kernel.contract.reasons import reason_words
 from becket.kernel.contract.text import one_line
 
 UNFINISHED = frozenset({"queued", "running", "waiting"})
-UNSETTLED = frozenset({"open", "taken", "accepted"})
+UNSETTLED = frozenset({"open", "taken", "accepted", "changing"})
 MOST_FILES = 200
 OPEN_FINDINGS, MOST_FINDINGS = 10, 50
 OPEN_LINES = 150

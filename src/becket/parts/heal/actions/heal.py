@@ -23,7 +23,7 @@ from becket.kernel.contract.made import (
 from becket.kernel.contract.naming import alone
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.promote import NOT_WATCHED
-from becket.kernel.contract.ready import ACCEPT
+from becket.kernel.contract.ready import ACCEPT, CHANGES
 from becket.kernel.contract.spec import Autonomy
 from becket.parts.gates.ports.setup import Setups
 from becket.parts.heal.actions.fix import fixer_of
@@ -124,6 +124,8 @@ def _choice(context: ActionContext, params: PlanParams, vain: int) -> tuple[str,
     if agent is not None and not last_try and vain < MOST_VAIN:
         return "fix", f"{agent} repairs it"
     why = _given_up(context, vain)
+    if context.run.inputs.get(CHANGES):
+        return "nothing", f"{why}; the repair that it was to change is offered as it was"
     if params.culprit:
         return "revert", f"{why}; what broke it is undone instead"
     return "nothing", f"{why}; nothing was undone: {_evidence(context, 'culprit.unknown').get('why') or UNKNOWN}"

@@ -10,11 +10,13 @@ from becket.cli.output import columns, emit, note, say, show_patch
 from becket.cli.plain import clock, line, safe, short
 from becket.cli.run import Follow, see
 from becket.cli.shape import AsJson, Note, group, in_app, me
+from becket.kernel.contract.errors import UsageError
 from becket.parts.promote.verbs import proposal_words as words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
     from becket.app.proposals import Proposal
+    from becket.app.record.patch import Comment
     from becket.kernel.contract.run import Run
 
 Which = Annotated[
@@ -22,7 +24,7 @@ Which = Annotated[
     typer.Argument(metavar="[RUN]", help="The run that left it, or its beginning; without it: the only one."),
 ]
 
-proposals = group("List, show, accept or decline ready repairs.", bare="list")
+proposals = group("List, show, accept, change or decline ready repairs.", bare="list")
 
 
 @proposals.command("list")
@@ -126,6 +128,40 @@ def _promoted(run: Run) -> int:
     if run.status not in ENDED:
         note(words.NOT_YET.format(run_id=run.run_id, branch=safe(str(run.subject.fields.get("branch", "")))))
     return int(run.status is not RunStatus.completed)
+
+
+@proposals.command("changes")
+def changes(
+    run_id: Which = None,
+    remark: Annotated[str, typer.Option("--note", help="What shall be otherwise.")] = "",
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--on", metavar="PATH:LINE=TEXT", help="About one line; one that was removed: PATH:-LINE. May be repeated."
+        ),
+    ] = None,
+    follow: Follow = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for another repair: what you say becomes part of the agent's next brief."""
+    from becket.app import proposals as proposals_desk
+    from becket.app.record.patch import Comment
+
+    comments = [Comment(text=remark), *(_comment(each) for each in on or ())]
+    one, started = in_app(lambda app: proposals_desk.changes(app, me(app), run_id, comments))
+    if not as_json:
+        note(words.CHANGING.format(sha=short(one.sha)))
+    see(started, True if follow is None else follow, as_json)
+
+
+def _comment(text: str) -> Comment:
+    from becket.app.record.patch import Comment
+
+    where, _, said = text.partition("=")
+    path, _, number = where.rpartition(":")
+    if not path or not number.removeprefix("-").isdecimal() or not said.strip():
+        raise UsageError(f"--on {text[:80]!r} is not PATH:LINE=TEXT; write it like calc.py:3='use a name'")
+    return Comment(path=path, line=int(number), text=said)
 
 
 @proposals.command("decline")
