@@ -6,7 +6,7 @@ from becket.kernel.contract.part import OPERATIONS, PEOPLE, Part, Verb
 
 PART = Part(
     name="front",
-    needs=("services",),
+    needs=("services", "agents"),
     sections={"web": "becket.parts.front.section:WebConfig"},
     tables="becket.parts.front.tables:TABLES",
     watched="becket.parts.front.kept:KeptFront",
