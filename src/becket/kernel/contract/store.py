@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pydantic import Field
 
+from becket.kernel.contract import looking
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.caller import Caller, Via
 from becket.kernel.contract.calls import AgentCall, CallEnd
@@ -25,6 +26,8 @@ from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Move, NewRun, Run, RunStatus, Started, Step
 from becket.kernel.contract.spec import EffectClass
 from becket.kernel.contract.tables import TableStore
+
+RunFilter = looking.RunFilter
 
 
 class Carried(Record):
@@ -165,17 +168,6 @@ class ArtifactRef(Record):
     iteration: int
     phase: str
     action_id: str
-
-
-class RunFilter(Record):
-    loop_id: str | None = None
-    statuses: tuple[RunStatus, ...] = ()
-    subject: str | None = None
-    parent: str | None = None  # its children, those that answered its start included
-    group: str | None = None
-    since: float | None = None
-    limit: int | None = 50  # None: all of them
-    oldest_first: bool = False
 
 
 class RunStore(Protocol):
@@ -596,5 +588,7 @@ class SpendLimit(Record):
     since: float = 0.0
 
 
-class Store(RunStore, RecordStore, EffectStore, PeopleStore, OperationsStore, TableStore, Protocol):
+class Store(
+    RunStore, RecordStore, EffectStore, PeopleStore, OperationsStore, looking.LookingStore, TableStore, Protocol
+):
     """The whole journal."""

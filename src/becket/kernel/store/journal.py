@@ -13,6 +13,7 @@ from becket.kernel.store import (
     effects,
     ending,
     leaping,
+    looking,
     money,
     moving,
     operations,
@@ -80,7 +81,10 @@ class Journal:
     hold = _write(runs.hold)
     migrate = _write(runs.migrate)
     get_run = _read(runs.get_run)
-    list_runs = _read(runs.list_runs)
+    list_runs = _read(looking.list_runs)
+    newest_of_loops = _read(looking.newest_of_loops)
+    tally = _read(looking.tally)
+    unsettled = _read(looking.unsettled)
     count_runs = _read(runs.count_runs)
     unfollowed = _read(ending.unfollowed)
     followed = _write(ending.followed)

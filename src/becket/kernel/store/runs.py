@@ -9,9 +9,8 @@ import sqlalchemy as sa
 from becket.kernel.contract.caller import Caller
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.events import COVERS, EventKind
-from becket.kernel.contract.run import ENDED, OPEN, Move, NewRun, Run, RunStatus, Started, started_as
+from becket.kernel.contract.run import ENDED, Move, NewRun, Run, RunStatus, Started, started_as
 from becket.kernel.contract.state import STATE
-from becket.kernel.contract.store import RunFilter
 from becket.kernel.store import pace
 from becket.kernel.store.ending import finish
 from becket.kernel.store.links import adopt, link
@@ -19,7 +18,7 @@ from becket.kernel.store.locked import LockedRun, lock
 from becket.kernel.store.lookup import by_prefix
 from becket.kernel.store.rows import dumps, maybe_plain, plain, run_of, short_key
 from becket.kernel.store.sealing import SEALED_LATER
-from becket.kernel.store.tables import links, origins, runs, specs
+from becket.kernel.store.tables import origins, runs, specs
 from becket.kernel.store.tx import Row, Tx
 
 _ADD_RUN = sa.insert(runs)
@@ -199,26 +198,6 @@ def migrate(tx: Tx, run_id: str, spec_digest: str, spec_text: str, by: Caller) -
 def get_run(tx: Tx, run_id: str) -> Run:
     row = tx.one(_BY_ID, run_id=run_id) or by_prefix(tx, runs.c.run_id, run_id, "run", "becket runs list")
     return run_of(row._mapping)
-
-
-def list_runs(tx: Tx, where: RunFilter) -> tuple[Run, ...]:
-    query = sa.select(runs)
-    if where.loop_id is not None:
-        query = query.where(runs.c.loop_id == where.loop_id)
-    if where.statuses:
-        query = query.where(runs.c.status.in_([status.value for status in where.statuses]))
-        if OPEN.issuperset(where.statuses):
-            query = query.where(runs.c.ended_at.is_(None))  # there is an index of these
-    if where.subject is not None:
-        query = query.where(runs.c.subject_key == short_key(where.subject))
-    if where.parent is not None:
-        query = query.where(runs.c.run_id.in_(sa.select(links.c.child).where(links.c.parent == where.parent)))
-    if where.group is not None:
-        query = query.where(runs.c.group_name == where.group)
-    if where.since is not None:
-        query = query.where(runs.c.created_at >= where.since)
-    order = runs.c.number.asc() if where.oldest_first else runs.c.number.desc()
-    return tuple(run_of(row._mapping) for row in tx.all(query.order_by(order).limit(where.limit)))
 
 
 def count_runs(tx: Tx, besides: Sequence[str] = ()) -> dict[RunStatus, int]:
