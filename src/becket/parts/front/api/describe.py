@@ -16,6 +16,7 @@ from becket.parts.front.api.operations import BELOW, OPERATIONS, Operation
 from becket.parts.front.asked import Asked
 
 Document = dict[str, Any]
+Schemas = dict[tuple[Any, JsonSchemaMode], Document]
 _REFS = "#/components/schemas/{model}"
 
 
@@ -65,7 +66,7 @@ def document() -> Document:
     }
 
 
-def _schemas() -> tuple[dict[tuple[Any, str], Document], Document]:
+def _schemas() -> tuple[Schemas, Document]:
     """By operation and direction; and what they share, by name."""
     wanted: list[tuple[Any, JsonSchemaMode, TypeAdapter[Any]]] = [
         (f"{one.name} answer", "serialization", TypeAdapter(one.answers)) for one in OPERATIONS
@@ -80,7 +81,7 @@ def _problem() -> Document:
     return {"content": {"application/problem+json": {"schema": {"$ref": _REFS.format(model="Problem")}}}}
 
 
-def _operation(one: Operation, schemas: dict[tuple[Any, str], Document]) -> Document:
+def _operation(one: Operation, schemas: Schemas) -> Document:
     answer = {"application/json": {"schema": schemas[f"{one.name} answer", "serialization"]}}
     codes = [code for code in PROBLEMS if code not in OF_BODIES or one.method != "GET" or code == "409"]
     found: Document = {

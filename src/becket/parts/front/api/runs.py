@@ -12,7 +12,7 @@ from becket.kernel.contract.base import Record
 from becket.kernel.contract.events import Event
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Run, RunStatus, Started, Step
-from becket.kernel.contract.store import RunFilter, Store
+from becket.kernel.contract.store import RunFilter
 from becket.parts.agents import desk as agents
 from becket.parts.front.api.asks import (
     EventsWanted,
@@ -24,12 +24,8 @@ from becket.parts.front.api.asks import (
     StepsWanted,
     Told,
     VerifyWanted,
-    cursor_of,
-    read_cursor,
 )
 from becket.parts.front.asked import Asked
-
-FURTHEST = 10_000
 
 
 class RunsFound(Record):
@@ -56,22 +52,12 @@ class VerifiedRun(Record):
 
 async def list_runs(asked: Asked, given: RunsWanted) -> RunsFound:
     where = RunFilter(
-        loop_id=given.loop, subject=given.subject, since=given.since,
+        loop_id=given.loop, subject=given.subject, since=given.since, before=given.cursor, limit=given.limit + 1,
         statuses=tuple(map(RunStatus, filter(None, given.status.split(",")))),
     )  # fmt: skip
-    found = await page(asked.app.store, where, given.cursor, given.limit + 1)
-    more = len(found) > given.limit
+    found = await asked.app.store.list_runs(where)
     runs = found[: given.limit]
-    return RunsFound(runs=runs, next=cursor_of(runs[-1]) if more else None)
-
-
-async def page(store: Store, where: RunFilter, cursor: str | None, limit: int) -> tuple[Run, ...]:
-    """The runs behind the cursor. The store has no way to begin there yet, so those before it are read again."""
-    if cursor is None:
-        return await store.list_runs(where.model_copy(update={"limit": limit}))
-    behind = read_cursor(cursor)
-    found = await store.list_runs(where.model_copy(update={"limit": FURTHEST}))
-    return tuple([run for run in found if (run.created_at, run.run_id) < behind][:limit])
+    return RunsFound(runs=runs, next=runs[-1].run_id if len(found) > given.limit else None)
 
 
 async def start_run(asked: Asked, given: NewRunWanted) -> Started:

@@ -33,15 +33,16 @@ def __getattr__(name: str) -> Callable[[Asked], Awaitable[Response]]:
 
 @cache
 def _endpoint(operation: Operation) -> Callable[[Asked], Awaitable[Response]]:
-    answers: TypeAdapter[Any] = TypeAdapter(operation.answers)
+    run, answers = operation.run, TypeAdapter[Any](operation.answers)
+    asks = operation.asks
 
     async def endpoint(asked: Asked) -> Response:
         try:
-            given = _given(operation, asked)
+            given = _given(operation, asks, asked)
         except Wrong as error:
             return problem(422, asked.app.redactor.text(str(error)), errors=error.errors)
         try:
-            answer = await operation.run(asked, given)
+            answer = await run(asked, given)
         except BecketError as error:
             await _noted(operation, asked, str(error))
             raise
@@ -51,17 +52,17 @@ def _endpoint(operation: Operation) -> Callable[[Asked], Awaitable[Response]]:
     return endpoint
 
 
-def _given(operation: Operation, asked: Asked) -> Record:
+def _given(operation: Operation, asks: type[Record], asked: Asked) -> Record:
     for value in asked.params.values():
         if not re.fullmatch(NAME, value):
             raise Refused(404, "there is nothing of that name")
     if operation.method == "GET":
-        return read_query(operation.asks, dict(asked.query))
+        return read_query(asks, dict(asked.query))
     if asked.query:
         raise Wrong([{"field": name[:80], "why": "this goes into the body"} for name in list(asked.query)[:20]])
     if asked.body and asked.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "a body is sent as application/json")
-    return read_body(operation.asks, asked.body)
+    return read_body(asks, asked.body)
 
 
 async def _noted(operation: Operation, asked: Asked, outcome: str) -> None:
