@@ -23,6 +23,13 @@ PART = Part(
             230,
         ),
         Verb("token", "becket.parts.front.verbs:token", "Make, list and revoke tokens for the API.", OPERATIONS, 310),
+        Verb(
+            "mcp",
+            "becket.parts.front.verbs:mcp",
+            "Serve the Model Context Protocol on standard input and output, for an editor or an agent.",
+            OPERATIONS,
+            320,
+        ),
         Verb("front", "becket.parts.front.verbs:front", "Be the process that serves the page."),
     ),
 )
