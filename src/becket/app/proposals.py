@@ -15,13 +15,13 @@ from becket.app.record.patch import Comment, Patch, read_patch, written
 from becket.app.record.settling import close_if_merged, holds
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller
-from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.errors import ActionFailed, UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.naming import alone
 from becket.kernel.contract.ready import ACCEPT, CHANGES, REASONS, SAID_NO
-from becket.kernel.contract.run import OPEN, Run, Started
+from becket.kernel.contract.run import OPEN, Run, Started, Step
 from becket.kernel.contract.spec import Autonomy
-from becket.kernel.contract.store import RunFilter
+from becket.kernel.contract.store import RunFilter, Store
 from becket.kernel.dispatch.bell import ring
 from becket.kernel.engine.intake import StartRequest
 from becket.kernel.engine.triggers import declined_about
@@ -236,3 +236,16 @@ def elsewhere(one: Proposal) -> str:
     """Why no branch is moved by a yes, and what takes it instead."""
     where = "no watched branch holds" if one.target == alone(one.base) else f"{one.target} does not hold"
     return f"the repair belongs to the commit {one.base[:12]}, which {where}; where that is checked out: {by_hand(one)}"
+
+
+async def proof_of(store: Store, run_id: str, sha: str) -> str:
+    """The digest of the proof of exactly this commit, whose receipts are there. Raises ActionFailed."""
+    receipts = {item.digest for item in await store.receipts(run_id)}
+    for step in await store.steps(run_id):
+        if _proves(step, sha) and step.receipts and receipts.issuperset(step.receipts):
+            return str(step.outputs["digest"])
+    raise ActionFailed(f"{run_id} has no proof of {sha[:12]} on record", kind="not_proven")
+
+
+def _proves(step: Step, sha: str) -> bool:
+    return any(item.ref == "candidate.proven" and item.evidence.get("candidate") == sha for item in step.conditions)

@@ -32,7 +32,9 @@ def list_(as_json: AsJson = False) -> None:
     found, findings = in_app(read, tolerant=True)
     broken = {file: items for file, items in findings.items() if items}
     if as_json:
-        emit({"loops": [_summary(loop) for loop in found], "broken": sorted(broken)})
+        from becket.app.record.shown import loop_shown
+
+        emit({"loops": [loop_shown(loop).model_dump(mode="json") for loop in found], "broken": sorted(broken)})
         return
     if not found and not broken:
         note(words.NO_LOOPS)
@@ -47,16 +49,6 @@ def _listed(loop: LoadedLoop) -> tuple[str, ...]:
     return loop.spec.loop_id, triggers, loop.spec.autonomy.value, line(loop.spec.goal)
 
 
-def _summary(loop: LoadedLoop) -> dict[str, object]:
-    spec = loop.spec
-    triggers = [trigger.kind for trigger in spec.trigger]
-    return {
-        "loop_id": spec.loop_id, "goal": spec.goal, "triggers": triggers, "autonomy": spec.autonomy.value,
-        "inputs": {name: item.model_dump(mode="json") for name, item in spec.inputs.items()},
-        "source": loop.source, "digest": loop.digest,
-    }  # fmt: skip
-
-
 @loops.command("show")
 def show(loop: Annotated[str, typer.Argument(metavar="LOOP")], as_json: AsJson = False) -> None:
     """Print a loop's contract."""
@@ -66,7 +58,9 @@ def show(loop: Annotated[str, typer.Argument(metavar="LOOP")], as_json: AsJson =
 
     found = in_app(read, tolerant=True)
     if as_json:
-        emit({**_summary(found), "spec": found.spec.model_dump(mode="json", by_alias=True), "text": found.text})
+        from becket.app.record.shown import whole_loop
+
+        emit(whole_loop(found).model_dump(mode="json"))
         return
     note(f"# {found.source}")
     say(safe(found.text).rstrip("\n"))
@@ -77,19 +71,15 @@ def lint(
     loop: Annotated[str | None, typer.Argument(metavar="[LOOP]", help="Only this one.")] = None, as_json: AsJson = False
 ) -> None:
     """Prove the loops before they run; findings carry file, line, column and the fix."""
-    from pathlib import Path
+    from becket.app.record.shown import lint_findings, linted
 
     async def read(app: App) -> Findings:
-        found = app.loops.findings()
-        if loop is None:
-            return found
-        chosen = {file: items for file, items in found.items() if Path(file.split(" (")[0]).stem == loop}
-        return chosen or {app.loops.get(loop).source: []}
+        return lint_findings(app, loop)
 
     findings = in_app(read)
     bad = [item for items in findings.values() for item in items]
     if as_json:
-        emit({"ok": not bad, "checked": sorted(findings), "findings": [_as_dict(item) for item in bad]})
+        emit(linted(findings).model_dump(mode="json"))
     elif not findings:
         note(words.LINT_NONE)
     else:
@@ -105,13 +95,6 @@ def _say_findings(bad: Sequence[Finding], findings: Findings) -> None:
         note(words.LINT_BAD.format(count=counted(len(bad), "finding"), files=counted(files, "file")))
     else:
         say(words.LINT_CLEAN.format(count=counted(len(findings), "loop")))
-
-
-def _as_dict(item: Finding) -> dict[str, object]:
-    return {
-        "file": item.file, "line": item.line, "column": item.column, "rule": item.rule, "message": item.message,
-        "fix": item.fix,
-    }  # fmt: skip
 
 
 @loops.command("schema")

@@ -129,7 +129,9 @@ def show(
     elif follow:
         see_run(story.run.run_id, follow=True, as_json=as_json, everything=everything)
     elif as_json:
-        emit(_whole(story))
+        from becket.app.record.shown import whole_run
+
+        emit(whole_run(story).model_dump(mode="json"))
     elif everything:
         print_story(story, in_app(lambda app: read_report(app, story.run.run_id), tolerant=True))
         _say_where_reports_are(story.run.run_id)
@@ -203,10 +205,9 @@ def _harmless(text: str) -> str:
 
 
 def _log(story: Story, step: str, *, raw: bool) -> bytes:
-    kept = [item for item in story.receipts if item.receipt.log]
-    from becket.kernel.contract.receipt import SETUP
+    from becket.app.record.shown import logs_of
 
-    logs = {SETUP if item.receipt.kind == SETUP else item.action_id: item.receipt.log for item in kept}
+    logs = logs_of(story.receipts)
     if step not in logs:
         said = {item.id: item.outputs["said"] for item in story.steps if item.outputs.get("said")}
         if step not in said:
@@ -220,15 +221,6 @@ def _log(story: Story, step: str, *, raw: bool) -> bytes:
 
     content = in_app(read, tolerant=True)
     return content if raw else _harmless(content.decode(errors="replace")).encode()
-
-
-def _whole(story: Story) -> dict[str, object]:
-    from becket.kernel.contract.state import state_seen
-
-    parts = ("steps", "conditions", "events", "receipts", "effects", "approvals", "handoffs", "artifacts", "calls")
-    listed = {name: [item.model_dump(mode="json") for item in getattr(story, name)] for name in parts}
-    seen = [{**one.model_dump(mode="json"), "changed": one.changed} for one in state_seen(story.events)]
-    return {"run": story.run.model_dump(mode="json"), **listed, "state_refs": seen}
 
 
 @runs.command("events")

@@ -114,13 +114,14 @@ def enter(tx: Transaction, link: str, lasts: float) -> str | None:
     return None if spent is None else make_key(tx, "session", spent[0], lasts)
 
 
-def revoke(tx: Transaction, digest: str) -> bool:
+def revoke(tx: Transaction, digest: str, kind: KeyKind | None = None) -> bool:
     """By the beginning of its digest, as lists show it."""
-    found = tx.conn.execute(
-        sa.select(KEYS.c.digest).where(KEYS.c.digest.startswith(digest, autoescape=True), KEYS.c.revoked_at.is_(None))
-    ).scalars().all()  # fmt: skip
+    query = sa.select(KEYS.c.digest).where(KEYS.c.digest.startswith(digest, autoescape=True))
+    if kind is not None:
+        query = query.where(KEYS.c.kind == kind)
+    found = tx.conn.execute(query.where(KEYS.c.revoked_at.is_(None)).limit(2)).scalars().all()
     if len(found) != 1:
-        raise NotFound(f"{digest!r} means {len(found) or 'none'} of the keys; see `becket token list`")
+        raise NotFound(f"{digest!r} means {'several' if found else 'none'} of the keys; see `becket token list`")
     tx.conn.execute(sa.update(KEYS).where(KEYS.c.digest == found[0]).values(revoked_at=tx.now))
     return True
 

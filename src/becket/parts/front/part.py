@@ -6,7 +6,7 @@ from becket.kernel.contract.part import OPERATIONS, PEOPLE, Part, Verb
 
 PART = Part(
     name="front",
-    needs=("services",),
+    needs=("services", "agents"),
     sections={"web": "becket.parts.front.section:WebConfig"},
     tables="becket.parts.front.tables:TABLES",
     watched="becket.parts.front.kept:KeptFront",
@@ -23,6 +23,13 @@ PART = Part(
             230,
         ),
         Verb("token", "becket.parts.front.verbs:token", "Make, list and revoke tokens for the API.", OPERATIONS, 310),
+        Verb(
+            "mcp",
+            "becket.parts.front.verbs:mcp",
+            "Serve the Model Context Protocol on standard input and output, for an editor or an agent.",
+            OPERATIONS,
+            320,
+        ),
         Verb("front", "becket.parts.front.verbs:front", "Be the process that serves the page."),
     ),
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from becket.app.record.report import elements

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from becket.kernel.contract.part import Target
 from becket.parts.front.accounts import PageRole
+from becket.parts.front.api.operations import BELOW, OPERATIONS
 
 Kind = Literal["page", "form", "raw", "stream", "public", "api", "hook"]
 """page: HTML, live. form: a change, asked with the page's token. raw: a file or a fragment. stream: what changes.
@@ -47,8 +48,14 @@ FRAGMENTS: tuple[Route, ...] = (
     Route("GET", "/runs/{run}/artifacts/{digest}", "raw", "becket.parts.front.pages.files:artifact"),
     Route("GET", "/runs/{run}/report", "raw", "becket.parts.front.pages.files:report"),
 )
-API: tuple[Route, ...] = ()
-HOOKS: tuple[Route, ...] = ()
+API: tuple[Route, ...] = (
+    Route("GET", f"{BELOW}/openapi.json", "api", "becket.parts.front.api.describe:openapi"),
+    *(
+        Route(one.method, f"{BELOW}{one.path}", "api", f"becket.parts.front.api.serve:{one.name}", one.needs, one.body)
+        for one in OPERATIONS
+    ),
+)
+HOOKS: tuple[Route, ...] = (Route("POST", "/hooks/{hook}", "hook", "becket.parts.front.hooks:receive", None, 262_144),)
 
 ROUTES: tuple[Route, ...] = (*PAGES, *PEOPLE, *DECISIONS, *FRAGMENTS, *API, *HOOKS)
 

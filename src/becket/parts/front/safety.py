@@ -144,3 +144,16 @@ class Tries:
     def forgive(self, *names: str) -> None:
         for name in names:
             self.known.pop(name, None)
+
+
+HEARD_PER_MINUTE = 120
+REFUSALS_NOTED = 20
+"""In an hour: whoever knocks without end does not fill the audit."""
+
+
+@dataclass
+class Ingress:
+    """How often each hook is heard, and how often a refusal is kept."""
+
+    heard: Tries = field(default_factory=lambda: Tries(HEARD_PER_MINUTE, 60.0))
+    noted: Tries = field(default_factory=lambda: Tries(REFUSALS_NOTED, 3600.0))

@@ -30,6 +30,7 @@ from becket.parts.front.render import Renderer
 from becket.parts.front.routes import ROUTES, Go, Page, Route
 from becket.parts.front.safety import (
     HEADERS,
+    Ingress,
     Refused,
     Tries,
     address_of,
@@ -60,6 +61,7 @@ class Front:
         self.renderer = Renderer(app.redactor.text)
         self.mains = Mains(secrets.token_hex(16))
         self.tries = Tries(most=10, per=300.0)
+        self.ingress = Ingress()
         static = [StarletteRoute(f"/static/{name}", _static(name), methods=["GET"]) for name in STATIC]
         routes = [StarletteRoute(one.path, self._endpoint(one), methods=[one.method]) for one in ROUTES]
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
@@ -101,7 +103,7 @@ class Front:
                 raise Refused(401, "log in first: `becket open` on the machine, or your name and password")
             if not visitor.may(route.needs):
                 raise Refused(403, f"{visitor.name} is {visitor.role}; this needs {route.needs}")
-        if request.method == "GET":
+        if request.method in ("GET", "HEAD"):
             return asked
         if not by_key:
             check_site(request.headers)
@@ -155,8 +157,9 @@ def own_path(text: str) -> str:
 
 
 TITLES = {
-    401: "Log in", 403: "You may not do this", 404: "There is nothing here", 409: "This cannot be done now",
-    413: "Too large", 421: "Another name", 422: "This cannot be read", 429: "Too often", 503: "Not now",
+    401: "Log in", 403: "You may not do this", 404: "There is nothing here", 405: "Not in this way",
+    409: "This cannot be done now", 413: "Too large", 415: "Of another kind", 421: "Another name",
+    422: "This cannot be read", 429: "Too often", 503: "Not now",
 }  # fmt: skip
 
 
@@ -170,7 +173,8 @@ def status_of(error: Refused | BecketError) -> int:
 def problem(status: int, why: str, **more: Any) -> Response:
     """RFC 9457."""
     body = {"type": "about:blank", "title": TITLES.get(status, "Error"), "status": status, "detail": why, **more}
-    return JSONResponse(body, status, media_type="application/problem+json")
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -226,7 +230,9 @@ class _Guarded:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    return problem(status, "there is nothing here; go to /" if status == 404 else "this cannot be asked so")
+    said = problem(status, "there is nothing here; go to /" if status == 404 else "this cannot be asked so")
+    said.headers.update(getattr(error, "headers", None) or {})
+    return said
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -66,6 +66,14 @@ def front(as_json: AsJson = False) -> None:
     end(run_front(find_state()))
 
 
+def mcp() -> None:
+    """Serve the Model Context Protocol on standard input and output, for an editor or an agent."""
+    from becket.app.state import find_state
+    from becket.parts.front.mcp import serve
+
+    end(serve(find_state()))
+
+
 user = group("Add, list and remove who may log in.", bare="list")
 
 

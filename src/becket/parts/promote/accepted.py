@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from becket.app.proposals import proof_of
 from becket.kernel.contract.errors import ActionFailed
 from becket.kernel.contract.handoff import HandoffState
 from becket.kernel.contract.proposal import AcceptedProposal, AskedChanges
 from becket.kernel.contract.ready import REASONS
-from becket.kernel.contract.run import Step
 from becket.kernel.contract.store import Store
 
 WAITED = "candidate.smoke_waits"
@@ -58,16 +58,3 @@ class JournalProposals:
             if item.ref == "candidate.exists" and item.evidence.get("sha") == sha:
                 return {key: str(item.evidence[key]) for key in ("sha", "parent", "tree", "kind")}
         raise ActionFailed(f"{run_id} does not say what its repair {sha[:12]} stands on", kind="not_proven")
-
-
-async def proof_of(store: Store, run_id: str, sha: str) -> str:
-    """The digest of the proof of exactly this commit, whose receipts are there. Raises ActionFailed."""
-    receipts = {item.digest for item in await store.receipts(run_id)}
-    for step in await store.steps(run_id):
-        if _proves(step, sha) and step.receipts and receipts.issuperset(step.receipts):
-            return str(step.outputs["digest"])
-    raise ActionFailed(f"{run_id} has no proof of {sha[:12]} on record", kind="not_proven")
-
-
-def _proves(step: Step, sha: str) -> bool:
-    return any(item.ref == "candidate.proven" and item.evidence.get("candidate") == sha for item in step.conditions)

@@ -59,10 +59,9 @@ def _state(one: Proposal) -> str:
 
 
 def _document(one: Proposal) -> dict[str, object]:
-    return {
-        "handoff": one.handoff.model_dump(mode="json"), "run_id": one.run.run_id, "branch": one.target,
-        "head": one.head, "sha": one.sha, "base": one.base, "moved": one.moved,
-    }  # fmt: skip
+    from becket.app.record.shown import proposal_shown
+
+    return proposal_shown(one).model_dump(mode="json")
 
 
 @proposals.command("show")
@@ -70,8 +69,7 @@ def show(run_id: Which = None, as_json: AsJson = False) -> None:
     """Show a ready repair: its change, what it newly can do, its proof, and the next command."""
 
     async def read(app: App) -> tuple[Proposal, bytes, str, float]:
-        from becket.app.proposals import find, patch
-        from becket.parts.promote.accepted import proof_of
+        from becket.app.proposals import find, patch, proof_of
 
         one = await find(app, run_id)
         return one, await patch(app, one), await proof_of(app.store, one.run.run_id, one.sha), await app.store.now()
