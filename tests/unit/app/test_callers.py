@@ -19,6 +19,7 @@ AT_KEYBOARD = {
     "app/keyboard.py",
     "app/policy.py",  # who owns what nobody is named for
     "cli/shape.py",
+    "parts/front/mcp.py",  # an editor is started by whoever sits there
     "parts/front/safety.py",  # a link of the command line is opened by whoever typed it
     "parts/services/verbs.py",
     "parts/demo/verbs/__init__.py",

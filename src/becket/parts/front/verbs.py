@@ -66,7 +66,7 @@ def front(as_json: AsJson = False) -> None:
     end(run_front(find_state()))
 
 
-def mcp() -> None:
+def mcp(as_json: AsJson = False) -> None:
     """Serve the Model Context Protocol on standard input and output, for an editor or an agent."""
     from becket.app.state import find_state
     from becket.parts.front.mcp import serve

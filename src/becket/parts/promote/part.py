@@ -19,7 +19,7 @@ PART = Part(
         Verb(
             "proposals",
             "becket.parts.promote.verbs.proposals:proposals",
-            "List, show, accept or decline ready repairs.",
+            "List, show, accept, change or decline ready repairs.",
             PEOPLE,
             190,
         ),
