@@ -178,6 +178,7 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("retention: {runs: 0s}", "bad-value", 19),
         ("prices: {'': {input: 1, output: 1}}", "bad-value", 10),
         ("alarms: [{file: a, secret: s}]", "bad-value", 20),
+        ("alarms: [{file: ../a}]", "bad-value", 11),
         ("branch: a..b", "bad-value", 9),
         ("branch: -f", "bad-value", 9),
         ("branch: becket/x", "bad-value", 1),
