@@ -49,7 +49,10 @@ def test_failing_tests_are_counted_whole_however_many_are_named(tmp_path: Path) 
     project.write("tests/test_calc.py", MANY)
     project.commit("230 tests")
     told = project.becket(*HEAL, code=1).out
-    assert "fast red" in told
+    assert all(
+        f"  {said} " in told
+        for said in ("base_fast: fast red, code red", "fix: changed, a candidate", "way: a person decides")
+    )
     assert ": 230 failing tests" in project.becket("status").out
     (run,) = project.json("runs", "list")
     assert "230, 230 failing" in project.becket("runs", "report", run["run_id"]).out
