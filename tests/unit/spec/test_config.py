@@ -163,6 +163,8 @@ def test_a_finding_never_shows_what_came_from_the_environment(line: str) -> None
         ("sandbox: {readable: [~/.ssh/keys]}", "bad-value", 22),
         ("sandbox: {readable: [~/.cargo]}", "bad-value", 22),
         ("sandbox: {readable: [tools]}", "bad-value", 22),
+        ("sandbox: {readable: [/proc/self]}", "bad-value", 22),
+        ("sandbox: {readable: [/dev/shm/tool]}", "bad-value", 22),
         ("sandbox: {readable: [/opt/../root]}", "bad-value", 22),
         ("sandbox: {readable: [/src/x/.git/becket]}", "bad-value", 22),
         ("services: {a: {start: x, port: 80}, b: {start: x, port: 80}}", "bad-value", 51),
