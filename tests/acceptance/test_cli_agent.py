@@ -8,6 +8,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,19 @@ def test_whoever_interrupts_a_call_ends_everything_it_started(stage: Stage, how:
     whole = stage.json("runs", "show", run_id)
     assert whole["run"]["status"] == "cancelled"
     assert whole["calls"][0]["end"]["outcome"] == "cancelled"
+
+
+def test_a_call_whose_command_was_killed_counts_for_the_time_that_it_worked(stage: Stage) -> None:
+    """L23: in silence, too; until its folder is looked through, it counts for all that it was allowed."""
+    process, run_id = slow_at_work(stage)
+    time.sleep(4)
+    process.kill()
+    stage.end(process)
+    stage.becket("runs", "cancel", run_id)
+    assert stage.json("agent", "spend", "--by", "run")["rows"][0]["open"] == 1
+    stage.becket("agent", "run", "idle", "put in order what was left", code=1)
+    killed = next(row for row in stage.json("agent", "spend", "--by", "run")["rows"] if row["key"] == run_id)
+    assert (killed["open"], 2 <= killed["seconds"] <= 60) == (0, True), killed
 
 
 def test_an_agent_at_work_is_watched_and_told(stage: Stage) -> None:

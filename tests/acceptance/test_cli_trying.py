@@ -181,6 +181,15 @@ def test_a_shell_sees_what_a_step_sees_and_leaves_nothing(stage: Stage) -> None:
     assert "there is no commit" in stage.becket("shell", "--at", "nowhere", code=2).err
 
 
+def test_what_keeps_a_step_from_being_tried_is_named(stage: Stage) -> None:
+    step = "{name: unit, run: make test, env_file: keys/unit.env}"
+    stage.write(CONFIG_FILE, f"version: 1\ngates: {{fast: [{step}]}}\n")
+    stage.commit("variables from a file that nobody made")
+    assert "could not be tried: " in (told := stage.becket("gates", "try", code=1).err)
+    assert "keys/unit.env" in told
+    assert "env_file keys/unit.env is not there" in stage.becket("shell", "--", "true", code=1).err
+
+
 def test_a_key_file_that_git_ignores_is_told_as_such(stage: Stage) -> None:
     stage.write(".gitignore", "deps.lock\n")
     stage.commit("ignores its lock")

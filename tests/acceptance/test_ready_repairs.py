@@ -7,6 +7,19 @@ from pathlib import Path
 from calc_stage import HEAL, REPAIR, Calculator
 from terminal import COLUMNS, watched
 
+MANY = """\
+import sys
+
+sys.path.insert(0, ".")
+from calc import add
+
+said = "" if add(2, 3) == 5 else '<failure message="it is bad"/>'
+cases = [f'<testcase classname="tests.test_calc" name="test_{number}">{said}</testcase>' for number in range(230)]
+with open("report.xml", "w") as report:
+    report.write(f"<testsuite>{''.join(cases)}</testsuite>")
+sys.exit(bool(said))
+"""
+
 
 def ready(folder: Path) -> tuple[Calculator, str]:
     """A project whose run left a ready repair."""
@@ -29,6 +42,21 @@ def test_a_commit_with_a_ready_repair_asks_no_agent_again_unless_told_to(tmp_pat
     new = project.json("runs", "retry", run_id, code=1)
     assert new["created"]
     assert new["run"]["run_id"] != run_id
+
+
+def test_failing_tests_are_counted_whole_however_many_are_named(tmp_path: Path) -> None:
+    project = Calculator(tmp_path, REPAIR, autonomy="propose")
+    project.write("tests/test_calc.py", MANY)
+    project.commit("230 tests")
+    told = project.becket(*HEAL, code=1).out
+    assert all(
+        f"  {said} " in told
+        for said in ("base_fast: fast red, code red", "fix: changed, a candidate", "way: a person decides")
+    )
+    assert ": 230 failing tests" in project.becket("status").out
+    (run,) = project.json("runs", "list")
+    assert "230, 230 failing" in project.becket("runs", "report", run["run_id"]).out
+    assert project.git("log", "--all", "--format=%s", "-1", "--grep=Repair").strip() == "Repair test_0 and 229 more"
 
 
 def test_a_repair_that_could_not_be_taken_yet_is_no_success_and_says_why(tmp_path: Path) -> None:

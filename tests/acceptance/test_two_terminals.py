@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calc_stage import HEAL, REPAIR, Calculator
 from cli_stage import CONFIG, SLOW, Stage, wait_for
 
 GROUPED = SLOW.replace("loop_id: slow", "loop_id: grouped").replace(
@@ -139,6 +140,36 @@ def test_status_tells_a_run_at_work_from_a_queued_one_and_from_one_whose_termina
     assert "nobody has been at work on it for" in told
     (tmp_path / "wake").touch()
     assert stage.becket("runs", "show", run["run_id"], "--follow").code == 0
+
+
+@pytest.mark.parametrize("left", ["queued", "interrupted"])
+def test_a_probe_and_a_call_by_hand_leave_a_heal_run_where_it_is(tmp_path: Path, left: str) -> None:
+    """They once drove whatever was queued: an agent was called and main moved by a command that asked for neither."""
+    seen = tmp_path / "seen"
+    project = Calculator(tmp_path / "repo", f"if [ -e {seen} ]; then {REPAIR}; else touch {seen}; sleep 600; fi")
+    if left == "interrupted":
+        killed = project.start(*HEAL)
+        wait_for(seen.exists)
+        killed.kill()
+        project.end(killed)
+    else:
+        seen.touch()
+        project.becket(*HEAL, "--no-follow")
+    head = project.git("rev-parse", "main")
+    both = [project.start("doctor", "--probe"), project.start("agent", "run", "fixer", "add")]
+    told = [project.end(each) for each in both]
+    assert "1 other run waits: `becket up` runs it." in told[1].err, told[1]
+    assert "fixer: changed in " in told[0].out, told[0]
+    runs = project.json("runs", "list")
+    assert sorted(run["loop_id"] for run in runs) == ["heal", "once", "once"]
+    (heal,) = [run for run in runs if run["loop_id"] == "heal"]
+    claims = [one for one in project.json("runs", "show", heal["run_id"])["events"] if one["kind"] == "run.claimed"]
+    assert (heal["status"], len(claims)) == ("queued", int(left == "interrupted"))
+    calls = {row["key"]: row["calls"] for row in project.json("agent", "spend", "--by", "loop")["rows"]}
+    assert calls == ({"heal": 1, "once": 2} if left == "interrupted" else {"once": 2})
+    assert project.git("rev-parse", "main") == head
+    project.becket("runs", "show", heal["run_id"], "--follow")
+    assert project.git("rev-parse", "main") != head, "it still does its own work"
 
 
 @pytest.mark.slow

@@ -51,6 +51,11 @@ async def taken(stage: HealStage, name: str | None = None) -> Run:
     return await stage.world.store.get_run(started.run.run_id)
 
 
+def offered(stage: HealStage) -> str:
+    """The branches that offer repairs."""
+    return stage.git("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/becket")
+
+
 async def state_of(stage: HealStage, run: Run) -> tuple[HandoffState, str]:
     (handoff,) = await stage.world.store.handoffs((), run.run_id)
     return handoff.state, handoff.note
@@ -79,6 +84,7 @@ def test_an_accepted_repair_is_promoted_as_it_was_proven(tmp_path: Path) -> None
         assert await store.recorded_by("proven", f"main@{stage.main()}") == end.run_id
         (by,) = {step.outputs["by"] for step in await store.steps(end.run_id) if step.id == "word"}
         assert by == ADA.name
+        assert offered(stage) == "", "main has it, and the branch that offered it is in nobody's list"
 
     asyncio.run(story())
 
@@ -98,8 +104,22 @@ def test_where_main_moved_the_repair_is_carried_over_and_proven_again(tmp_path: 
         assert proof[-1].outputs["state"] == "proven"
         state, note = await state_of(stage, run)
         assert (state, note) == (HandoffState.done, f"settled: main is proven at {stage.main()[:12]} by {end.run_id}")
+        assert offered(stage) == ""
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("kept", ["stood on", "moved"])
+def test_a_branch_that_offered_a_repair_stays_where_somebody_uses_it(tmp_path: Path, kept: str) -> None:
+    stage, run = proposed(tmp_path)
+    if kept == "stood on":
+        stage.git("worktree", "add", str(tmp_path / "mine"), offered(stage))
+    else:
+        stage.git("update-ref", f"refs/heads/{offered(stage)}", "main")
+    before = offered(stage)
+    assert asyncio.run(taken(stage)).status is RunStatus.completed
+    assert stage.main() == run.detail["candidate"]
+    assert offered(stage) == before != ""
 
 
 def test_a_repair_that_fits_no_more_moves_nothing_and_calls_no_agent(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def plain_line(event: Event, now: float | None = None) -> str:
 
 def _plain_step(data: Data) -> str:
     """A step that is over at once and says nothing is no news."""
-    named = [str(name).rpartition(".")[2].replace("_", " ") for name in data.get("conditions", ())]
+    named = [words.condition(str(name)) for name in data.get("conditions", ())]
     named = [name for name in named if name != "pass"]
     if not named and data.get("seconds", 0.0) < 1.0:
         return ""

@@ -60,7 +60,7 @@ def step_words(step: Step) -> str:
     """What came of a step, without what only a spec's author knows: `fast red, code red`."""
     if step.state is StepState.failed:
         return line(step.error or step.error_kind, 100)
-    named = [item.name.replace("_", " ") for item in step.conditions]
+    named = [words.condition(item.ref) for item in step.conditions]
     return line(", ".join(named) or step.note, 100)
 
 

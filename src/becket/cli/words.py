@@ -126,6 +126,22 @@ TWO_SUBJECTS = "--base-sha and --subject both say what the run is about; give on
 
 # Runs
 
+_CONDITIONS = {
+    "candidate.exists": "a candidate",
+    "candidate.holdout_nothing": "no hold-out check",
+    "culprit.known": "culprit known",
+    "culprit.unknown": "culprit unknown",
+    "proposal.stands": "still proven",
+    "way.promote": "main may move",
+    "way.propose": "a person decides",
+}
+
+
+def condition(ref: str) -> str:
+    """What came of a step, for whoever does not know the spec."""
+    return _CONDITIONS.get(ref) or ref.rpartition(".")[2].replace("_", " ")
+
+
 QUEUED_BEHIND_DAEMON = "The daemon works on it; follow it with `becket runs show {run_id} --follow`."
 QUEUED_FOR_NOBODY = "It is queued; nothing runs it until `becket up`, or `becket runs show {run_id} --follow`."
 LEFT = """\

@@ -51,7 +51,8 @@ def gate(
     of: str, color: str, *, failing: tuple[str, ...] = (), summary: str = "", name: str = "fast"
 ) -> told.GateFacts:
     only = told.GateStepFacts(
-        step="unit", color=color, tests_run=214, seconds=12.3, exit_code=0, end="exited", failing=failing,
+        step="unit", color=color, tests_run=214, seconds=12.3, exit_code=0, end="exited",
+        failing=failing, failed=len(failing),
         reasons=(f"{len(failing)} of 214 fail",) if failing else (), receipt=DIGEST, log=DIGEST, reused_from="",
     )  # fmt: skip
     return told.GateFacts(

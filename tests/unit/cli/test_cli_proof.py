@@ -46,7 +46,8 @@ def test_a_run_without_gates_has_a_report_too() -> None:
 
 def gate(color: str, summary: str = "") -> told_by.GateFacts:
     step = told_by.GateStepFacts(
-        step="unit", color=color, tests_run=3, seconds=1.5, exit_code=1, end="exited", failing=("t",), reasons=(),
+        step="unit", color=color, tests_run=3, seconds=1.5, exit_code=1, end="exited", failing=("t",), failed=1,
+        reasons=(),
         receipt="c" * 64, log="d" * 64, reused_from="run_0",
     )  # fmt: skip
     return told_by.GateFacts(

@@ -317,6 +317,26 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     "a variable to pass on that is not set": (
         config("setup: {run: git, key: [a], env: [NOBODY_HAS_THIS]}\n"), "variables", WARN, "NOBODY_HAS_THIS", "export",
     ),
+    "a remote that git does not know": (
+        {**config("remote: {name: upstream}\n"), "remotes": lambda: ("origin",)},
+        "remote", ERROR, "git knows no remote upstream", "there is origin",
+    ),
+    "every file protected": (
+        config("guard: {promote: plain, protected: [LICENSE, '**']}\n"), "patterns", WARN,
+        "`guard.protected` names every file with **: no repair", "guard.protected: [LICENSE]",
+    ),
+    "every file a test": (
+        config("test_side: ['./*']\n"), "patterns", WARN, "`test_side` names every file with ./*", "[tests/**]",
+    ),
+    "an alarm file without a folder": (
+        config("alarms: [{file: not/there/alarms.log}]\n"), "alarms", ERROR, "not/there/alarms.log", "make the folder",
+    ),
+    "an alarm file that is a folder": (
+        config("alarms: [{file: /tmp}]\n"), "alarms", ERROR, "cannot be written to /tmp", "correct the path",
+    ),
+    "an alarm file that no alarm could reach": (
+        config("alarms: [{file: ../alarms.log}]\n"), "config", ERROR, "could not be written there", "alarms",
+    ),
     "submodules that are not here": (
         {"contents": lambda: ContentFacts(submodules=("lib/a",))}, "contents", WARN, "lib/a", "git submodule update",
     ),

@@ -96,7 +96,7 @@ def failing_of(steps: Iterable[Iterable[tuple[str, str, Mapping[str, Any]]]]) ->
         of_base = {name: evidence for object_, name, evidence in conditions if object_ == "base"}
         if any(name.endswith(COLORS) for name in of_base):
             red = of_base.get("code_red")
-            return None if red is None else len(red.get("failing") or ())
+            return None if red is None else int(red.get("failed") or len(red.get("failing") or ()))
     return None
 
 

@@ -56,6 +56,8 @@ async def settle(app: App, run: Run) -> None:
         same = fields.get("branch") == run.subject.fields.get("branch")
         if same and await holds(app, sha, str(fields.get("sha", ""))):
             await close(app, handoff, f"{fields['branch']} is proven at {sha[:12]} by {run.run_id}")
+            if await _has(app, sha, str(handoff.evidence.get("candidate", ""))):
+                await _withdraw(app, handoff)
     await _changed(app, run)
 
 
@@ -93,12 +95,23 @@ async def branch_moved(app: App, moved: RefMoved) -> None:
 async def close_if_merged(app: App, handoff: Handoff, head: str) -> bool:
     """Also where the same change stands there as another commit."""
     sha = str(handoff.evidence.get("candidate", ""))
-    if not await holds(app, head, sha) and not await _same_change(app, head, sha):
+    if not await _has(app, head, sha):
         return False
     accepted = handoff.state is HandoffState.accepted  # by whom it was moved, the run that took it tells
     how = f"accepted by {handoff.taken_by}, and there" if accepted else "merged by hand"
     await close(app, handoff, f"{how} at {head[:12]}")
+    await _withdraw(app, handoff)
     return True
+
+
+async def _withdraw(app: App, handoff: Handoff) -> None:
+    """The branch that offered it is of no more use, where a person said to take it to another."""
+    branch, sha = str(handoff.evidence.get("branch", "")), str(handoff.evidence.get("candidate", ""))
+    if handoff.reason in REASONS and handoff.state is HandoffState.accepted and branch:
+        try:
+            await app.git.withdraw(f"refs/heads/{branch}", sha)
+        except BecketError as error:
+            log.warning("%s is left: %s", branch, error)
 
 
 async def retried(app: App, run_id: str, new: str) -> None:
@@ -118,6 +131,10 @@ async def holds(app: App, commit: str, ancestor: str) -> bool:
         return bool(ancestor) and await app.git.contains(commit, ancestor)
     except BecketError:  # it is not there any more, so nothing can be said
         return False
+
+
+async def _has(app: App, head: str, sha: str) -> bool:
+    return await holds(app, head, sha) or await _same_change(app, head, sha)
 
 
 async def _same_change(app: App, head: str, sha: str) -> bool:

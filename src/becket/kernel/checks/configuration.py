@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from becket.kernel.checks import words
 from becket.kernel.checks.facts import Diagnosis, Exam, Level
@@ -71,6 +73,23 @@ def handoff_to(exam: Exam) -> Iterator[Diagnosis]:
         yield Diagnosis(name="people", level=Level.warn, what=words.NO_HANDOFF, mend=mend, where=FILE)
     else:
         yield Diagnosis(name="people", level=Level.ok, what=words.HANDOFF_OK.format(name=config.handoff_to))
+
+
+def alarms(exam: Exam) -> Iterator[Diagnosis]:
+    """A file that cannot be made is found now, not by the alarm that is to be written there."""
+    if exam.config is None or exam.facts.root is None:
+        return
+    named = [target.file for target in exam.config.alarms if target.file]
+    missing = [file for file in named if not _could_hold(exam.facts.root / file)]
+    for file in missing:
+        what, mend = words.ALARM_NONE.format(file=file), words.ALARM_MEND
+        yield Diagnosis(name="alarms", level=Level.error, what=what, mend=mend, where=place_of(exam, file))
+    if not missing:
+        yield Diagnosis(name="alarms", level=Level.ok, what=words.ALARMS_OK)
+
+
+def _could_hold(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink() if os.path.lexists(file) else file.parent.is_dir()
 
 
 def place_of(exam: Exam, value: str) -> str:

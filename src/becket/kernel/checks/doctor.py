@@ -29,6 +29,7 @@ CHECKS: dict[str, Check] = {
     "committed": configuration.committed,
     "variables": configuration.variables,
     "people": configuration.handoff_to,
+    "alarms": configuration.alarms,
     "toolchains": toolchains.toolchains,
     "contents": toolchains.contents,
     "sandbox": containment.sandbox,

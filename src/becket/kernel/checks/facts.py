@@ -169,6 +169,7 @@ class DoctorFacts:
     unseen: Callable[[Config, str], Path | None] = lambda *_: None  # what of a program contained ones cannot read
     trouble: Callable[[Config, str], str] = lambda *_: ""  # what a program says that does not work when contained
     contents: Callable[[], ContentFacts] = ContentFacts
+    remotes: Callable[[], tuple[str, ...]] = tuple  # the names that git knows
     not_held_out: Callable[[], str] = lambda: ""  # why no hold-out check can be written for what the repository holds
     env: Mapping[str, str] = field(default_factory=dict)
     inotify: Callable[[], InotifyFacts]

@@ -261,6 +261,9 @@ class AlarmTarget(Record):
         if (self.file is None) == (self.url is None):
             where = () if self.file is None else ("url",)
             raise KeyProblem("an alarm target has either `file` or `url`", *where, fix="write one of the two")
+        if self.file is not None and (self.file.endswith("/") or ".." in self.file.split("/")):
+            fix = "write a file below the repository, or its whole path, without `..`"
+            raise KeyProblem("an alarm could not be written there", "file", fix=fix)
         if self.secret is not None and self.url is None:
             raise KeyProblem("`secret` signs what goes to a `url`, and a file is not signed", "secret", fix="remove it")
         return self

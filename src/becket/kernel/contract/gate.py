@@ -34,6 +34,7 @@ class StepVerdict(Record):
     tests_run: int
     counts_tests: bool = True  # a plain step's one case is its exit code
     failing: tuple[str, ...] = ()
+    failed: int = 0  # how many fail in all
     reasons: tuple[str, ...] = ()
     problem: str = ""  # for an environment's fault: what was seen
     receipt: str
@@ -67,11 +68,14 @@ class GateVerdict(Record):
         return tuple(f"{step.step}: {name}" for step in self.steps for name in step.failing)
 
     @property
+    def failed(self) -> int:
+        return sum(max(step.failed, len(step.failing)) for step in self.steps)
+
+    @property
     def digest(self) -> str:
         """Of what was proven, not of how long it took."""
-        told: list[Json] = [
-            step.model_dump(mode="json", exclude={"seconds", "reused_from", "counts_tests"}) for step in self.steps
-        ]
+        beside = {"seconds", "reused_from", "counts_tests", "failed"}
+        told: list[Json] = [step.model_dump(mode="json", exclude=beside) for step in self.steps]
         return digest_of({"gate": self.gate, "tree": self.tree, "defined_by": self.defined_by, "steps": told})
 
 

@@ -19,6 +19,8 @@ _OURS_PREFIX = ("BECKET_", "DYLD_", "GIT_", "LD_")
 _IDENTITY = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 
 _SYSTEM = ("/", "/dev", "/etc", "/proc", "/run", "/sys", "/var")
+_NO_FILES = (("dev",), ("proc",), ("sys",))
+"""What lies there is the machine itself: its processes with their variables, its devices."""
 
 _LOGIN_NAMES = """
     .aws .azure .bash_history .boto .cargo/credentials .cargo/credentials.toml .claude .claude.json .codex
@@ -99,7 +101,7 @@ def expanded(written: str, home: Path) -> Path:
 def _problem(path: Path, home: Path) -> str:
     if ".." in path.parts:
         return "leads out of a folder by `..`"
-    if str(path) in _SYSTEM:
+    if str(path) in _SYSTEM or path.parts[1:2] in _NO_FILES:
         return "would show far more of this machine than a toolchain"
     if ".git" in path.parts:
         return "lies in a git directory"

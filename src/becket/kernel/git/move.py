@@ -57,6 +57,18 @@ async def propose_ref(refs: Refs, ref: str, new: str, permit: Permit) -> None:
             raise
 
 
+async def withdraw_ref(refs: Refs, ref: str, at: str) -> bool:
+    """Remove a branch of Becket's own that is still `at` this commit; one that a work tree stands on stays."""
+    ours = ref.startswith(PROPOSALS) and ref_problem(ref) is None
+    if not ours or await refs.value(ref) != at or ref in await branches_in_use(refs):
+        return False
+    try:
+        await run(refs.place, "update-ref", "--no-deref", "--stdin", "-z", stdin=f"delete {ref}\0{at}\0".encode())
+    except GitCommandFailed as failed:
+        raise explained(ref, failed) from failed
+    return True
+
+
 async def _move(refs: Refs, ref: str, new: str, old: str | None) -> None:
     if problem := ref_problem(ref):
         raise GitFailed(problem)

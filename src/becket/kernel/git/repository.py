@@ -16,7 +16,7 @@ from becket.kernel.contract.naming import ref_problem
 from becket.kernel.git import workspace as workspaces
 from becket.kernel.git.blobs import by_path, files_of, listing
 from becket.kernel.git.history import History
-from becket.kernel.git.move import move_ref, propose_ref
+from becket.kernel.git.move import move_ref, propose_ref, withdraw_ref
 from becket.kernel.git.program import GitCommandFailed, GitOutput, GitPlace, run, run_at_start
 from becket.kernel.git.refs import OWN, SHA, Refs
 from becket.kernel.git.resident import exclude
@@ -236,6 +236,10 @@ class GitRepository:
     async def propose(self, ref: str, new: str, permit: Permit) -> None:
         """Make a branch below `refs/heads/becket/`. An effect: demands the door's permit."""
         await propose_ref(self.ref_store, ref, new, permit)
+
+    async def withdraw(self, ref: str, at: str) -> bool:
+        """Remove a branch below `refs/heads/becket/` whose commit a person accepted. False: it stays."""
+        return await withdraw_ref(self.ref_store, ref, at)
 
     def candidates(self) -> GitCandidates:
         from becket.kernel.git.candidates import GitCandidates

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.process import ChildSpec
-from becket.kernel.contract.toolchains import find
+from becket.kernel.contract.toolchains import MANAGERS, find
 from becket.kernel.process import words
 from becket.kernel.process.environment import search_path
 
@@ -24,6 +24,8 @@ _ETC_NAMES = """
     passwd perl pki protocols resolv.conf services ssl terminfo timezone
 """
 ETC = tuple(Path("/etc", name) for name in _ETC_NAMES.split())
+
+_BESIDE_SHIMS = sorted({name for manager in MANAGERS if "shims" in manager.shown for name in manager.shown})
 
 
 class Access(StrEnum):
@@ -139,8 +141,8 @@ def _tools(search: Iterable[str]) -> Iterable[Path]:
 
 def _tool_places(entry: Path, home: Path) -> Iterable[Path]:
     yield entry
-    if entry.name == "shims":  # pyenv, asdf, mise: a shim runs a program of the folder above
-        yield entry.parent
+    if entry.name == "shims":  # pyenv, asdf, mise: a shim runs a program of the folder above, and a login may lie there
+        yield from (entry.parent / name for name in _BESIDE_SHIMS)
     # /opt/node/bin needs /opt/node/lib; but ~/.local and ~/.cargo also hold secrets, so only the bin is shown.
     if entry.name in ("bin", "sbin") and os.access(entry.parent / "lib", os.X_OK) and entry.parent.parent != home:
         yield entry.parent

@@ -141,6 +141,7 @@ def facts(folder: Path) -> DoctorFacts:
         unseen=partial(_unseen, state),
         trouble=partial(trouble, state),
         contents=partial(_contents, state),
+        remotes=lambda: tuple((_git(state.root, "remote") or "").split()) if state is not None else (),
         env=os.environ,
         inotify=lambda: inotify(state.common if state else Path.cwd()),
         lint_loops=partial(_lint, state),

@@ -168,7 +168,7 @@ def provide_env_file(source: Path, step: GateStep, tree: Path) -> None:
     if step.env_file is None:
         return
     if not (source / step.env_file).is_file():
-        raise BecketError(f"its env_file {step.env_file} is not there any more")
+        raise BecketError(f"its env_file {step.env_file} is not there")
     try:
         put(source / step.env_file, tree, step.env_file)
     except BadPlace as problem:

@@ -109,9 +109,11 @@ async def see(app: App, caller: Caller, run_id: str, onlooker: TrialObserver) ->
 
 async def result(app: App, run_id: str, sha: str) -> Tried:
     run = await app.store.get_run(run_id)
-    steps = [step for step in await app.store.steps(run_id) if step.outputs.get("steps")]
+    done = await app.store.steps(run_id)
+    steps = [step for step in done if step.outputs.get("steps")]
     if not steps:
-        why = str(run.detail.get("error") or reason_words(run.reason) or run.status.value)
+        failed = next((step.error for step in done if step.error), "")
+        why = str(run.detail.get("error") or failed or reason_words(run.reason) or run.status.value)
         rest = "" if run.status in ENDED else f"; it is {run.status.value}: `becket runs show {run_id}`"
         return Tried(run_id=run_id, sha=sha, trouble=why + rest)
     tried = [TriedStep.model_validate(one) for one in steps[-1].outputs["steps"]]

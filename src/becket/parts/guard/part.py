@@ -9,7 +9,7 @@ PART = Part(
     needs=("gates",),
     actions=("becket.parts.guard.actions.guard:ACTIONS",),
     sections={"test_side": "becket.parts.guard.section:TEST_SIDE", "guard": "becket.parts.guard.section:GUARD"},
-    checks={"trust": "becket.parts.guard.checks:trust"},
+    checks={"trust": "becket.parts.guard.checks:trust", "patterns": "becket.parts.guard.checks:patterns"},
     verbs=(
         Verb(
             "tests",

@@ -56,6 +56,7 @@ class BriefParams(Record):
     summaries: Annotated[tuple[str, ...], takes("base.summary", each=True)]
     commits: Annotated[tuple[str, ...], takes("base.commit", each=True)] = ()
     failing: Annotated[tuple[str, ...], takes("plan.failing")] = ()
+    failed: Annotated[int, takes("plan.failed")] = 0
     verdicts: BaseVerdicts = ()
     culprit: Annotated[str, takes("culprit.sha")] = ""
     culprit_subject: str = ""
@@ -86,7 +87,7 @@ async def brief(context: ActionContext, params: BriefParams) -> Result:
     text = fill(template, known.__getitem__)
     outputs: dict[str, Json] = {
         "text": await context.keep(text.encode(), "brief.md"),
-        "subject": _subject(params.failing),
+        "subject": _subject(params.failing, params.failed),
     }
     return Result(outputs=outputs)
 
@@ -102,12 +103,12 @@ def _skills(context: ActionContext) -> str:
     return f"There are skills for this work in {place}; use them: {', '.join(names)}."
 
 
-def _subject(failing: tuple[str, ...]) -> str:
+def _subject(failing: tuple[str, ...], failed: int) -> str:
     """What a reader of the history wants to know: which tests it repairs."""
     if not failing:
         return "Repair the gate"
-    names = [_short_name(name) for name in failing]
-    return f"Repair {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    more = max(failed, len(failing)) - 1
+    return f"Repair {_short_name(failing[0])}" + (f" and {more} more" if more else "")
 
 
 def _short_name(failing: str) -> str:

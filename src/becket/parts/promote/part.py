@@ -11,6 +11,7 @@ PART = Part(
         "becket.parts.promote.actions.remote:ACTIONS",
     ),
     sections={"remote": "becket.parts.promote.section:REMOTE"},
+    checks={"remote": "becket.parts.promote.checks:remote"},
     effects="becket.parts.promote.provides:effects",
     ports="becket.parts.promote.provides:ports",
     recover="becket.parts.promote.provides:recover",

@@ -220,7 +220,7 @@ def _failing(report: report_model.Report) -> Iterator[str]:
         shown = [f"{step.step}: {why}" for step in red.steps for why in step.reasons] + log[-LOG_LINES:]
     yield from shown[:MOST_FAILING]
     named = sum(text.startswith("FAIL ") for text in shown[:MOST_FAILING])
-    if (left := sum(len(step.failing) for step in red.steps) - named) > 0:
+    if (left := sum(step.failed for step in red.steps) - named) > 0:
         yield words.MORE.format(count=counted(left, "more failing test"))
     elif len(shown) > MOST_FAILING:
         yield words.MORE.format(count=counted(len(shown) - MOST_FAILING, "more line"))

@@ -101,6 +101,7 @@ def _gate_steps(verdict: GateVerdict | None) -> Iterator[report_model.GateStepFa
             exit_code=step.exit_code,
             end=step.end,
             failing=step.failing,
+            failed=max(step.failed, len(step.failing)),
             reasons=step.reasons,
             receipt=step.receipt,
             log=step.log,

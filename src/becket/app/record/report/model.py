@@ -78,6 +78,7 @@ class GateStepFacts(Record):
     exit_code: int | None
     end: str
     failing: tuple[str, ...]
+    failed: int
     reasons: tuple[str, ...]
     receipt: str
     log: str

@@ -167,7 +167,7 @@ def tests_words(step: report_model.GateStepFacts, what: str) -> str:
     """`what` is empty in a table whose head says that these are tests."""
     if not step.counts_tests:
         return no_tests_counted(step.exit_code)
-    failing = f", {len(step.failing)} failing" if step.failing else ""
+    failing = f", {step.failed} failing" if step.failed else ""
     return f"{step.tests_run}{what}{failing}"
 
 

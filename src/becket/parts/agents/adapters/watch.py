@@ -19,7 +19,7 @@ _SAID_LIMIT = 4_000
 SAID_LOOKED_AT = 8 * _SAID_LIMIT
 """Letters of an agent's last words that are looked through; a key has fewer."""
 
-SIGN_OF_LIFE = 10.0
+SIGN_OF_LIFE = 1.0
 """Seconds of silence after which the time alone is written down, for whoever reads the file after a crash of ours."""
 
 MOST_EVENTS, MOST_WRITTEN = 20_000, 16_000_000

@@ -234,6 +234,7 @@ def _conditions(
         "verdict": verdict.digest,
         "steps": {step.step: {"color": step.color, "receipt": step.receipt} for step in verdict.steps},
         "failing": list(verdict.failing[:20]),
+        "failed": verdict.failed,
         "reasons": [f"{step.step}: {reason}" for step in verdict.steps if not step.green for reason in step.reasons],
     }
     said = [
@@ -248,7 +249,12 @@ def _conditions(
                 object=params.of,
                 name=f"{kind}_red",
                 group=KINDS,
-                evidence={"gate": params.gate, "problems": problems, "failing": list(verdict.failing[:20])},
+                evidence={
+                    "gate": params.gate,
+                    "problems": problems,
+                    "failing": list(verdict.failing[:20]),
+                    "failed": verdict.failed,
+                },
             )
         )
     if flaky:

@@ -195,6 +195,7 @@ async def _judged(
         tests_run=report.tests_run,
         counts_tests=step.report != "plain",
         failing=tuple(names[:MOST_NAMES]),
+        failed=len(names),
         reasons=tuple(reasons_shown),
         problem=context.redact(f"{problem.kind}: {problem.line}") if problem is not None else "",
         receipt=await context.receipt(receipt, done.started_at, done.ended_at),

@@ -73,8 +73,10 @@ async def plan(context: ActionContext, params: PlanParams) -> Result:
         name, why = _choice(context, params, vain)
     more = _more(context, name, vain)
     said = Condition(object="plan", name=name, group=PLANS, evidence={"why": why, "head": head, **more})
-    failing = _evidence(context, "base.code_red").get("failing", [])
-    return Result(outputs={"plan": name, "vain": vain, "failing": failing}, conditions=(said,), note=why)
+    red = _evidence(context, "base.code_red")
+    failing, failed = red.get("failing", []), red.get("failed", 0)
+    outputs: dict[str, Json] = {"plan": name, "vain": vain, "failing": failing, "failed": failed}
+    return Result(outputs=outputs, conditions=(said,), note=why)
 
 
 def _more(context: ActionContext, name: str, vain: int) -> dict[str, Json]:
@@ -299,8 +301,8 @@ def _evidence(context: ActionContext, ref: str) -> dict[str, Json]:
 ACTIONS = (
     ActionDef(
         name="heal.plan", summary="Choose between a repair, a revert and a person.", run=plan, params=PlanParams,
-        raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing"),
-        keeps=("vain", "failing"), about="plan",
+        raises=(ConditionGroup(object="plan", names=PLANS),), outputs=("plan", "vain", "failing", "failed"),
+        keeps=("vain", "failing", "failed"), about="plan",
     ),
     BRIEF,
     WAY,
