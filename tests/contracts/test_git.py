@@ -195,15 +195,15 @@ def test_a_file_is_read_as_committed_and_not_as_it_lies_there(home: Path) -> Non
     repository = discover(home)
 
     async def read() -> None:
-        assert await repository.read_file(sha, "app.py") == "x = 1\n"
-        assert await repository.read_file("main", "./src/lib.py") == "y = 1\n"
-        assert await repository.read_file("main", "new.py") is None
-        assert await repository.read_file("main", "src") is None
-        assert await repository.read_file("main", "src/lib.py/deeper") is None
+        assert await repository.read_bytes(sha, "app.py") == b"x = 1\n"
+        assert await repository.read_bytes("main", "./src/lib.py") == b"y = 1\n"
+        assert await repository.read_bytes("main", "new.py") is None
+        assert await repository.read_bytes("main", "src") is None
+        assert await repository.read_bytes("main", "src/lib.py/deeper") is None
         with pytest.raises(GitFailed, match="nowhere"):
-            await repository.read_file("nowhere", "app.py")
+            await repository.read_bytes("nowhere", "app.py")
         with pytest.raises(GitFailed, match="line break"):
-            await repository.read_file("main", "app.py\nmain:src/lib.py")
+            await repository.read_bytes("main", "app.py\nmain:src/lib.py")
 
     asyncio.run(read())
 

@@ -231,7 +231,7 @@ class Script:
         change = await self.side.candidates.change(one, other)
         self.told.append([[file.path, file.status, file.new().decode()] for file in change.files])
         self.told.append([change.total_files, sorted(change.base_paths)])
-        self.told.append([await port.contains(one, other), await port.read_file(one, path)])
+        self.told.append([await port.contains(one, other), str(await port.read_bytes(one, path))])
         read = await port.read_files(one, PATHS[:3], 5)
         self.told.append({path: content.decode() for path, content in sorted(read.items())})
         self.told.append([sorted(map(self._name, await port.commits(other, one))), sorted(await port.refs())])
@@ -246,7 +246,7 @@ class Script:
         path = self.chance.choice(PATHS)
         if old == new:
             return
-        dirty = self.chance.random() < 0.3 and await self.side.port.read_file(main, path) is not None
+        dirty = self.chance.random() < 0.3 and await self.side.port.read_bytes(main, path) is not None
         if dirty:
             self.side.litter(path)
         result = await self._perform(PROMOTE, MAIN, {"new": new, "old": old, "proof": "proof"})

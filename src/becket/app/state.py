@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -152,8 +153,12 @@ class StateFolder:
 
 
 def find_state(start: Path | None = None) -> StateFolder:
-    """The state of the repository around `start`."""
-    start = start or Path.cwd()
+    """The state of the repository around `start`, or around where this process is."""
+    return _state_around(start or Path.cwd())
+
+
+@cache
+def _state_around(start: Path) -> StateFolder:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         told = subprocess.run(

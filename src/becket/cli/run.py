@@ -15,6 +15,7 @@ from becket.kernel.contract.reasons import wait_words
 
 if TYPE_CHECKING:
     from becket.app.compose import App
+    from becket.app.record.report.model import Report
     from becket.app.record.story import Story
     from becket.kernel.contract.run import Run, Started
 
@@ -122,17 +123,18 @@ def see_run(
         _leave(run_id, as_json, created)
         return
 
-    async def whole(app: App) -> tuple[Story, list[str]]:
-        return await follow_run(app, run_id, view), await why_it_rests(app, run_id)
+    async def whole(app: App) -> tuple[Story, list[str], Report | None]:
+        story, notes = await follow_run(app, run_id, view), await why_it_rests(app, run_id)
+        return story, notes, None if as_json else await read_report(app, run_id)
 
     with viewing(as_json, everything) as (view, console):
-        story, notes = in_app(whole, console)
+        story, notes, report = in_app(whole, console)
     for text in notes:
         note(text)
-    if as_json:
+    if report is None:
         emit(document(story, created))
     else:
-        (print_story if everything else print_end)(story, in_app(lambda app: read_report(app, run_id)))
+        (print_story if everything else print_end)(story, report)
     end((code or code_of)(story.run))
 
 

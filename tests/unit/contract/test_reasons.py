@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 import yaml
 
 from becket.app.alerts import handoff_alert
@@ -25,31 +24,26 @@ def raw_words(text: str) -> set[str]:
     return {word for word in RAW.findall(text) if word not in PLAIN}
 
 
-@pytest.mark.parametrize("code", EVERY)
-def test_every_reason_is_worded(code: str) -> None:
-    assert not raw_words(reason_words(code))
-    assert not raw_words(wait_words(code))
+def test_every_reason_is_worded() -> None:
+    assert len(EVERY) > 40
+    assert [code for code in EVERY if raw_words(f"{reason_words(code)} {wait_words(code)}")] == []
 
 
-@pytest.mark.parametrize("code", HANDOFFS)
-def test_what_a_built_in_loop_hands_over_for_has_a_sentence_of_its_own(code: str) -> None:
-    assert code in REASONS
+def test_what_a_built_in_loop_hands_over_or_waits_for_has_words_of_its_own() -> None:
+    assert (len(HANDOFFS) > 20, len(WAITED_FOR) > 3) == (True, True)
+    assert set(HANDOFFS) - set(REASONS) == set()
+    assert set(WAITED_FOR) - set(WAITS) == set()
 
 
-@pytest.mark.parametrize("code", WAITED_FOR)
-def test_what_a_built_in_loop_waits_for_has_words_of_its_own(code: str) -> None:
-    assert code in WAITS
-
-
-@pytest.mark.parametrize("code", HANDOFFS)
-def test_a_notification_says_it_in_the_same_words(code: str) -> None:
-    item = Handoff(
-        handoff_id="hnd_1", run_id="run_1", loop_id="heal", subject="main", owner="ada", reason=code,
-        next_step="look", created_at=1.0, updated_at=1.0,
-    )  # fmt: skip
-    alert = handoff_alert(item)
-    found = raw_words(f"{alert.data['title']} {alert.text}".replace("hnd_1", "").replace("run_1", ""))
-    assert not found
+def test_a_notification_says_it_in_the_same_words() -> None:
+    for code in HANDOFFS:
+        item = Handoff(
+            handoff_id="hnd_1", run_id="run_1", loop_id="heal", subject="main", owner="ada", reason=code,
+            next_step="look", created_at=1.0, updated_at=1.0,
+        )  # fmt: skip
+        alert = handoff_alert(item)
+        found = raw_words(f"{alert.data['title']} {alert.text}".replace("hnd_1", "").replace("run_1", ""))
+        assert not found, code
 
 
 def test_a_verifier_is_named_with_what_it_said() -> None:

@@ -15,12 +15,20 @@ from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import Missed, ScheduleTrigger
 from becket.kernel.contract.store import Cursor, RunFilter
 from becket.kernel.engine.intake import Intake
-from becket.kernel.engine.schedule import PREFIX, BadSchedule, Scheduler, chosen, fires, newest_fires, next_fire
+from becket.kernel.engine.schedule import PREFIX, BadSchedule, Scheduler, chosen, newest_fires, next_fire
 from becket.kernel.store import open_sqlite
 from becket.testing.clock import ManualClock
 from becket.testing.people import person
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+
+
+def fires(cron: str, tz: str, after: float, until: float, limit: int) -> tuple[float, ...]:
+    """The first ones, asked for one by one."""
+    found: list[float] = []
+    while len(found) < limit and (after := next_fire(cron, tz, after)) <= until:
+        found.append(after)
+    return tuple(found)
 
 
 def shown(times: tuple[float, ...], tz: str) -> list[str]:

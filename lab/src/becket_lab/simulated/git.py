@@ -119,11 +119,8 @@ class ModelGit:
         seen = dict(sorted(item for item in self.values.items() if not item[0].startswith(OWN)))
         return {"HEAD": f"ref: {HEADS}{self.branch}", **seen}
 
-    async def read_file(self, revision: str, path: str) -> str | None:
-        return self.commit(await self._sha(revision)).files.get(path)
-
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
-        text = await self.read_file(revision, path)
+        text = self.commit(await self._sha(revision)).files.get(path)
         return None if text is None else text.encode()
 
     async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:

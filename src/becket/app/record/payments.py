@@ -46,7 +46,7 @@ def check_payments(books: PaymentRows, told: Replay) -> Iterator[Payment]:
             yield _call(books, told, call_id, calls.get(call_id))
     others = [key for key in _keys(SPENDING, told.seals, books.seals) if key not in told.calls and key not in calls]
     for key in others:
-        trouble = "" if _untold(told, SPENDING, key) else _trouble(books, told, SPENDING, key)
+        trouble = "" if _untold(told, SPENDING, key) else trouble_of(row_name(SPENDING, key), books.seals, told)
         if trouble:
             yield Payment(f"spending {key}", "booked beside the calls", trouble)
     if untold:
@@ -68,23 +68,23 @@ def _untold(told: Replay, kind: str, key: str) -> bool:
     return kind not in told.covers and row_name(kind, key) not in told.seals
 
 
-def _trouble(books: PaymentRows, told: Replay, kind: str, key: str) -> str:
-    name = row_name(kind, key)
-    if name not in books.seals:
+def trouble_of(name: str, seals: Mapping[str, str], told: Replay) -> str:
+    """What is wrong with a row, or ""."""
+    if name not in seals:
         return "it is gone"
     if name not in told.seals:
         return "no event tells of it"
-    return "" if books.seals[name] == told.seals[name] else "it was changed"
+    return "" if seals[name] == told.seals[name] else "it was changed"
 
 
 def _call(books: PaymentRows, told: Replay, call_id: str, call: AgentCall | None) -> Payment:
     what = f"call {folder_of(books.run.run_id, call_id)}"
     said = told.calls.get(call_id)
     about = _about(call, books.run) if call is not None else "a call of an agent"
-    trouble = _trouble(books, told, CALL, call_id)
+    trouble = trouble_of(row_name(CALL, call_id), books.seals, told)
     if trouble and call is not None and said is not None:
         trouble = "; ".join((trouble, *_changes(call, said)))
-    booked = _trouble(books, told, SPENDING, call_id)
+    booked = trouble_of(row_name(SPENDING, call_id), books.seals, told)
     return Payment(what, about, trouble or (f"what the budgets count for it: {booked}" if booked else ""))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from becket.app.compose import App
-from becket.app.record.payments import PaymentRows, check_payments
+from becket.app.record.payments import PaymentRows, check_payments, trouble_of
 from becket.app.record.proofs import check_proofs
 from becket.app.record.replay import Replay, as_it_stands
 from becket.kernel.contract.calls import AgentCall
@@ -209,18 +209,9 @@ def _names(rows: _Rows, told: Replay, kind: str) -> list[str]:
     return [name for name in {**told.seals, **rows.seals} if name.startswith(f"{kind} ")]
 
 
-def _trouble(rows: _Rows, told: Replay, name: str) -> str:
-    """What is wrong with a row, or ""."""
-    if name not in rows.seals:
-        return "it is gone"
-    if name not in told.seals:
-        return "no event tells of it"
-    return "" if rows.seals[name] == told.seals[name] else "it was changed"
-
-
 def _troubles(rows: _Rows, told: Replay, kind: str) -> Iterator[Checked]:
     for name in _names(rows, told, kind):
-        if trouble := _trouble(rows, told, name):
+        if trouble := trouble_of(name, rows.seals, told):
             yield Checked(False, _shown(name), trouble)
 
 
@@ -258,7 +249,9 @@ def _receipts(rows: _Rows, told: Replay) -> list[Checked]:
     checks = []
     for name in _names(rows, told, "receipt"):
         _, phase, action, digest = name.split(" ", 1)[1].split("/")
-        trouble = _trouble(rows, told, name) or ("its name is not the digest of its contents" if name in forged else "")
+        trouble = trouble_of(name, rows.seals, told) or (
+            "its name is not the digest of its contents" if name in forged else ""
+        )
         checks.append(_line(f"receipt {digest[:12]}", f"{phase}.{action}", trouble))
     return checks
 
@@ -276,7 +269,7 @@ def _artifacts(app: App, rows: _Rows, told: Replay) -> list[Checked]:
     for digest, names in by_digest.items():
         _, phase, action, _, file = names[0].split("/", 4)
         unclaimed = all(name not in told.seals for name in names)
-        bad = [trouble for name in names if name in told.seals and (trouble := _trouble(rows, told, name))]
+        bad = [trouble for name in names if name in told.seals and (trouble := trouble_of(name, rows.seals, told))]
         if not app.artifacts.check(digest):
             bad = ["its content was changed, or is gone"]
         about = f"{phase}.{action} {file}{' (not part of a recorded step)' if unclaimed else ''}"
@@ -288,7 +281,7 @@ def _effects(rows: _Rows, told: Replay) -> list[Checked]:
     known = {row_name("effect", effect.key): effect for effect in rows.effects}
     checks = []
     for name in _names(rows, told, "effect"):
-        effect, trouble = known.get(name), _trouble(rows, told, name)
+        effect, trouble = known.get(name), trouble_of(name, rows.seals, told)
         about = f"{effect.call.name} {effect.state}" if effect else "an effect"
         what = f"effect {name.split()[1][:12]}"
         unproven = effect is not None and not trouble and _unproven(effect, rows.run)
@@ -305,7 +298,7 @@ def _people(rows: _Rows, told: Replay) -> list[Checked]:
     about = {row_name("approval", one.approval_id): f"{one.state}: {one.question}" for one in rows.approvals}
     about |= {row_name("handoff", one.handoff_id): f"{one.state}: {one.reason}" for one in rows.handoffs}
     names = [*_names(rows, told, "approval"), *_names(rows, told, "handoff")]
-    return [_line(name, about.get(name, "?"), _trouble(rows, told, name)) for name in names]
+    return [_line(name, about.get(name, "?"), trouble_of(name, rows.seals, told)) for name in names]
 
 
 def _payments(rows: _Rows, told: Replay) -> list[Checked]:
@@ -342,7 +335,9 @@ def _borne_out(rows: _Rows) -> tuple[StoredReceipt, ...]:
 
 
 def _is_told(rows: _Rows, told: Replay, item: StoredReceipt) -> bool:
-    return not _trouble(rows, told, row_name("receipt", item.iteration, item.phase, item.action_id, item.digest))
+    return not trouble_of(
+        row_name("receipt", item.iteration, item.phase, item.action_id, item.digest), rows.seals, told
+    )
 
 
 def _replay(rows: _Rows) -> Replay:

@@ -95,12 +95,8 @@ class Git(Protocol):
         """Every ref and HEAD, for comparing before and after (L1). Becket's own `refs/becket/` are left out."""
         ...
 
-    async def read_file(self, revision: str, path: str) -> str | None:
-        """A file as committed; None if it is not there."""
-        ...
-
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
-        """The same, without any idea of what the bytes mean."""
+        """A file as committed; None if it is not there."""
         ...
 
     async def read_files(self, commit: str, paths: Collection[str], largest: int) -> Mapping[str, bytes]:

@@ -33,7 +33,7 @@ def _translated(pattern: str) -> str:
 
 
 def _body(pattern: str) -> str:
-    braces = pattern.count("{") == pattern.count("}") and _nests(pattern)
+    braces = closes(pattern)
     depth = 0
     made: list[str] = []
     for token in _TOKEN.finditer(pattern):
@@ -55,13 +55,14 @@ def _body(pattern: str) -> str:
     return "".join(made)
 
 
-def _nests(pattern: str) -> bool:
+def closes(pattern: str) -> bool:
+    """Has every `{` its `}`?"""
     depth = 0
     for char in pattern:
         depth += (char == "{") - (char == "}")
         if depth < 0:
             return False
-    return True
+    return depth == 0
 
 
 def _set(text: str) -> str:

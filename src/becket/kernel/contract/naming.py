@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import AfterValidator, StringConstraints
 
 from becket.kernel.contract.base import InvalidValue
+from becket.kernel.contract.globs import closes
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
@@ -110,7 +111,7 @@ def glob_problem(pattern: str) -> str:
     plain = _SET.sub(_checked_set, pattern)
     if "[" in plain:
         return "has a `[` without its `]`, or an empty or backward set"
-    return "" if _closes(plain) else "has a `{` or `}` without its other half"
+    return "" if closes(plain) else "has a `{` or `}` without its other half"
 
 
 def _checked_set(found: re.Match[str]) -> str:
@@ -118,15 +119,6 @@ def _checked_set(found: re.Match[str]) -> str:
     inner = found[0][1:-1].removeprefix("!")
     backward = any(first > last for first, last in re.findall(r"(?s)(.)-(.)", inner))
     return found[0] if not inner or backward else ""
-
-
-def _closes(pattern: str) -> bool:
-    depth = 0
-    for char in pattern:
-        depth += (char == "{") - (char == "}")
-        if depth < 0:
-            return False
-    return depth == 0
 
 
 def _text(fits: Callable[[str], bool], problem: str, fix: str) -> AfterValidator:

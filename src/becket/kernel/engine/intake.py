@@ -20,9 +20,6 @@ from becket.kernel.contract.template import fields as template_fields
 from becket.kernel.contract.template import fill, read_back
 from becket.kernel.engine.state import StateReader
 
-_SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-
-
 BEGINNINGS = frozenset({"manual", "schedule"})
 """Starts that begin a chain anew: a person and the clock are never held back."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -55,13 +54,10 @@ def next_fire(cron: str, tz: str, after: float) -> float:
     raise BadSchedule(f"the schedule `{cron}` never fires; change `cron:` or remove the trigger")
 
 
-def fires(cron: str, tz: str, after: float, until: float, limit: int) -> tuple[float, ...]:
-    """The first `limit` fires later than `after` and not later than `until`."""
-    return tuple(islice(_between(cron, tz, after, until), limit))
-
-
 def newest_fires(cron: str, tz: str, after: float, until: float, limit: int) -> tuple[float, ...]:
-    """The last `limit` of the same fires, oldest first, without counting through years of them."""
+    """The last `limit` fires later than `after` and not later than `until`, oldest first, without counting through
+    years of them.
+    """
     window = 60.0
     while True:
         start = max(after, until - window)

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from becket.kernel.contract.errors import GitFailed, UsageError
 from becket.kernel.contract.outlasting import to_its_end
+from becket.kernel.contract.readiness import readable
 
 T = TypeVar("T")
 
@@ -243,7 +244,7 @@ async def _ended(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:  # it ended, and somebody else has reaped it
         return
     try:
-        await _readable(handle)
+        await readable(handle)
     finally:
         os.close(handle)
 
@@ -257,15 +258,6 @@ def _reap(process: subprocess.Popen[bytes], options: int = 0) -> None:
         return
     if pid:
         process.returncode = os.waitstatus_to_exitcode(status)
-
-
-async def _readable(descriptor: int) -> None:
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
 
 
 def run_at_start(folder: Path, *command: str) -> GitOutput:
@@ -325,7 +317,7 @@ async def _end_all(process: subprocess.Popen[bytes], lifeline: int) -> None:
 
     async def all_ended() -> None:
         await _ended(process)
-        await _readable(lifeline)
+        await readable(lifeline)
 
     try:
         await _end_session(process.pid, all_ended)

@@ -138,10 +138,6 @@ class GitRepository:
         ours_left_out = {ref: sha for ref, sha in listed.items() if not ref.startswith(OWN)}
         return {"HEAD": await self.ref_store.head(), **ours_left_out}
 
-    async def read_file(self, revision: str, path: str) -> str | None:
-        content = await self.read_bytes(revision, path)
-        return None if content is None else content.decode("utf-8", "replace")
-
     async def read_bytes(self, revision: str, path: str) -> bytes | None:
         if "\n" in revision or "\n" in path:
             raise GitFailed(f"{revision}:{path!r} cannot be read: a line break is not supported here")

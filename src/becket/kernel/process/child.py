@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from becket.kernel.contract.process import ChildRef
+from becket.kernel.contract.readiness import readable
 from becket.kernel.process import identity
 from becket.kernel.process.keeper.doors import DOORS
 from becket.kernel.process.keeper.job import STARTED, ChildReport, Job
 from becket.kernel.process.keeper.main import KILL
-from becket.kernel.process.readiness import readable
 
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from keeper.main import main; main(*map(int, sys.argv[2:]))"
 TakeDoors = Callable[[Sequence[socket.socket]], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from becket.kernel.contract.process import ChildControl
-from becket.kernel.process.readiness import writable
+from becket.kernel.contract.readiness import writable
 
 
 def as_file(data: bytes) -> int:

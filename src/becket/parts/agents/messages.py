@@ -35,17 +35,14 @@ def waiting(folder: Path) -> tuple[KeptMessage, ...]:
 
 def forward(inbox: Path, folder: Path) -> None:
     """What came too late for a call waits for the next one."""
-    for letter in waiting(inbox):
-        folder.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # whoever wrote it saw that it came too late
-            letter.path.replace(folder / letter.path.name)
+    put_away(waiting(inbox), folder)
 
 
 def put_away(letters: Iterable[KeptMessage], folder: Path) -> None:
     """They were read; a later life that does the same once more finds them in `folder`."""
     for letter in letters:
         folder.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # another agent that works at once has read it too
+        with suppress(FileNotFoundError):  # another agent read it too, or whoever wrote it saw that it came too late
             letter.path.replace(folder / letter.path.name)
 
 

@@ -12,6 +12,7 @@ from becket.cli import words as cli_words
 from becket.cli.output import note
 from becket.cli.shape import Interrupted, in_app, me
 from becket.kernel.contract.errors import UsageError
+from becket.kernel.contract.readiness import readable
 from becket.parts.agents import words
 from becket.parts.agents.verbs.call import LiveCall
 
@@ -151,11 +152,5 @@ class _Lines:
         return text.decode(errors="replace")
 
     async def _chunk(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_reader(self._file, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_reader(self._file)
+        await readable(self._file)
         return os.read(self._file, 4096)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -298,10 +297,6 @@ async def _not_run(
         "kinds": [RedClass.environment], "flaky": [],
     }  # fmt: skip
     return Result(outputs=outputs, conditions=said)
-
-
-def verdict_of(text: bytes) -> GateVerdict:
-    return GateVerdict.model_validate(json.loads(text))
 
 
 ACTIONS = (

@@ -68,7 +68,7 @@ async def promote(context: ActionContext, params: PromoteParams) -> Result:
     ref = f"refs/heads/{params.branch}"
     report = await context.perform(EffectCall(name=PROMOTE, target=ref, payload=payload))
     after_effect()
-    state = _state(report)
+    state = state_of(report, _PROMOTED)
     moves = _moves(context, params) + (state == WhyNot.main_moved)
     main = report.result.get("main") or await context.port(Git).resolve(ref) or ""
     outputs: dict[str, Json] = {"state": state, "main": main, "moves": moves, "effect": report.key}
@@ -80,12 +80,12 @@ async def promote(context: ActionContext, params: PromoteParams) -> Result:
     )
 
 
-def _state(report: EffectReport) -> str:
+def state_of(report: EffectReport, done: str) -> str:
     """What was looked up after a crash has no result of its own: then it is known to have happened, and no more."""
     if not report.happened:
         return report.state
-    if report.result.get("promoted", report.result.get("observed", False)):
-        return _PROMOTED
+    if report.result.get(done, report.result.get("observed", False)):
+        return done
     return str(report.result["reason"])
 
 

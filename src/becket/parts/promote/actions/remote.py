@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import ValidationError
 
-from becket.kernel.contract.action import ActionContext, ActionDef, EffectReport, Result
+from becket.kernel.contract.action import ActionContext, ActionDef, Result
 from becket.kernel.contract.base import Json, Record
 from becket.kernel.contract.condition import Condition, ConditionGroup
 from becket.kernel.contract.errors import ActionFailed, EffectFailed
 from becket.kernel.contract.made import BaseBranch, takes
 from becket.kernel.contract.project import Projects
 from becket.kernel.contract.remote import PUSH, PushRequest, WhyNotPushed, push_call
+from becket.parts.promote.actions.promote import state_of
 from becket.parts.promote.section import REMOTE
 
 ENDS = ConditionGroup(names=("pushed", "push_refused", "push_moved"))
@@ -48,20 +49,12 @@ async def push(context: ActionContext, params: PushParams) -> Result:
     except EffectFailed as failed:
         return _result(_FAILED, str(failed), "", "")
     said = str(report.result.get("message", "")) or report.reason
-    return _result(_state(report), said, str(report.result.get("remote") or ""), report.key)
+    return _result(state_of(report, _PUSHED), said, str(report.result.get("remote") or ""), report.key)
 
 
 def _configured(context: ActionContext) -> str:
     remote = context.port(Projects).current().section(REMOTE)
     return remote.name if remote is not None and remote.push == "after_promote" else ""
-
-
-def _state(report: EffectReport) -> str:
-    if not report.happened:
-        return report.state
-    if report.result.get("pushed", report.result.get("observed", False)):
-        return _PUSHED
-    return str(report.result["reason"])
 
 
 def _result(state: str, message: str, remote: str, effect: str) -> Result:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from becket.kernel.contract.guard import EXECUTABLE, SUBMODULE, SYMLINK
 from becket.kernel.git.program import GitPlace, run
 
-_LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
 _CHUNK = 1 << 20
 _MANY = 500  # more paths than this are not worth naming one by one
 
@@ -35,7 +35,7 @@ class ChangedPath:
 
     @property
     def moves_submodule(self) -> bool:
-        return any(entry is not None and entry.mode == _SUBMODULE for entry in (self.old, self.new))
+        return any(entry is not None and entry.mode == SUBMODULE for entry in (self.old, self.new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,12 @@ class Files:
 
     def _kind_fits(self, entry: FileEntry, found: os.stat_result) -> bool:
         if stat.S_ISLNK(found.st_mode):
-            return entry.mode == _LINK
+            return entry.mode == SYMLINK
         if not stat.S_ISREG(found.st_mode):
             return False
-        if entry.mode == _LINK:  # a plain file where core.symlinks is off
+        if entry.mode == SYMLINK:  # a plain file where core.symlinks is off
             return True
-        return not self.settings.filemode or bool(found.st_mode & stat.S_IXUSR) == (entry.mode == _EXECUTABLE)
+        return not self.settings.filemode or bool(found.st_mode & stat.S_IXUSR) == (entry.mode == EXECUTABLE)
 
     def _hash(self, path: bytes, found: os.stat_result, length: int) -> str:
         """The name git would give to exactly these bytes; empty for what is neither file nor link."""
@@ -227,7 +227,7 @@ class Files:
         present = self.full(item.path).read_bytes()
         path = os.fsdecode(item.path)
         for entry in (item.old, item.new):
-            if entry is None or entry.mode == _LINK:
+            if entry is None or entry.mode == SYMLINK:
                 continue
             whole = await run(self.place, "cat-file", "--filters", f"--path={path}", entry.sha)
             if whole.stdout.startswith(present):

@@ -16,7 +16,7 @@ from becket.parts.guard.reading.languages.shape import (
     SupportPart,
     says_success,
 )
-from becket.parts.guard.reading.languages.treesitter import Parsed, bare, call_name, dotted
+from becket.parts.guard.reading.languages.treesitter import bare, call_name, dotted
 
 _TEST_MARK = re.compile(r"^(?:\w+\.)*(?:test|rstest|test_case|quickcheck|wasm_bindgen_test|proptest|case|sqlx_test)$")
 _SKIP_MARK = re.compile(r"^(?:ignore|cfg|cfg_attr)$")
@@ -43,21 +43,18 @@ def parse(source: bytes) -> Shape:
 
 def read(source: bytes) -> Outline:
     """A file of the test side: everything in it counts."""
-    parsed = treesitter.parse("rust", source)
-    reader = _Reader()
-    reader.items(parsed.root.children, "", inside=True)
-    return _outline(reader, parsed)
+    return _read(source, inside=True)
 
 
 def read_embedded(source: bytes) -> Outline:
     """A source file: only its tests, its test modules and the examples in its documentation."""
+    return _read(source, inside=False)
+
+
+def _read(source: bytes, *, inside: bool) -> Outline:
     parsed = treesitter.parse("rust", source)
     reader = _Reader()
-    reader.items(parsed.root.children, "", inside=False)
-    return _outline(reader, parsed)
-
-
-def _outline(reader: _Reader, parsed: Parsed) -> Outline:
+    reader.items(parsed.root.children, "", inside=inside)
     examples = _examples(parsed.lines)
     return Outline((*reader.cases, *examples), tuple(reader.parts), tuple(reader.imports), parsed.broken)
 
