@@ -66,8 +66,8 @@ async def run_page(app: App, asked: RunsAsked) -> RunPage:
 def _filter(asked: RunsAsked, before: str | None) -> RunFilter:
     statuses = asked.word.statuses if asked.word else ()
     return RunFilter(
-        loop_id=asked.loop_id, statuses=statuses, text=asked.text or None, since=asked.since, before=before, limit=CHUNK,
-        within=WITHIN if asked.filtered else None,
+        loop_id=asked.loop_id, statuses=statuses, text=asked.text or None, since=asked.since, before=before,
+        limit=CHUNK, within=WITHIN if asked.filtered else None,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class Span:
     began_at: float
     ended: tuple[EndedRuns, ...] = ()
     agents: tuple[AgentUse, ...] = ()
-    gates: GateUse = GateUse()
+    gates: GateUse = field(default_factory=GateUse)
 
     @property
     def date(self) -> str:

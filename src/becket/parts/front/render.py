@@ -13,7 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from becket.app.record.report import elements
-from becket.app.record.report.plain import moment, spaced, took
+from becket.app.record.report.plain import moment, spaced, took, with_short_digests
+from becket.kernel.contract.base import show_duration
+from becket.kernel.contract.reasons import reason_words, wait_words
 from becket.kernel.contract.text import harmless
 from becket.parts.front.asked import Asked
 from becket.parts.front.routes import Page
@@ -94,4 +96,11 @@ def _short(digest: object) -> str:
     return str(digest)[:12]
 
 
-FILTERS: dict[str, Callable[..., object]] = {"since": _since, "took": took, "moment": moment, "short": _short}
+def _bar(part: float, whole: float) -> Markup:
+    return Markup(elements.bar(part, whole))  # noqa: S704  # numbers
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "since": _since, "took": took, "moment": moment, "short": _short, "digests": with_short_digests,
+    "reason": reason_words, "waits": wait_words, "duration": show_duration, "bar": _bar,
+}  # fmt: skip

@@ -26,7 +26,16 @@ class Route(NamedTuple):
     """Bytes of a body, at most."""
 
 
-PAGES = (Route("GET", "/", "page", "becket.parts.front.pages.home:home"),)
+PAGES: tuple[Route, ...] = (
+    Route("GET", "/", "page", "becket.parts.front.pages.home:home"),
+    Route("GET", "/runs", "page", "becket.parts.front.pages.runs:runs"),
+    Route("GET", "/loops", "page", "becket.parts.front.pages.loops:loops"),
+    Route("GET", "/loops/{loop}", "page", "becket.parts.front.pages.loops:loop"),
+    Route("GET", "/services", "page", "becket.parts.front.pages.services:services"),
+    Route("GET", "/services/{service}", "page", "becket.parts.front.pages.services:service"),
+    Route("GET", "/spend", "page", "becket.parts.front.pages.spend:spend"),
+    Route("GET", "/trends", "page", "becket.parts.front.pages.spend:trends"),
+)
 PEOPLE = (
     Route("GET", "/login", "public", "becket.parts.front.login:ask", None),
     Route("POST", "/login", "public", "becket.parts.front.login:log_in", None, 4_000),
@@ -35,7 +44,9 @@ PEOPLE = (
     Route("GET", "/live", "stream", "becket.parts.front.live:live"),
 )
 
-DECISIONS: tuple[Route, ...] = ()
+DECISIONS: tuple[Route, ...] = (
+    Route("POST", "/services/{service}/{what}", "form", "becket.parts.front.pages.services:ask", "approver"),
+)
 FRAGMENTS: tuple[Route, ...] = ()
 API: tuple[Route, ...] = ()
 HOOKS: tuple[Route, ...] = ()
