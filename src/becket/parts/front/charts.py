@@ -42,7 +42,7 @@ KINDS = (
           lambda span: span.flakes, _percent, 1.0),
     _Kind("usd_per_change", "Spend per promoted change", "What agents cost, by the repairs that reached the branch.",
           lambda span: span.usd_per_change, _money),
-    _Kind("usd", "Spend", "What agents cost, as far as anybody says.", lambda span: span.usd if span.agents else None,
+    _Kind("usd", "Spend", "What agents cost, as far as anybody says.", lambda span: span.usd,
           _money),
 )  # fmt: skip
 SHOWN = ("time_to_green", "heal_rate", "gate_time", "flakes", "usd_per_change")
