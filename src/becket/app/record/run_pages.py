@@ -35,6 +35,7 @@ class RunsAsked:
 class RunLine:
     run: Run
     word: StateWord
+    settled: bool = False  # it was handed over, and nobody has to do anything about it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ async def run_page(app: App, asked: RunsAsked) -> RunPage:
 def _filter(asked: RunsAsked, before: str | None) -> RunFilter:
     statuses = asked.word.statuses if asked.word else ()
     return RunFilter(
-        loop_id=asked.loop_id, statuses=statuses, text=asked.text or None, since=asked.since, before=before, limit=CHUNK,
-        within=WITHIN if asked.filtered else None,
+        loop_id=asked.loop_id, statuses=statuses, text=asked.text or None, since=asked.since, before=before,
+        limit=CHUNK, within=WITHIN if asked.filtered else None,
     )  # fmt: skip
 
 
@@ -84,9 +85,9 @@ async def lines_of(app: App, runs: Sequence[Run]) -> tuple[RunLine, ...]:
     """Each with its word, as it is now."""
     handed = [run.run_id for run in runs if run.status is RunStatus.ready_for_handoff]
     unsettled = await app.store.unsettled(handed)
-    return tuple(RunLine(run, _word(app, run, run.run_id not in unsettled)) for run in runs)
+    return tuple(_line(app, run, run.run_id in handed and run.run_id not in unsettled) for run in runs)
 
 
-def _word(app: App, run: Run, settled: bool) -> StateWord:
+def _line(app: App, run: Run, settled: bool) -> RunLine:
     alone = run.status is RunStatus.running and not cared_for(app, run)
-    return state_word(run, alone=alone, settled=settled)
+    return RunLine(run, state_word(run, alone=alone, settled=settled), settled)

@@ -13,6 +13,11 @@ from urllib.parse import quote
 
 from becket.app.state import StateFolder, holder
 
+MOST_RELEASES = 30
+MOST_INCIDENTS = 200
+"""Of all services together."""
+WERE_IN_SERVICE = ("kept", "stopped")
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceNow:
@@ -47,6 +52,56 @@ def read_services(state: StateFolder) -> tuple[ServiceNow, ...]:
             return _read(conn, holder(state.watchdog_lock) is not None)
     except (sqlite3.Error, ValueError, KeyError):
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseThen:
+    """One release of a service, as the book has it. `again`: it was in service, and may be put there again."""
+
+    release_id: str
+    sha: str
+    state: str
+    reason: str
+    proof: str
+    created_at: float
+    changed_at: float
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentThen:
+    at: float
+    text: str
+    over: bool
+
+
+def read_history(state: StateFolder, name: str) -> tuple[tuple[ReleaseThen, ...], tuple[IncidentThen, ...]]:
+    """The last releases of a service, and what its watchdog had to tell of it; the newest first."""
+    if not state.services_database.exists():
+        return (), ()
+    address = f"file:{quote(str(state.services_database))}?mode=ro"
+    releases = "SELECT body FROM releases WHERE service = ? ORDER BY number DESC LIMIT ?"
+    incidents = "SELECT body FROM incidents ORDER BY number DESC LIMIT ?"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=2.0)) as conn:
+            made = [json.loads(row[0]) for row in conn.execute(releases, (name, MOST_RELEASES))]
+            told = [json.loads(row[0]) for row in conn.execute(incidents, (MOST_INCIDENTS,))]
+            current = conn.execute("SELECT body FROM services WHERE name = ?", (name,)).fetchone()
+            running = json.loads(current[0])["current"] if current else None
+            return (
+                tuple(_released(one, running) for one in made),
+                tuple(IncidentThen(one["at"], one["text"], one["over"]) for one in told if one["service"] == name),
+            )
+    except (sqlite3.Error, ValueError, KeyError):
+        return (), ()
+
+
+def _released(one: Mapping[str, Any], running: str | None) -> ReleaseThen:
+    again = one["state"] in WERE_IN_SERVICE and one["release_id"] != running and not one["never_auto"]
+    return ReleaseThen(
+        one["release_id"], one["sha"], one["state"], one["reason"], one["proof"], one["created_at"],
+        one["changed_at"], again,
+    )  # fmt: skip
 
 
 def _read(conn: sqlite3.Connection, supervised: bool) -> tuple[ServiceNow, ...]:

@@ -27,7 +27,7 @@ class Span:
     began_at: float
     ended: tuple[EndedRuns, ...] = ()
     agents: tuple[AgentUse, ...] = ()
-    gates: GateUse = GateUse()
+    gates: GateUse = field(default_factory=GateUse)
 
     @property
     def date(self) -> str:
@@ -66,12 +66,14 @@ class Span:
         return sum(self.count(kind) for kind in REPAIRED)
 
     @property
-    def usd(self) -> float:
-        return sum(item.usd for item in self.agents)
+    def usd(self) -> float | None:
+        """None where nobody was paid, or nobody says what."""
+        priced = any(item.usd or item.calls > item.unpriced for item in self.agents)
+        return sum(item.usd for item in self.agents) if priced else None
 
     @property
     def usd_per_change(self) -> float | None:
-        return _share(self.usd, self.promoted)
+        return None if self.usd is None else _share(self.usd, self.promoted)
 
     def count(self, brought: RunYield) -> int:
         return sum(item.runs for item in self.ended if item.brought is brought)

@@ -18,6 +18,7 @@ from becket.kernel.contract.errors import BecketError, NotFound
 from becket.parts.front.asked import Asked
 from becket.parts.front.render import Main
 from becket.parts.front.routes import PAGES, Page, Route
+from becket.parts.front.safety import Refused
 
 ALIVE_EVERY = 15.0
 RENDERED_FOR = 0.1
@@ -105,7 +106,7 @@ class Mains:
         shared = replace(asked, visitor=replace(asked.who, csrf=self.csrf))
         try:
             return asked.front.renderer.main(shared, cast("Page", await load(route.target)(shared)))
-        except BecketError as error:
+        except (BecketError, Refused) as error:
             return asked.app.redactor.text(str(error))
 
     def _forget(self, now: float) -> None:

@@ -13,8 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from becket.app.record.report import elements
-from becket.app.record.report.plain import moment, spaced, took
-from becket.kernel.contract.reasons import wait_words
+from becket.app.record.report.plain import moment, spaced, took, with_short_digests
+from becket.kernel.contract.base import show_duration
+from becket.kernel.contract.reasons import reason_words, wait_words
 from becket.kernel.contract.text import harmless
 from becket.parts.front.asked import Asked
 from becket.parts.front.routes import Page
@@ -104,5 +105,6 @@ def _bar(part: float, whole: float) -> Markup:
 
 
 FILTERS: dict[str, Callable[..., object]] = {
-    "since": _since, "took": took, "moment": moment, "short": _short, "bar": _bar, "waited": wait_words,
+    "since": _since, "took": took, "moment": moment, "short": _short, "digests": with_short_digests,
+    "reason": reason_words, "waits": wait_words, "waited": wait_words, "duration": show_duration, "bar": _bar,
 }  # fmt: skip

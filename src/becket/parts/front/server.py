@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl, quote
 
 from starlette.applications import Starlette
@@ -46,6 +46,7 @@ from becket.parts.front.section import WebConfig
 from becket.parts.front.words import language
 
 log = logging.getLogger("becket.front")
+T = TypeVar("T")
 
 STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LONGEST_SAID = 300
@@ -62,10 +63,16 @@ class Front:
         self.mains = Mains(secrets.token_hex(16))
         self.tries = Tries(most=10, per=300.0)
         self.ingress = Ingress()
+        self._kept: dict[type, object] = {}
         static = [StarletteRoute(f"/static/{name}", _static(name), methods=["GET"]) for name in STATIC]
         routes = [StarletteRoute(one.path, self._endpoint(one), methods=[one.method]) for one in ROUTES]
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
         self.asgi: ASGIApp = _Guarded(inner, self)
+
+    def kept(self, kind: type[T], make: Callable[[], T]) -> T:
+        """Made once, for as long as the process lives."""
+        found = self._kept.get(kind) or self._kept.setdefault(kind, make())
+        return cast("T", found)
 
     @property
     def config(self) -> WebConfig:
