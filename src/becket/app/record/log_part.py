@@ -17,7 +17,9 @@ MARGIN = 4 * 1024
 CHUNK = 1 << 20
 MOST_SEARCHED = 64 << 20
 MOST_FOUND = 200
+MOST_TRIED = 400
 LONGEST_FOUND = 400
+LONGEST_LINE = 16 * 1024
 
 Redact = Callable[[str], str]
 
@@ -69,27 +71,42 @@ def read_part(path: Path, at: int | None, redact: Redact, most: int = WINDOW) ->
 def search(path: Path, wanted: str, redact: Redact) -> Search:
     """The lines that hold these words, whatever their case, as they are shown: a secret cannot be searched for."""
     found: list[FoundLine] = []
-    needle = wanted.lower().encode()
+    needle, tried = wanted.lower().encode(), 0
     with path.open("rb") as file:
         size = file.seek(0, 2)
         begin, number = 0, 1
         while begin < min(size, MOST_SEARCHED):
             part = _whole_lines(_read(file, begin, CHUNK))
-            if needle in part.lower():
-                after = _read(file, begin + len(part), MARGIN)
-                before = _read(file, max(begin - MARGIN, 0), min(MARGIN, begin))
-                text, shift = _redacted(before, part, after, redact)
-                starts = list(_starts(part))
-                for index, line in enumerate(text.split("\n")):
-                    shown = harmless(line)
-                    if wanted.lower() in shown.lower():
-                        start = begin + starts[min(max(index - shift, 0), len(starts) - 1)]
-                        at = max(start - MARGIN // 4, 0)
-                        found.append(FoundLine(number + index - shift, at, shown[:LONGEST_FOUND]))
-                    if len(found) >= MOST_FOUND:
-                        return Search(tuple(found), begin + len(part))
+            for index, start, end in _holding(part, needle):
+                tried += 1
+                shown = _as_shown(file, begin + start, begin + end, redact)
+                if wanted.lower() in shown.lower():
+                    at = max(begin + start - MARGIN // 4, 0)
+                    found.append(FoundLine(number + index, at, shown[:LONGEST_FOUND]))
+                if len(found) >= MOST_FOUND or tried >= MOST_TRIED:
+                    return Search(tuple(found), begin + end)
             begin, number = begin + len(part), number + part.count(b"\n")
     return Search(tuple(found), begin if begin < size else 0)
+
+
+def _holding(part: bytes, needle: bytes) -> Iterator[tuple[int, int, int]]:
+    """Of each line that may hold it: how many lines are before it, and where it begins and ends."""
+    low, lines, counted = part.lower(), 0, 0
+    at = low.find(needle)
+    while at >= 0:
+        start, end = part.rfind(b"\n", 0, at) + 1, part.find(b"\n", at)
+        lines, counted = lines + part.count(b"\n", counted, start), start
+        end = len(part) if end < 0 else end
+        yield lines, start, end
+        at = low.find(needle, end)
+
+
+def _as_shown(file: BinaryIO, start: int, end: int, redact: Redact) -> str:
+    """One line, as it is among its neighbours; nothing where a secret goes over its ends."""
+    line = _read(file, start, min(end - start, LONGEST_LINE))
+    before, after = _read(file, max(start - MARGIN, 0), min(MARGIN, start)), _read(file, start + len(line), MARGIN)
+    text, shift = _redacted(before, line, after, redact)
+    return "" if shift else harmless(text).replace("\n", " ")
 
 
 def redacted_parts(path: Path, redact: Redact) -> Iterator[bytes]:

@@ -59,6 +59,7 @@ class Timeline:
 
     iterations: tuple[IterationLine, ...]
     left_out: int
+    without: int  # iterations that are not shown
     now: StepLine | None
 
     @property
@@ -85,7 +86,7 @@ def timeline_of(story: Story) -> Timeline:
         )
         for number in numbers
     )  # fmt: skip
-    return Timeline(found, len(story.steps) - len(steps), now)
+    return Timeline(found, len(story.steps) - len(steps), story.without, now)
 
 
 class _Left:

@@ -12,7 +12,7 @@ from becket.app.record.report.diff import DiffLine, by_file
 from becket.app.record.report.elements import brief, code, counts, fold, text
 from becket.app.record.report.model import ChangeFacts, FileFacts, GuardFacts
 from becket.app.record.report.plain import short, whole_change
-from becket.parts.front.highlight import colored
+from becket.parts.front.highlight import colored, ready
 
 MOST_FILES = 60
 MOST_LINES = 1_200
@@ -50,7 +50,9 @@ def remarks_of(guards: Sequence[GuardFacts], commit: str) -> Remarks:
 def change_html(change: ChangeFacts, guards: Sequence[GuardFacts]) -> Iterator[str]:
     remarks = remarks_of(guards, change.commit)
     yield f"<p>{text(change.kind or 'change')} {code(short(change.commit))} on {code(short(change.parent))}</p>"
-    until, room, left = time.monotonic() + COLOR_FOR, OPEN_LINES, MOST_LINES
+    for path in {file.path for file in change.files[:MOST_FILES]}:
+        ready(path)
+    until, room, left = time.thread_time() + COLOR_FOR, OPEN_LINES, MOST_LINES
     files = list(zip(change.files, by_file(change.diff), strict=False))
     for number, (file, lines) in enumerate(files[:MOST_FILES]):
         room -= len(lines)
@@ -100,11 +102,11 @@ def _rows(path: str, lines: Sequence[DiffLine], painted: Sequence[str], remarks:
         if line.kind == "hunk" and (found := _HUNK.match(line.text)):
             old, new = int(found[1]), int(found[2])
         if line.kind not in signs:
-            yield f'<span class="{line.kind}" data-old="" data-new="">{made or " "}</span>'
+            yield f'<span class="{line.kind}" data-both="" data-new="">{made or " "}</span>'
             continue
         at_old, at_new = (str(old) if line.kind != "add" else ""), (str(new) if line.kind != "remove" else "")
         anchor = f' id="c{mark}-{at_new}" data-path="{text(path)}" data-line="{at_new}"' if at_new else ""
-        numbers = f'data-old="{at_old}" data-new="{at_new}"'
+        numbers = f'data-both="{at_old:>5} {at_new:>5}" data-new="{at_new}"'
         yield f'<span class="{line.kind}" {numbers}{anchor}>{signs[line.kind]}{made}</span>'
         if at_new:
             yield from map(_remark, remarks.get((path, new), ()))

@@ -26,16 +26,28 @@ _LEXERS = {
 """By the ending of a file's name. Few, and those that are read in good time."""
 
 
+def ready(path: str) -> None:
+    """Loads what it takes: that is nobody's code, and does not count."""
+    if name := _name(path):
+        _lexer(name)
+
+
+def _name(path: str) -> str:
+    return _LEXERS.get(PurePath(path).suffix[1:].lower(), "")
+
+
 def colored(path: str, lines: Sequence[str], until: float) -> list[str]:
-    """Each line as HTML; only escaped where it is too long, too much, too slow or of no known kind."""
+    """Each line as HTML; only escaped where it is too long, too much, of no known kind, or not done by `until` of the
+    thread's own time.
+    """
     plain = [text(line) for line in lines]
-    name = _LEXERS.get(PurePath(path).suffix[1:].lower())
+    name = _name(path)
     size = sum(map(len, lines))
-    if name is None or size > MOST or time.monotonic() > until or any(len(line) > LONGEST_LINE for line in lines):
+    if not name or size > MOST or time.thread_time() > until or any(len(line) > LONGEST_LINE for line in lines):
         return plain
     made: list[list[str]] = [[]]
     for kind, value in _tokens(name, "\n".join(lines)):
-        if time.monotonic() > until:
+        if time.thread_time() > until:
             return plain
         first, *rest = value.split("\n")
         made[-1].append(_span(kind, first))

@@ -41,13 +41,14 @@ async def log(asked: Asked) -> Page:
 
 
 def _chosen(logs: Sequence[StepLog], name: str) -> StepLog | None:
-    """By its name among those that there are; the last one if none is named."""
+    """By its name among those that there are; if none is named, the one that grows, or the first."""
     if name:
         found = next((one for one in logs if one.name == name), None)
         if found is None:
             raise NotFound("this step has no such log")
         return found
-    return logs[-1] if logs else None
+    growing = [one for one in logs if not one.digest]
+    return growing[-1] if growing else logs[0] if logs else None
 
 
 def _offset(text: str) -> int | None:

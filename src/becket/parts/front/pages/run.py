@@ -18,7 +18,7 @@ from becket.app.record.report.html import Section, head_of, sections_of, tone_of
 from becket.app.record.report.model import Report
 from becket.app.record.report.plain import is_proven
 from becket.app.record.run_timeline import Timeline, timeline_of
-from becket.app.record.story import Story, read_story
+from becket.app.record.story import Story, read_outline
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff
 from becket.kernel.contract.receipt import StoredReceipt
@@ -78,7 +78,7 @@ async def _seen(asked: Asked, run: Run) -> Seen:
     known = _SEEN.setdefault(asked.front, OrderedDict())
     key = (run.run_id, run.head, run.status, run.held, run.cancel_asked)
     if key not in known:
-        story = await read_story(asked.app, run.run_id)
+        story = await read_outline(asked.app, run.run_id)
         report = await report_from(asked.app, story)
         talks = await kept_conversations(asked.app, run.run_id, asked.app.redactor.text)
         known[key] = await asyncio.to_thread(_made, story, report, talks)
