@@ -26,7 +26,13 @@ class Route(NamedTuple):
     """Bytes of a body, at most."""
 
 
-PAGES = (Route("GET", "/", "page", "becket.parts.front.pages.home:home"),)
+PAGES = (
+    Route("GET", "/", "page", "becket.parts.front.pages.home:home"),
+    Route("GET", "/asks/approvals/{approval}", "page", "becket.parts.front.pages.asks:approval"),
+    Route("GET", "/asks/handoffs/{handoff}", "page", "becket.parts.front.pages.asks:handoff"),
+    Route("GET", "/proposals", "page", "becket.parts.front.pages.proposals:proposals"),
+    Route("GET", "/proposals/{run}", "page", "becket.parts.front.pages.proposals:proposal"),
+)
 PEOPLE = (
     Route("GET", "/login", "public", "becket.parts.front.login:ask", None),
     Route("POST", "/login", "public", "becket.parts.front.login:log_in", None, 4_000),
@@ -35,7 +41,28 @@ PEOPLE = (
     Route("GET", "/live", "stream", "becket.parts.front.live:live"),
 )
 
-DECISIONS: tuple[Route, ...] = ()
+DECISIONS: tuple[Route, ...] = (
+    Route("POST", "/asks/approvals/{approval}/approve", "form", "becket.parts.front.decisions:approve", "member"),
+    Route("POST", "/asks/approvals/{approval}/deny", "form", "becket.parts.front.decisions:deny", "member"),
+    Route("POST", "/asks/approvals/{approval}/revoke", "form", "becket.parts.front.decisions:revoke", "member"),
+    Route("POST", "/asks/handoffs/{handoff}/take", "form", "becket.parts.front.decisions:take", "member"),
+    Route("POST", "/asks/handoffs/{handoff}/settle", "form", "becket.parts.front.decisions:settle", "member"),
+    Route("POST", "/proposals/{run}/accept", "form", "becket.parts.front.decisions:accept", "member"),
+    Route("POST", "/proposals/{run}/decline", "form", "becket.parts.front.decisions:decline", "member"),
+    Route("POST", "/proposals/{run}/comment", "form", "becket.parts.front.decisions:comment", "member"),
+    Route("POST", "/proposals/{run}/uncomment", "form", "becket.parts.front.decisions:uncomment", "member"),
+    Route("POST", "/proposals/{run}/changes", "form", "becket.parts.front.decisions:changes", "member"),
+    Route("POST", "/runs/{run}/cancel", "form", "becket.parts.front.decisions:cancel", "member"),
+    Route("POST", "/runs/{run}/retry", "form", "becket.parts.front.decisions:retry", "member"),
+    Route("POST", "/runs/{run}/hold", "form", "becket.parts.front.decisions:hold", "member"),
+    Route("POST", "/runs/{run}/release", "form", "becket.parts.front.decisions:release", "member"),
+    Route("POST", "/loops/{loop}/start", "form", "becket.parts.front.decisions:start", "member"),
+    Route("POST", "/loops/{loop}/pause", "form", "becket.parts.front.decisions:pause", "member"),
+    Route("POST", "/loops/{loop}/resume", "form", "becket.parts.front.decisions:resume", "member"),
+    Route("POST", "/pause", "form", "becket.parts.front.decisions:pause", "member"),
+    Route("POST", "/resume", "form", "becket.parts.front.decisions:resume", "member"),
+)
+"""Who may what beyond that, the desk says."""
 FRAGMENTS: tuple[Route, ...] = ()
 API: tuple[Route, ...] = ()
 HOOKS: tuple[Route, ...] = ()
