@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from becket.app.record.patch import read_patch
 from becket.app.record.questions import read_question
@@ -18,8 +19,21 @@ from becket.parts.front.routes import Page
 
 LAST_EVENTS = 2_000
 """Of a long run only its last events are read."""
-TOLD = frozenset({EventKind.approval_asked, EventKind.approval_decided, EventKind.approval_used,
-                  EventKind.handoff_opened, EventKind.handoff_changed})  # fmt: skip
+WORDS = {EventKind.approval_asked: "asked", EventKind.approval_used: "used", EventKind.handoff_opened: "handed over"}
+STATES = (EventKind.approval_decided, EventKind.handoff_changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One line of what happened: by whom, with which role, by which way in."""
+
+    seq: int
+    at: float
+    what: str
+    by: str
+    role: str
+    via: str
+    note: str
 
 
 async def approval(asked: Asked) -> Page:
@@ -46,12 +60,15 @@ async def handoff(asked: Asked) -> Page:
     return Page("handoff.html", data)
 
 
-async def _told(asked: Asked, run: Run, about: str) -> list[Event]:
+async def _told(asked: Asked, run: Run, about: str) -> Iterator[Told]:
     events = await asked.app.store.events(run.run_id, max(0, run.event_count - LAST_EVENTS), LAST_EVENTS)
-    return list(_about(events, about))
+    mine = [one for one in events if about in (one.data.get("approval_id"), one.data.get("handoff_id"))]
+    return (_line(one) for one in mine if one.kind in WORDS or one.kind in STATES)
 
 
-def _about(events: tuple[Event, ...], about: str) -> Iterator[Event]:
-    for event in events:
-        if event.kind in TOLD and about in (event.data.get("approval_id"), event.data.get("handoff_id")):
-            yield event
+def _line(event: Event) -> Told:
+    said = {name: str(event.data.get(name) or "") for name in ("state", "by", "role", "via", "note")}
+    return Told(
+        event.seq, event.at, WORDS.get(event.kind) or said["state"], said["by"], said["role"],
+        said["via"].replace("_", " "), said["note"],
+    )  # fmt: skip
