@@ -14,7 +14,11 @@ from becket.kernel.contract.events import EventKind
 from becket.kernel.contract.handoff import ApprovalState, HandoffState
 from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import RunFilter
+from becket.parts.front.accounts import PageRole, Visitor, csrf_of
+from becket.parts.front.asked import Asked
 from becket.parts.front.kept import Address
+from becket.parts.front.pages.asks import approval as approval_page
+from becket.parts.front.routes import Page
 from becket.parts.front.server import Front
 from becket.testing.agent import Act, ScriptedAgent, writes
 from front_stage import PORT, FrontStage, Person, make_front
@@ -135,6 +139,52 @@ def test_who_only_looks_or_sends_no_token_of_the_page_decides_nothing(tmp_path: 
         assert (await stage.world.store.get_approval(approval)).state is ApprovalState.asked
         assert not await stage.world.store.controls()
         assert (await stage.world.store.get_run(run.run_id)).status is RunStatus.waiting
+        await stage.close()
+
+    asyncio.run(story())
+
+
+def test_a_run_s_page_offers_what_this_visitor_can_do_now(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage, run, approval = await asking(tmp_path)
+        store, renderer = stage.world.store, stage.front.renderer
+
+        async def offered(role: PageRole) -> str:
+            visitor = Visitor("ada", role, "session", "")
+            now = await store.get_run(run.run_id)
+            handed = await store.handoffs((), run.run_id)
+            data = {"run": now, "approvals": await store.approvals(run.run_id), "handoffs": handed}
+            return await renderer.whole(Asked(stage.front, visitor), Page("run_actions.html", data))
+
+        asked = await offered("member")
+        assert f'href="/asks/approvals/{approval}"' in asked
+        assert "May it? &lt;b&gt;" in asked
+        assert all(f'action="/runs/{run.run_id}/{verb}"' in asked for verb in ("cancel", "hold"))
+        assert "<form" not in await offered("viewer")
+        ada = await stage.person("approver", "ada")
+        await ada.post(f"/asks/approvals/{approval}/deny", await shown(ada, f"/asks/approvals/{approval}"))
+        await stage.world.settle()
+        over = await offered("member")
+        assert f'action="/runs/{run.run_id}/retry"' in over
+        assert f'action="/runs/{run.run_id}/cancel"' not in over
+        assert "Take over, or settle it" in over
+        await stage.close()
+
+    asyncio.run(story())
+
+
+def test_an_open_page_of_a_question_shows_its_forms_with_the_token_of_its_session(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage, _, approval = await asking(tmp_path)
+        ada = await stage.person("approver", "ada")
+        visitor = Visitor("ada", "approver", "session", "", csrf="a token")
+        asked = Asked(stage.front, visitor, params={"approval": approval})
+        main = stage.front.renderer.main(asked, await approval_page(asked))
+        assert main.title == "A question · Becket"
+        assert 'name="csrf" value="a token"' in main.html
+        assert main.html.strip() in (await ada.get(f"/asks/approvals/{approval}")).text.replace(
+            csrf_of(ada.secret), "a token"
+        )
         await stage.close()
 
     asyncio.run(story())
