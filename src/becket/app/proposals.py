@@ -15,7 +15,7 @@ from becket.app.record.patch import Comment, Patch, read_patch, written
 from becket.app.record.settling import close_if_merged, holds
 from becket.kernel.contract.base import Json
 from becket.kernel.contract.caller import Caller
-from becket.kernel.contract.errors import ActionFailed, UsageError
+from becket.kernel.contract.errors import ActionFailed, NotFound, UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Handoff, HandoffState
 from becket.kernel.contract.naming import alone
 from becket.kernel.contract.ready import ACCEPT, CHANGES, REASONS, SAID_NO
@@ -32,6 +32,14 @@ DECLINED = (
 )
 MAY = ("approver", "owner")
 """The roles that decide about ready repairs, as about approvals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a page showed: the repair, and where its branch was."""
+
+    sha: str
+    head: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +95,34 @@ async def _read(app: App, handoff: Handoff) -> Proposal:
     return Proposal(handoff, run, target, head or "", held)
 
 
+async def standing(app: App, run_id: str) -> Proposal:
+    """The one that this run left, settled or not, as it stands: nothing is closed by it. Raises NotFound."""
+    left = await _left_by(app, run_id)
+    if left is None:
+        raise NotFound(f"{run_id[:60]} left no ready repair; see `becket proposals list`")
+    return await _read(app, left)
+
+
+async def listed(app: App, most: int) -> tuple[Handoff, ...]:
+    """Those that nobody has settled, the newest first: nothing is closed by it."""
+    found = [item for item in await app.store.handoffs(UNSETTLED) if item.reason in REASONS]
+    return tuple(reversed(found[-most:]))
+
+
+async def _left_by(app: App, run_id: str) -> Handoff | None:
+    run = await app.store.get_run(run_id)
+    left = [item for item in await app.store.handoffs((), run.run_id) if item.reason in REASONS]
+    return left[-1] if left else None
+
+
 async def find(app: App, name: str | None) -> Proposal:
     """By the beginning of its run's, its handoff's or its commit's id; without a name, the only one."""
     known = await all_open(app)
     found = [one for one in known if name is None or _named(one, name)]
     if len(found) == 1:
         return found[0]
+    if name is not None and not found and (said := await _settled(app, name)):
+        raise UsageError(said)
     if not known:
         raise UsageError("there is no ready repair; `becket runs list` shows how runs ended")
     listed = ", ".join(one.run.run_id for one in known)
@@ -120,6 +150,18 @@ async def declined_for(app: App, ask: StartRequest) -> str:
     return "" if said is None else DECLINED.format(by=said.taken_by, run_id=said.run_id, subject=subject)
 
 
+async def _settled(app: App, name: str) -> str:
+    """What became of the repair of this run, where nobody has to decide about it any more."""
+    try:
+        left = await _left_by(app, name)
+    except (NotFound, UsageError):
+        return ""
+    if left is None or left.state in UNSETTLED:
+        return ""
+    by = f" by {left.taken_by}" if left.taken_by else ""
+    return f"the repair that {left.run_id} left is settled{by}: {left.note or left.state}; nothing was changed"
+
+
 def _named(one: Proposal, name: str) -> bool:
     return any(each.startswith(name) for each in (one.run.run_id, one.handoff.handoff_id, one.sha))
 
@@ -128,10 +170,19 @@ async def patch(app: App, one: Proposal) -> bytes:
     return await app.git.candidates().patch(one.base, one.sha)
 
 
-async def accept(app: App, caller: Caller, name: str | None, note: str) -> tuple[Proposal, Started]:
-    """Record the yes, and start the run that takes it to the branch; one that is under way is found again."""
+async def accept(
+    app: App, caller: Caller, name: str | None, note: str, seen: Seen | None = None
+) -> tuple[Proposal, Started]:
+    """Record the yes, and start the run that takes it to the branch; one that is under way is found again. What was
+    `seen` must still be so.
+    """
     one = await find(app, name)
     _can_be_taken(app, caller, one, ACCEPT)
+    if seen is not None and seen != Seen(one.sha, one.head):
+        raise UsageError(
+            f"{one.target} was at {seen.head[:12]} when you looked, and is at {one.head[:12]} now: look at the repair "
+            "again, then decide; nothing was changed"
+        )
     if one.handoff.state is HandoffState.changing:
         await _not_at_work(app, one, CHANGES)
         taken_back = f"taken back, and accepted as it is; {one.handoff.note}"

@@ -444,9 +444,7 @@ class PeopleStore(Protocol):
     async def get_handoff(self, handoff_id: str) -> Handoff: ...
 
     async def change_handoff(self, handoff_id: str, state: HandoffState, by: Caller, note: str) -> Handoff:
-        """taken (from open), accepted or changing (from open or taken), open again (from changing), done or declined
-        (from any of these); UsageError otherwise.
-        """
+        """taken (from open), accepted or changing (from these), open (from changing), done; UsageError otherwise."""
         ...
 
     async def set_control(self, scope: str, on: bool, by: Caller, note: str) -> tuple[Control, ...]: ...

@@ -45,7 +45,7 @@ async def enter_by_link(asked: Asked) -> Response | Page:
     secret = await asked.tables.write(enter, asked.params["link"][:200], asked.front.config.session)
     if secret is None:
         why = "This link was used already, or is older than five minutes. Type `becket open` for another one."
-        return Page("error.html", {"title": "Log in", "why": why}, 403)
+        return Page("error.html", {"title": "Log in", "why": why, "seen": ""}, 403)
     asked.front.tries.forgive(f"link from {asked.address}")
     return _in(asked, secret, "/")
 

@@ -48,7 +48,12 @@ from becket.parts.front.words import language
 log = logging.getLogger("becket.front")
 T = TypeVar("T")
 
-STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
+STATIC = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "notify.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 LONGEST_SAID = 300
 
 
@@ -140,7 +145,8 @@ class Front:
             return problem(status, why)
         if route.kind == "form" and 400 <= status < 500 and status not in (401, 403) and asked.form.get("back"):
             return await self.answer(route, asked, Go(own_path(asked.form["back"]), why[:LONGEST_SAID]))
-        page = Page("error.html", {"title": TITLES.get(status, "Something went wrong"), "why": why}, status)
+        title, seen = TITLES.get(status, "Something went wrong"), asked.form.get("seen", "")
+        page = Page("error.html", {"title": title, "why": why, "seen": own_path(seen) if seen else ""}, status)
         return await self.answer(route, asked, page)
 
     async def _noted(self, route: Route, asked: Asked, outcome: str) -> None:

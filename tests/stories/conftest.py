@@ -1,0 +1,1 @@
+"""By this file the stages beside it are found by the stories in the folders below."""
