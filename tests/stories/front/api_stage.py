@@ -87,7 +87,7 @@ class ApiStage:
     async def send(
         self, operation: Operation, role: PageRole, given: Any = None, params: dict[str, str] | None = None
     ) -> httpx.Response:
-        values = {name: "nothing" for name in operation.params} | (params or {})
+        values = dict.fromkeys(operation.params, "nothing") | (params or {})
         path = BELOW + operation.path.format(**values)
         client = self.clients[role]
         if operation.method == "GET":

@@ -1,4 +1,4 @@
-"""The API: what the command line does, over HTTP, by one table."""
+"""The API: what the command line does, over HTTP, by one table. Services and ready repairs: `test_api_of_stages`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_PROPOSALS = {"show_proposal", "accept_proposal", "decline_proposal"}
 
 
 def test_every_operation_does_what_the_command_line_does(tmp_path: Path) -> None:
-    """All but those about a service and a ready repair, which stand below."""
+    """All but those about a service and a ready repair."""
 
     async def story() -> None:
         stage = ApiStage(tmp_path)
@@ -150,14 +150,15 @@ def test_wrong_input_of_every_operation_is_told_as_a_problem(stage: ApiStage, na
         wrong = await stage.send(operation, "owner", strange)
         assert wrong.headers["content-type"] == "application/problem+json"
         problem = wrong.json()
-        assert (wrong.status_code, problem["status"], problem["errors"][0]["field"]) == (422, 422, "no_such_field")
+        assert (wrong.status_code, problem["status"]) == (422, 422)
+        assert "no_such_field" in {one["field"] for one in problem["errors"]}
         stranger = stage.front.client()
-        path = BELOW + operation.path.format(**{one: "nothing" for one in operation.params})
+        path = BELOW + operation.path.format(**dict.fromkeys(operation.params, "nothing"))
         refused = await stranger.request(operation.method, path)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         for role in PAGE_ROLES[: PAGE_ROLES.index(operation.needs)]:
             assert (await stage.send(operation, role)).status_code == 403
-        bad = await stage.send(operation, "owner", None, {one: "no/such" for one in operation.params})
+        bad = await stage.send(operation, "owner", None, dict.fromkeys(operation.params, "no/such"))
         assert bad.status_code == 404 or not operation.params
         if operation.method != "GET":
             await _wrong_bodies(stage, path, operation.method, operation.body)
@@ -203,7 +204,7 @@ BODIES = JSON | st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(
 CHANGES = sorted(name for name, one in BY_NAME.items() if one.method != "GET" and name not in OF_SERVICES)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(CHANGES), body=BODIES | st.binary(max_size=60))
 def test_no_body_is_a_fault(stage: ApiStage, name: str, body: Any) -> None:
     import json
@@ -219,7 +220,7 @@ def test_no_body_is_a_fault(stage: ApiStage, name: str, body: Any) -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(set(BY_NAME) - set(CHANGES) - OF_SERVICES)), value=st.text(max_size=30))
 def test_no_query_and_no_name_in_a_path_is_a_fault(stage: ApiStage, name: str, value: str) -> None:
     async def story() -> None:
@@ -263,7 +264,9 @@ def _refs(value: Any) -> list[str]:
 
 
 def test_answers_are_without_secrets_and_keep_their_numbers() -> None:
-    hidden = redacted({"input_tokens": 1234567890, "text": ["a word of theirs"]}, lambda text: text.replace("word", "*"))
+    hidden = redacted(
+        {"input_tokens": 1234567890, "text": ["a word of theirs"]}, lambda text: text.replace("word", "*")
+    )
     assert hidden == {"input_tokens": 1234567890, "text": ["a * of theirs"]}
 
 
