@@ -173,23 +173,27 @@ class McpServer:
         return _line(all_said) if all_said else None
 
     async def _said(self, message: Json) -> Json | None:
-        if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
-            return None  # we ask nothing, so this answers nothing
-        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message["method"], str):
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
             return _failed(None, REQUEST, "this is no JSON-RPC 2.0 request")
+        if not isinstance(message.get("method"), str):
+            ours = "result" in message or "error" in message  # we ask nothing, so this answers nothing
+            return None if ours else _failed(None, REQUEST, "a request names its method")
         if "id" not in message:
             return None  # a notification: nothing here depends on any
-        mark, params = message["id"], message.get("params", {})
+        mark = message["id"]
         if not isinstance(mark, str | int) or isinstance(mark, bool):
             return _failed(None, REQUEST, "an id is a text or a whole number")
+        return await self._to(mark, message["method"], message.get("params", {}))
+
+    async def _to(self, mark: str | int, method: str, params: Json) -> Json:
         try:
             if not isinstance(params, dict):
                 raise RpcError(PARAMS, "params are an object")
-            return {"jsonrpc": "2.0", "id": mark, "result": await self._result(message["method"], params)}
+            return {"jsonrpc": "2.0", "id": mark, "result": await self._result(method, params)}
         except RpcError as error:
             return _failed(mark, error.code, str(error))
         except Exception:
-            log.exception("%s", message["method"][:100])
+            log.exception("%s", method[:100])
             return _failed(mark, FAULT, "a fault in Becket; what it was is on standard error")
 
     async def _result(self, method: str, params: dict[str, Json]) -> Json:

@@ -12,6 +12,7 @@ from becket.app.record.services_now import ServiceNow
 from becket.app.record.shown import Linted, LoopsShown, WholeLoop, lint_findings, linted, loops_shown, whole_loop
 from becket.app.record.status import AlertNow, Snapshot
 from becket.kernel.contract.base import Record
+from becket.kernel.contract.errors import NotFound
 from becket.kernel.contract.run import Run
 from becket.kernel.contract.store import Control
 from becket.kernel.contract.tables import Transaction
@@ -25,6 +26,9 @@ from becket.parts.services.ports import RequestOutcome, ServiceOperation
 
 WAITS = 20.0
 """Seconds that an order of a service is waited for."""
+
+
+SHORTEST_ID = 8
 
 
 class StartShown(Record):
@@ -172,8 +176,11 @@ async def list_tokens(asked: Asked, given: Nothing) -> tuple[TokenShown, ...]:
 
 
 async def revoke_token(asked: Asked, given: Nothing) -> Revoked:
-    await asked.tables.write(revoke, asked.params["token"], "token")
-    return Revoked(revoked=asked.params["token"])
+    token = asked.params["token"]
+    if len(token) < SHORTEST_ID:
+        raise NotFound(f"{token!r} is too short to mean one token; give its id as the list has it")
+    await asked.tables.write(revoke, token, "token")
+    return Revoked(revoked=token)
 
 
 async def list_audit(asked: Asked, given: AuditWanted) -> tuple[AuditLine, ...]:
