@@ -61,6 +61,8 @@ async def _events(asked: Asked, route: Route, seen: str) -> AsyncIterator[bytes]
     front, ends = asked.front, time.monotonic() + LONGEST
     yield b"retry: 1000\n\n"
     with front.present.of(asked.who) as still:
+        if front.present.pages(asked.who) > MOST_PAGES:  # they came at once
+            return
         async with front.feed.listening() as feed:
             version = await feed.look()
             while time.monotonic() < ends and still():
