@@ -42,7 +42,7 @@ test-dist: dist $(INSTALLERS)/.installed ## install the wheel with uv and with p
 	BECKET_INSTALLERS=$(CURDIR)/$(INSTALLERS)/bin $(BIN)/python -m pytest -q -m dist tests/packages
 
 test-web: $(WEB)/.installed chromium ## look at the page with a real browser (pictures of every page in .cache/web/shots)
-	BECKET_WEB=$(CURDIR)/$(WEB) $(WEB)/bin/python -m pytest -q -n 2 --dist worksteal -m web tests/web
+	BECKET_WEB=$(CURDIR)/$(WEB) $(WEB)/bin/python -m pytest -q -n 2 --dist loadfile -m web tests/web
 
 test-soak: $(STAMP) faketime ## faults without end: simulated weeks, then a real hour (SOAK_MINUTES, SOAK_SEED)
 	$(BIN)/python tests/soak/weeks.py --weeks 4 --seed $(or $(SOAK_SEED),1)
