@@ -1,4 +1,4 @@
-"""A real browser before a real front. What a page asks of others, and what its console complains about, is a failure."""
+"""A real browser before a real front. What a page asks of others and what its console says are failures."""
 
 from __future__ import annotations
 
