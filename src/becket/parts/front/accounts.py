@@ -181,9 +181,9 @@ def find_user(tx: Transaction, name: str) -> tuple[KnownUser, str] | None:
 
 
 def note(tx: Transaction, who: str, role: str, via: str, address: str, did: str, about: str, outcome: str) -> None:
-    """One line of the audit."""
-    row = {"at": tx.now, "who": who, "role": role, "via": via, "address": address, "did": did, "about": about,
-           "outcome": outcome[:500]}  # fmt: skip
+    """One line of the audit. A key that somebody sent in the wrong place is not kept."""
+    row = {"at": tx.now, "who": who, "role": role, "via": via, "address": address, "did": did,
+           "about": KEY.sub("bkt_***", about)[:500], "outcome": KEY.sub("bkt_***", outcome)[:500]}  # fmt: skip
     tx.conn.execute(sa.insert(AUDIT), row)
 
 
