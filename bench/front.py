@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Self
 
 import sqlalchemy as sa
 from engine import ACTIONS, write_loop
@@ -186,7 +187,7 @@ class Crowd:
         self.told = [0.0] * LISTENERS
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> Crowd:
+    async def __aenter__(self) -> Self:
         self._tasks = [asyncio.create_task(self._listen(number)) for number in range(LISTENERS)]
         await self.after(0.0)
         return self
@@ -255,7 +256,7 @@ async def measure(folder: Path, size: Size, url: str, *, with_crowd: bool) -> di
     app = opened(folder)
     database = url if "postgres" in url else f"sqlite:///{state.database}"
     run_id = await fill(app, size, database.replace("postgresql://", "postgresql+psycopg://"))
-    secrets = [await app.port(TableStore).write(make_key, "session", "", 86400.0) for _ in range(LISTENERS // 20)]
+    secrets = [await app.port(TableStore).write(make_key, "session", "", 86400.0) for _ in range(LISTENERS // 20 + 1)]
     told: dict[str, object] = {}
     with served(state) as address:
         cookies = [f"{cookie_name(address)}={secret}" for secret in secrets]
