@@ -9,6 +9,7 @@ DOCS := .cache/docs
 AGENTS := .cache/agents
 INSTALLERS := .cache/installers
 SHAPES := .cache/shapes
+WEB := .cache/web
 # A lock names everything: what a package asks for besides would be looked up anew, and a new release breaks the pins.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -19,7 +20,7 @@ SLOW_WORKERS ?= 5
 # The tests are compiled once, not by every process of every suite, wherever this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-agents test-dist test-soak check format bench bench-cheats docs dist lock clean bubblewrap faketime openssl languages
+.PHONY: help demo test test-slow test-agents test-dist test-web test-soak check format bench bench-cheats docs dist lock clean bubblewrap faketime openssl languages
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -29,16 +30,19 @@ demo: $(STAMP) ## watch a loop do its job, from nothing to a proven end
 	$(BIN)/becket demo
 
 test: $(STAMP) ## everything that needs only Python, git and make
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not agents and not dist" tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not agents and not dist and not web" tests
 
 test-slow: $(STAMP) bubblewrap openssl languages $(SHAPES)/.installed ## the long matrices, the sandboxes as root and as an ordinary user (BECKET_MATRIX=wide: all of it)
-	$(BIN)/python -m pytest -q -n $(SLOW_WORKERS) --dist worksteal -m "slow and not agents" tests
+	$(BIN)/python -m pytest -q -n $(SLOW_WORKERS) --dist worksteal -m "slow and not agents and not web" tests
 
 test-agents: $(STAMP) bubblewrap openssl $(AGENTS)/.installed ## the real agent programs against a scripted model (fetches 0.9 GB into a cache of its own)
 	BECKET_AGENTS=$(CURDIR)/$(AGENTS)/node_modules/.bin $(BIN)/python -m pytest -q -n 2 --dist worksteal -m agents tests
 
 test-dist: dist $(INSTALLERS)/.installed ## install the wheel with uv and with pipx into clean homes, and use it
 	BECKET_INSTALLERS=$(CURDIR)/$(INSTALLERS)/bin $(BIN)/python -m pytest -q -m dist tests/packages
+
+test-web: $(WEB)/.installed chromium ## look at the page with a real browser (pictures of every page in .cache/web/shots)
+	BECKET_WEB=$(CURDIR)/$(WEB) $(WEB)/bin/python -m pytest -q -n 2 --dist loadfile -m web tests/web
 
 test-soak: $(STAMP) faketime ## faults without end: simulated weeks, then a real hour (SOAK_MINUTES, SOAK_SEED)
 	$(BIN)/python tests/soak/weeks.py --weeks 4 --seed $(or $(SOAK_SEED),1)
@@ -58,6 +62,7 @@ bench: $(BENCH)/.installed ## what the engine and the heal loop cost, beside the
 	$(BENCH)/bin/python bench/engine.py $(BENCH_ARGS)
 	$(BENCH)/bin/python bench/heal.py $(BENCH_ARGS)
 	$(BENCH)/bin/python bench/agents.py $(BENCH_ARGS)
+	$(BENCH)/bin/python bench/front.py $(BENCH_ARGS)
 
 bench-cheats: $(STAMP) ## let agents cheat in scratch repositories, and count what gets through
 	$(BIN)/becket bench cheats $(BENCH_ARGS)
@@ -75,6 +80,7 @@ lock: ## choose new versions of the dependencies (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --extra postgres --group dev -o requirements/dev.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --group bench -c requirements/dev.lock -o requirements/bench.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --group docs -o requirements/docs.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade pyproject.toml --group web -c requirements/dev.lock -o requirements/web.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet --upgrade --group dist -o requirements/dist.lock
 
 clean: ## remove everything that make has made
@@ -88,6 +94,10 @@ faketime:
 
 openssl:
 	@command -v openssl >/dev/null || { echo "installing openssl"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq openssl >/dev/null; }
+
+chromium:
+	@want=""; command -v chromium >/dev/null || want="chromium"; ls /usr/share/fonts/opentype/noto/NotoSansCJK-*.ttc >/dev/null 2>&1 || want="$$want fonts-noto-cjk"; \
+	[ -z "$$want" ] || { echo "installing $$want"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq $$want >/dev/null; }
 
 # In /usr/bin: a tool below HOME is not seen by what runs contained.
 languages:
@@ -119,6 +129,14 @@ $(AGENTS)/.installed: requirements/agents/package.json requirements/agents/packa
 	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { echo "the agent programs need Node 20 or newer; this is $$(node --version)"; exit 1; }
 	mkdir -p $(AGENTS) && cp requirements/agents/*.json $(AGENTS)
 	cd $(AGENTS) && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(WEB)/.installed: requirements/web.lock requirements/web/package.json requirements/web/package-lock.json pyproject.toml
+	@command -v npm >/dev/null || { echo "installing npm"; $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq nodejs npm >/dev/null; }
+	$(PYTHON) -m venv $(WEB)
+	$(WEB)/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements/web.lock
+	$(WEB)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	cp requirements/web/*.json $(WEB) && cd $(WEB) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(DOCS)/.installed: requirements/docs.lock

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +23,10 @@ PageRole = Literal["viewer", "member", "approver", "owner"]
 PAGE_ROLES: tuple[PageRole, ...] = ("viewer", "member", "approver", "owner")
 LINK_LASTS = 300.0
 SHORTEST_PASSWORD = 10
+HASH_MEMORY, HASH_ROUNDS = 19_456, 4
+"""KiB, and how often they are gone through: no login makes the process much larger than it is."""
 MOST_SHOWN = 200
+KEY = re.compile(r"bkt_[A-Za-z0-9_-]{20,}")
 USER_NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
 
 
@@ -102,6 +106,23 @@ def find_key(tx: Transaction, secret: str, kind: KeyKind) -> KnownKey | None:
     return KnownKey(**row)
 
 
+def sessions(tx: Transaction, digests: Collection[str]) -> dict[str, tuple[str, PageRole | None]]:
+    """Those of them that are open: whose each is, and the role that this user has now. No role: the user is gone."""
+    asked = (
+        sa.select(KEYS.c.digest, KEYS.c.user, USERS.c.role)
+        .outerjoin(USERS, USERS.c.name == KEYS.c.user)
+        .where(KEYS.c.digest.in_(sorted(digests)), KEYS.c.kind == "session")
+        .where(KEYS.c.revoked_at.is_(None), KEYS.c.expires_at > tx.now)
+    )
+    return {digest: (user, role) for digest, user, role in tx.conn.execute(asked)}
+
+
+def begin_session(tx: Transaction, name: str, hashed: str, lasts: float) -> str | None:
+    """The secret of a session for a user whose password was checked; None where it is another's by now."""
+    still = sa.select(USERS.c.role).where(USERS.c.name == name, USERS.c.password == hashed)
+    return None if tx.conn.execute(still).first() is None else make_key(tx, "session", name, lasts)
+
+
 def enter(tx: Transaction, link: str, lasts: float) -> str | None:
     """Spend a one-time link: the secret of the session it opens, or None. One of two that come at once gets in."""
     spent = tx.conn.execute(
@@ -116,6 +137,8 @@ def enter(tx: Transaction, link: str, lasts: float) -> str | None:
 
 def revoke(tx: Transaction, digest: str, kind: KeyKind | None = None) -> bool:
     """By the beginning of its digest, as lists show it."""
+    if not digest:
+        raise UsageError("say which one; see `becket token list`")
     query = sa.select(KEYS.c.digest).where(KEYS.c.digest.startswith(digest, autoescape=True))
     if kind is not None:
         query = query.where(KEYS.c.kind == kind)
@@ -159,9 +182,9 @@ def find_user(tx: Transaction, name: str) -> tuple[KnownUser, str] | None:
 
 
 def note(tx: Transaction, who: str, role: str, via: str, address: str, did: str, about: str, outcome: str) -> None:
-    """One line of the audit."""
-    row = {"at": tx.now, "who": who, "role": role, "via": via, "address": address, "did": did, "about": about,
-           "outcome": outcome[:500]}  # fmt: skip
+    """One line of the audit. A key that somebody sent in the wrong place is not kept."""
+    row = {"at": tx.now, "who": who, "role": role, "via": via, "address": address, "did": did,
+           "about": KEY.sub("bkt_***", about)[:500], "outcome": KEY.sub("bkt_***", outcome)[:500]}  # fmt: skip
     tx.conn.execute(sa.insert(AUDIT), row)
 
 
@@ -171,7 +194,7 @@ def hash_password(password: str) -> str:
 
     if len(password) < SHORTEST_PASSWORD:
         raise UsageError(f"a password has {SHORTEST_PASSWORD} characters or more")
-    return PasswordHasher().hash(password)
+    return PasswordHasher(memory_cost=HASH_MEMORY, time_cost=HASH_ROUNDS, parallelism=1).hash(password)
 
 
 def is_password(hashed: str, password: str) -> bool:

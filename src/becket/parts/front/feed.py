@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.store import Store
@@ -20,8 +20,9 @@ BESIDES_EVERY = 2.0
 class Feed:
     """`version` grows with every change. Nothing is looked at while nobody listens."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, besides: Callable[[], Awaitable[None]]) -> None:
         self._store = store
+        self._besides = besides
         self.version = 1
         self._listeners = 0
         self._changed = asyncio.Condition()
@@ -48,13 +49,14 @@ class Feed:
             passed += LOOK_EVERY
             try:
                 await self.look()
-            except BecketError as error:
+                if passed >= BESIDES_EVERY:
+                    passed = 0.0
+                    await self._besides()
+                    await self.ring()
+            except Exception as error:  # whatever it is: pages must not stand still for ever
                 if str(error) != said:
-                    log.warning("%s", error)
+                    log.warning("%s", error, exc_info=not isinstance(error, BecketError))
                 said = str(error)
-            if passed >= BESIDES_EVERY:
-                passed = 0.0
-                await self.ring()
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[Feed]:

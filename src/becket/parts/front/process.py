@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import socket
 from collections.abc import Iterator
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from becket.app.compose import App
 from becket.app.heartbeat import LockHeartbeat
@@ -32,6 +34,7 @@ NICE = 5
 LONGEST_KEPT_ALIVE = 15
 MOST_CONNECTIONS = 1000
 END_WITHIN = 3
+REQUEST_WITHIN = 10.0
 
 
 def run_front(state: StateFolder) -> int:
@@ -42,6 +45,7 @@ def run_front(state: StateFolder) -> int:
         kept = started_by_becket()
         start_is_over()
         log_to(state, "front")
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # a line for each request that is none fills a disk
         with contextlib.suppress(OSError):
             os.nice(NICE)
         try:
@@ -58,6 +62,7 @@ def run_front(state: StateFolder) -> int:
 async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
     app = App.open(state, tolerant=True)
     config = app.config.section(WebConfig)
+    _allow_connections()
     if not config.is_local and not await app.port(TableStore).read(users):
         raise UsageError(
             f"web.host is {config.host}, which others reach, and nobody has an account: `becket user add NAME` first"
@@ -68,7 +73,7 @@ async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
     server = uvicorn.Server(
         uvicorn.Config(
             front.asgi, log_config=None, access_log=False, server_header=False, date_header=False, proxy_headers=False,
-            lifespan="off", ws="none", http="h11", loop="asyncio", timeout_keep_alive=LONGEST_KEPT_ALIVE,
+            lifespan="off", ws="none", http=PatientHttp, loop="asyncio", timeout_keep_alive=LONGEST_KEPT_ALIVE,
             timeout_graceful_shutdown=END_WITHIN, limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=32_768,
         )
@@ -90,9 +95,43 @@ async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
 
 async def _while_wanted(state: StateFolder, app: App, kept: bool, server: uvicorn.Server) -> None:
     """Its keeper may have been killed: then it ends by itself. One that a person started stays."""
-    while not kept or (state.wanted.exists() and app.config.section(WebConfig).enabled):
+    first = app.config.section(WebConfig)
+    while not kept or (state.wanted.exists() and _same_place(first, app.config.section(WebConfig))):
         await asyncio.sleep(LOOK_EVERY)
     server.should_exit = True
+
+
+def _same_place(first: WebConfig, now: WebConfig) -> bool:
+    """Another address is served by the next process."""
+    return now.enabled and (now.host, now.port) == (first.host, first.port)
+
+
+def _allow_connections() -> None:
+    """A file each; the journal needs some besides."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + 500
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, most)), most))
+
+
+class PatientHttp(H11Protocol):
+    """Ends a connection on which no whole request comes: uvicorn waits for its first words for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio has it
+        super().connection_made(transport)
+        self._look = self.loop.call_later(REQUEST_WITHIN, self._look_again, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._look.cancel()
+        super().connection_lost(exc)
+
+    def _look_again(self, last: object) -> None:
+        waits = self.cycle is None or self.cycle.response_complete
+        if waits and last is (self.cycle or self):
+            self.transport.close()
+        else:
+            seen = (self.cycle or self) if waits else None
+            self._look = self.loop.call_later(REQUEST_WITHIN, self._look_again, seen)
 
 
 def _listen(state: StateFolder, config: WebConfig) -> socket.socket:

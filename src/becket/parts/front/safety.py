@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import time
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
@@ -16,14 +18,18 @@ from becket.parts.front.accounts import (
     PageRole,
     Visitor,
     csrf_of,
+    digest_of,
     find_key,
     find_user,
+    sessions,
 )
 from becket.parts.front.kept import Address
 from becket.parts.front.section import WebConfig
 
 COOKIE = "becket-{port}"
 """Browsers keep cookies apart by host and not by port: another repository's page is at another port."""
+OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""Nobody else can make a page of theirs be called so."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -54,9 +60,9 @@ def check_host(request: Request, address: Address, config: WebConfig) -> None:
 
 
 def names_of(address: Address, config: WebConfig) -> Collection[str]:
-    own = {address.url.removeprefix("http://")}
-    if config.is_local:
-        own |= {f"{name}:{address.port}" for name in ("localhost", "127.0.0.1", "[::1]")}
+    own = {address.url.removeprefix("http://"), *(f"{name}:{address.port}" for name in OWN_NAMES)}
+    if address.port == 80:  # which browsers leave out
+        own |= {name.removesuffix(":80") for name in own}
     return own | {name.lower() for name in config.names}
 
 
@@ -64,8 +70,8 @@ def address_of(request: Request, config: WebConfig) -> str:
     """Whose request it is: what a proxy says counts only where it is one of ours."""
     peer = request.client.host if request.client else ""
     if peer in config.proxies:
-        told = request.headers.get("x-forwarded-for", "").split(",")[-1].strip()
-        return told[:60] or peer
+        told = ",".join(request.headers.getlist("x-forwarded-for"))  # some proxies add a line of their own
+        return told.rpartition(",")[2].strip()[:60] or peer
     return peer
 
 
@@ -81,14 +87,53 @@ def cookie_name(address: Address) -> str:
 async def visitor_of(app: App, request: Request, cookie: str) -> Visitor | None:
     """By the session's cookie. Its role is what it is now, not what it was at the login."""
     secret = request.cookies.get(cookie, "")
-    key = await app.port(TableStore).read(find_key, secret, "session") if secret else None
-    if key is None:
+    if not secret:
         return None
-    if not key.user:
+    digest = digest_of(secret)
+    known = await app.port(TableStore).read(sessions, {digest})
+    return _visitor(app, digest, known.get(digest), csrf_of(secret))
+
+
+def _visitor(app: App, digest: str, session: tuple[str, PageRole | None] | None, csrf: str) -> Visitor | None:
+    if session is None:
+        return None
+    user, role = session
+    if not user:
         who = at_keyboard(app.config)
-        return Visitor(who.name, who.role, "session", key.digest, csrf_of(secret))
-    found = await app.port(TableStore).read(find_user, key.user)
-    return None if found is None else Visitor(key.user, found[0].role, "session", key.digest, csrf_of(secret))
+        return Visitor(who.name, who.role, "session", digest, csrf)
+    return Visitor(user, role, "session", digest, csrf) if role else None
+
+
+@dataclass
+class Present:
+    """Whose sessions have pages open. They are looked up again together, every few seconds: a session that was
+    revoked, or whose user is gone or has another role, sees nothing more.
+    """
+
+    app: App
+    _open: Counter[Visitor] = field(default_factory=Counter)
+    _gone: set[Visitor] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def of(self, visitor: Visitor) -> Iterator[Callable[[], bool]]:
+        """Whether they are still who they were."""
+        self._open[visitor] += 1
+        try:
+            yield lambda: visitor not in self._gone
+        finally:
+            self._open[visitor] -= 1
+            if not self._open[visitor]:
+                del self._open[visitor]
+                self._gone.discard(visitor)
+
+    def pages(self, visitor: Visitor) -> int:
+        return self._open[visitor]
+
+    async def look(self) -> None:
+        known = await self.app.port(TableStore).read(sessions, {one.digest for one in self._open})
+        for one in self._open:
+            if _visitor(self.app, one.digest, known.get(one.digest), one.csrf) != one:
+                self._gone.add(one)
 
 
 async def bearer_of(app: App, request: Request) -> Visitor | None:
@@ -120,6 +165,12 @@ def check_form(visitor: Visitor, headers: Mapping[str, str], form: Mapping[str, 
     shown = form.get("csrf") or headers.get("x-csrf", "")
     if not hmac.compare_digest(shown.encode(), visitor.csrf.encode()):
         raise Refused(403, "this form is of another login; load the page again")
+
+
+def check_text(*texts: object) -> None:
+    """A database stores no NUL, and nobody types one."""
+    if any("\0" in str(text) for text in texts):
+        raise Refused(422, "this has a character that no text has")
 
 
 @dataclass

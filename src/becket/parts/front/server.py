@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl, quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from becket.app.compose import App
 from becket.app.parts import load
 from becket.kernel.contract.errors import BecketError, NotFound, StoreUnavailable, UsageError
-from becket.parts.front.accounts import note
+from becket.parts.front.accounts import KEY, Visitor, note
 from becket.parts.front.asked import Asked
 from becket.parts.front.feed import Feed
 from becket.parts.front.kept import Address
@@ -31,6 +32,7 @@ from becket.parts.front.routes import ROUTES, Go, Page, Route
 from becket.parts.front.safety import (
     HEADERS,
     Ingress,
+    Present,
     Refused,
     Tries,
     address_of,
@@ -38,6 +40,7 @@ from becket.parts.front.safety import (
     check_form,
     check_host,
     check_site,
+    check_text,
     cookie_name,
     is_https,
     visitor_of,
@@ -55,6 +58,7 @@ STATIC = {
     "icon.svg": "image/svg+xml",
 }
 LONGEST_SAID = 300
+BODY_WITHIN = 15.0
 
 
 class Front:
@@ -63,15 +67,21 @@ class Front:
     def __init__(self, app: App, address: Address) -> None:
         self.app = app
         self.address = address
-        self.feed = Feed(app.store)
-        self.renderer = Renderer(app.redactor.text)
+        self.present = Present(app)
+        self.feed = Feed(app.store, self.present.look)
+        self.renderer = Renderer(self.clean)
         self.mains = Mains(secrets.token_hex(16))
+        self.checks = asyncio.Semaphore(1)
+        """A check of a password takes memory and a core, on purpose; a flood of them takes no more."""
         self.tries = Tries(most=10, per=300.0)
         self.ingress = Ingress()
         self._kept: dict[type, object] = {}
         static = [StarletteRoute(f"/static/{name}", _static(name), methods=["GET"]) for name in STATIC]
         routes = [StarletteRoute(one.path, self._endpoint(one), methods=[one.method]) for one in ROUTES]
+        for one in (*static, *routes):  # a HEAD would spend a link, and hold a stream open
+            (one.methods or set()).discard("HEAD")
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
+        inner.router.redirect_slashes = False
         self.asgi: ASGIApp = _Guarded(inner, self)
 
     def kept(self, kind: type[T], make: Callable[[], T]) -> T:
@@ -83,14 +93,20 @@ class Front:
     def config(self) -> WebConfig:
         return self.app.config.section(WebConfig)
 
+    def clean(self, text: str) -> str:
+        """Without secrets, of which our own keys are known by their look."""
+        return KEY.sub("bkt_***", self.app.redactor.text(text))
+
     def _endpoint(self, route: Route) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             asked = Asked(
-                self, None, path=request.url.path, params=request.path_params, query=dict(request.query_params),
+                self, None, path=request.scope["path"], params=request.path_params, query=_query(request),
                 headers=request.headers, address=address_of(request, self.config), lang=language(request),
                 https=is_https(request, self.config),
             )  # fmt: skip
             try:
+                check_text(*asked.params.values(), *asked.query.values())
+                asked = replace(asked, visitor=await self._known(route, request))
                 asked = await self._let_in(route, request, asked)
                 answer = await load(route.target)(asked)
                 if route.kind == "form":
@@ -103,13 +119,16 @@ class Front:
 
         return endpoint
 
-    async def _let_in(self, route: Route, request: Request, asked: Asked) -> Asked:
-        """Who it is, whether they may, and what they sent. Raises Refused."""
-        by_key = route.kind in ("api", "hook")
-        visitor = await bearer_of(self.app, request) if by_key else None
+    async def _known(self, route: Route, request: Request) -> Visitor | None:
+        """Who it is."""
+        visitor = await bearer_of(self.app, request) if route.kind == "api" else None
         if visitor is None and route.kind != "hook":  # the page's own scripts ask the API by the session
             visitor = await visitor_of(self.app, request, cookie_name(self.address))
-        asked = replace(asked, visitor=visitor)
+        return visitor
+
+    async def _let_in(self, route: Route, request: Request, asked: Asked) -> Asked:
+        """Whether they may, and what they sent. Raises Refused."""
+        visitor = asked.visitor
         if route.needs is not None:
             if visitor is None:
                 raise Refused(401, "log in first: `becket open` on the machine, or your name and password")
@@ -117,7 +136,7 @@ class Front:
                 raise Refused(403, f"{visitor.name} is {visitor.role}; this needs {route.needs}")
         if request.method in ("GET", "HEAD"):
             return asked
-        if not by_key:
+        if route.kind not in ("api", "hook"):
             check_site(request.headers)
         body = await _body(request, route.body)
         form = _form(request, body) if route.kind in ("form", "public") else {}
@@ -130,7 +149,7 @@ class Front:
             return answer
         if isinstance(answer, Go):
             said = f"{'&' if '?' in answer.path else '?'}said={quote(answer.said)}" if answer.said else ""
-            return RedirectResponse(answer.path + said, 303)
+            return RedirectResponse(own_path(answer.path) + said, 303)
         if isinstance(answer, Page):
             html = await self.renderer.whole(asked, answer)
             return Response(html, answer.status, media_type="text/html; charset=utf-8")
@@ -138,7 +157,7 @@ class Front:
 
     async def _said(self, route: Route, asked: Asked, error: Refused | BecketError) -> Response:
         """An error as the one who asked can read it."""
-        status, why = status_of(error), self.app.redactor.text(str(error))
+        status, why = status_of(error), self.clean(str(error))
         if status == 401 and route.kind == "page":
             return RedirectResponse(f"/login?next={quote(asked.path)}", 303)
         if route.kind in ("api", "hook", "stream", "raw"):
@@ -152,7 +171,7 @@ class Front:
     async def _noted(self, route: Route, asked: Asked, outcome: str) -> None:
         who = asked.who
         about = " ".join(asked.params.values())
-        told = self.app.redactor.text(outcome)
+        told = self.clean(outcome)
         await asked.tables.write(note, who.name, who.role, who.kind, asked.address, route.path, about, told)
 
     def cookie(self, response: Response, secret: str, request_is_https: bool) -> Response:
@@ -171,7 +190,7 @@ def own_path(text: str) -> str:
 
 TITLES = {
     401: "Log in", 403: "You may not do this", 404: "There is nothing here", 405: "Not in this way",
-    409: "This cannot be done now", 413: "Too large", 415: "Of another kind", 421: "Another name",
+    408: "Too slow", 409: "This cannot be done now", 413: "Too large", 415: "Of another kind", 421: "Another name",
     422: "This cannot be read", 429: "Too often", 503: "Not now",
 }  # fmt: skip
 
@@ -190,8 +209,24 @@ def problem(status: int, why: str, **more: Any) -> Response:
     return JSONResponse(body, status, headers, media_type="application/problem+json")
 
 
+def _query(request: Request) -> dict[str, str]:
+    """What was said after a change is shown to whoever made it, and not because another site's link says so."""
+    query = dict(request.query_params)
+    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        query.pop("said", None)
+    return query
+
+
 async def _body(request: Request, most: int) -> bytes:
-    """All of it. Raises Refused as soon as it is more than may come."""
+    """All of it. Raises Refused as soon as it is more than may come, and where it does not come."""
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            return await _whole_body(request, most)
+    except (TimeoutError, ClientDisconnect):
+        raise Refused(408, "what was to be sent did not come in time") from None
+
+
+async def _whole_body(request: Request, most: int) -> bytes:
     told = request.headers.get("content-length", "0")
     found = bytearray()
     if told.isdigit() and int(told) > most:
@@ -204,12 +239,14 @@ async def _body(request: Request, most: int) -> bytes:
 
 
 def _form(request: Request, body: bytes) -> Mapping[str, str]:
-    if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise Refused(415, "a form is sent as application/x-www-form-urlencoded")
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=200, errors="strict"))
+        form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=200, errors="strict"))
     except ValueError:
         raise Refused(422, "the form cannot be read") from None
+    check_text(*form, *form.values())
+    return form
 
 
 class _Guarded:
@@ -249,7 +286,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    log.error("%s %s", request.method, request.url.path, exc_info=error)
+    log.error("%s %s", request.method, KEY.sub("bkt_***", request.scope["path"]), exc_info=error)
     return problem(500, "a fault in Becket; `front.log` in its state folder has more")
 
 

@@ -17,6 +17,7 @@ Role = Annotated[str, typer.Option("--role", help="viewer, member, approver or o
 Expires = Annotated[str, typer.Option("--expires", help="After how long it ends: 12h, 30d.")]
 
 NOT_UP = "the page is not served: say `web: {enabled: true}` in becket.yaml, then `becket up --detach`"
+DOWN = "the page is served while Becket is up: `becket up --detach`"
 STARTING = "the page is not up yet, or was given up; `becket status` and front.log in Becket's state folder say more"
 
 
@@ -34,7 +35,9 @@ def open_page(
     async def link(app: App) -> str:
         address = living_address(app.state)
         if address is None:
-            raise UsageError(STARTING if app.config.section(WebConfig).enabled else NOT_UP)
+            if not app.config.section(WebConfig).enabled:
+                raise UsageError(NOT_UP)
+            raise UsageError(STARTING if app.state.wanted.exists() else DOWN)
         secret = await app.port(TableStore).write(make_key, "link", "", LINK_LASTS)
         return f"{address.url}/enter/{secret}"
 

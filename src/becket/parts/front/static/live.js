@@ -76,9 +76,12 @@
       source.onerror = () => {
         trouble(words.lost);
         // A browser gives up where the answer was an error, as while the front is being started again.
-        if (source.readyState === EventSource.CLOSED) setTimeout(open, 1000 + Math.random() * 1000);
+        if (source.readyState === EventSource.CLOSED) setTimeout(again, 1000 + Math.random() * 1000);
       };
     };
+    // Whoever is not let in any more is led to the login.
+    const again = () => fetch(location.href, { redirect: "manual" })
+      .then((answer) => answer.type === "opaqueredirect" ? location.reload() : open(), open);
     open();
   }
 })();
