@@ -19,6 +19,7 @@ from becket.app.record.report.model import Report
 from becket.app.record.report.plain import is_proven
 from becket.app.record.run_timeline import Timeline, timeline_of
 from becket.app.record.story import Story, read_outline
+from becket.app.state import holder
 from becket.kernel.contract.calls import AgentCall
 from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff
 from becket.kernel.contract.receipt import StoredReceipt
@@ -76,7 +77,8 @@ async def run(asked: Asked) -> Page:
 async def _seen(asked: Asked, run: Run) -> Seen:
     """What is immutable as long as nothing is written to the run's chain."""
     known = _SEEN.setdefault(asked.front, OrderedDict())
-    key = (run.run_id, run.head, run.status, run.held, run.cancel_asked)
+    watched = holder(asked.app.state.daemon_lock) is not None  # what is next depends on it
+    key = (run.run_id, run.head, run.status, run.held, run.cancel_asked, watched)
     if key not in known:
         story = await read_outline(asked.app, run.run_id)
         report = await report_from(asked.app, story)

@@ -64,6 +64,7 @@
   }
   tick();
   setInterval(tick, 1000);
+  for (const log of document.querySelectorAll("[data-follow]")) log.scrollTop = log.scrollHeight;
 
   if (main && document.body.dataset.path) {
     const path = encodeURIComponent(document.body.dataset.path + location.search);
