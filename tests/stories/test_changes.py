@@ -10,6 +10,7 @@ from heal_stage import CONFIG, GOOD, HealStage
 
 from becket.app.proposals import accept, all_open, changes, decline, find
 from becket.app.record.patch import Comment
+from becket.app.record.verify import verify_run
 from becket.kernel.contract.caller import Via
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import HandoffState
@@ -59,6 +60,7 @@ def test_what_a_person_says_is_fenced_in_the_next_brief_and_another_repair_takes
         assert (left.state, left.note) == (
             HandoffState.done, f"settled: changed as ada asked, by {second.run.run_id}"
         )  # fmt: skip
+        assert [one for one in await verify_run(app, first.run_id, rerun=False) if not one.ok] == []
         _, taking = await accept(app, ADA, None, "")
         await stage.world.settle()
         assert taking.run is not None
@@ -100,6 +102,7 @@ def test_a_wish_whose_run_never_began_is_found_again_or_taken_back(tmp_path: Pat
         assert started.created
         await store.ask_cancel(started.run.run_id, ADA, "")
         await accept(app, ADA, None, "")
+        assert [one for one in await verify_run(app, first.run_id, rerun=False) if not one.ok] == []
         await stage.world.settle()
         assert stage.main() == first.detail["candidate"]
         with pytest.raises(UsageError, match="no ready repair"):

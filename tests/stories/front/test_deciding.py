@@ -95,6 +95,7 @@ def test_a_yes_on_the_page_names_who_with_which_role_and_that_it_was_the_page(tm
         assert SECRET not in note
         after = (await ada.get(page)).text
         assert SECRET not in after
+        assert "<strong>approved</strong> by ada (approver), page" in after
         assert "Approve</button>" not in after
         await stage.world.settle()
         assert (await stage.world.store.get_run(run.run_id)).status is RunStatus.completed

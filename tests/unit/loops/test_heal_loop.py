@@ -33,6 +33,8 @@ def test_it_needs_no_wiring_and_keeps_all_that_its_older_text_kept(registry: Reg
 RENAMED = {"refs_moved_by_nobody": "refs_moved_only_by_people"}
 SINCE = {"push": "promoted and not branch_not_watched"}
 """What is asked of a step besides, since then."""
+INPUTS_SINCE = {"changes"}
+"""Nobody has to give them."""
 
 
 def test_the_steps_and_their_conditions_are_those_of_its_older_text(registry: Registry) -> None:
@@ -45,8 +47,10 @@ def test_the_steps_and_their_conditions_are_those_of_its_older_text(registry: Re
         before = (*declared.actions, *declared.verifiers)
         now = [(one.id, RENAMED.get(one.uses or "", one.uses), SINCE.get(one.id, one.when)) for one in before]
         assert [(one.id, one.uses, one.when) for one in steps] == now
-    same = {"phases", "state_refs"}  # what it depends on stands where it always stood
+    same = {"phases", "state_refs", "inputs"}  # what it depends on stands where it always stood
     assert spec.model_dump(exclude=same) == older.model_dump(exclude=same)
+    assert {name: one for name, one in spec.inputs.items() if name not in INPUTS_SINCE} == older.inputs
+    assert all(spec.inputs[name].optional or spec.inputs[name].default == "" for name in INPUTS_SINCE)
 
 
 @pytest.mark.parametrize(

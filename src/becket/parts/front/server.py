@@ -116,6 +116,9 @@ class Front:
                 if route.kind == "form" and asked.visitor is not None:
                     await self._noted(route, asked, str(error))
                 return await self._said(route, asked, error)
+            finally:
+                if request.method != "GET":  # the journal tells only of what others wrote
+                    await self.feed.ring()
 
         return endpoint
 
