@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from hypothesis import settings
 
@@ -14,3 +15,9 @@ settings.register_profile(
     "becket", derandomize="BECKET_SEED" not in os.environ, database=None, print_blob=True, deadline=None
 )
 settings.load_profile("becket")
+
+
+def pytest_runtest_setup() -> None:
+    """`becket -C` in the process of a test goes into that test's folder, which is removed when the test has passed."""
+    if not Path(os.curdir).exists():
+        os.chdir(Path(__file__).parent)

@@ -22,7 +22,6 @@ AT_KEYBOARD = {
     "parts/front/mcp.py",  # an editor is started by whoever sits there
     "parts/front/safety.py",  # a link of the command line is opened by whoever typed it
     "parts/services/verbs.py",
-    "parts/front/safety.py",  # whoever opened the link of `becket open` is whoever the system says
     "parts/demo/verbs/__init__.py",
     "parts/init/beginning.py",  # writes its name into a first becket.yaml
 }
