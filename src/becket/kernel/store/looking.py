@@ -59,7 +59,8 @@ def _alike(where: RunFilter) -> list[sa.ColumnElement[bool]]:
 
 def newest_of_loops(tx: Tx, within: int = 2000) -> tuple[Run, ...]:
     oldest = int(tx.conn.execute(_NEWEST).scalar_one()) - within
-    newest = sa.select(sa.func.max(runs.c.number)).where(runs.c.number >= oldest).group_by(runs.c.loop_id)
+    loop = runs.c.loop_id.concat("")  # as in a list: by the index of loops it would look at all of them
+    newest = sa.select(sa.func.max(runs.c.number)).where(runs.c.number >= oldest).group_by(loop)
     numbers = list(tx.conn.execute(newest).scalars())
     query = sa.select(runs).where(runs.c.number.in_(numbers)).order_by(runs.c.number.desc())
     return tuple(run_of(row._mapping) for row in tx.all(query))
