@@ -15,6 +15,7 @@ from becket.kernel.store.rows import plain, run_of, short_key
 from becket.kernel.store.tables import agent_calls, handoffs, links, runs, spending, steps
 from becket.kernel.store.tx import Tx
 
+_UNRELEASED = ("release_failed", "release_rolled_back")
 _NEWEST = sa.select(sa.func.coalesce(sa.func.max(runs.c.number), 0) + 1)
 
 
@@ -94,6 +95,7 @@ def _ended(tx: Tx, ended: tuple[sa.ColumnElement[bool], ...]) -> tuple[EndedRuns
         ((runs.c.status == "completed") & repairs, "repaired"),
         ((runs.c.status == "completed") & proves, "green"),
         (runs.c.reason.in_(REASONS), "ready"),
+        (runs.c.reason.in_(_UNRELEASED), "unreleased"),
         else_="nothing",
     )  # fmt: skip
     lasted = sa.func.sum(runs.c.ended_at - runs.c.created_at)
