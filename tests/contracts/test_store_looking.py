@@ -75,6 +75,7 @@ async def test_a_tally_says_what_ended_runs_brought_and_how_long_they_took(store
     await ended(store, "run_c", Move.complete, sha="ab", repaired="cd", inputs={"accept": "run_x"})
     await ended(store, "run_d", Move.complete, sha="ab", repaired="", instead_of="cd")
     await ended(store, "run_e", Move.fail, "internal_error")
+    await ended(store, "run_g", Move.fail, "release_failed")
     note = {"loop_id": "heal", "subject": "s", "owner": "o", "reason": "repair_ready", "next_step": "n"}
     handoff = Handoff.model_validate(
         note | {"handoff_id": "hnd_1", "run_id": "run_f", "created_at": START, "updated_at": START, "expires_at": None,
@@ -91,6 +92,7 @@ async def test_a_tally_says_what_ended_runs_brought_and_how_long_they_took(store
         (RunStatus.completed, RunYield.accepted): 1,
         (RunStatus.completed, RunYield.nothing): 1,
         (RunStatus.failed, RunYield.nothing): 1,
+        (RunStatus.failed, RunYield.unreleased): 1,
         (RunStatus.ready_for_handoff, RunYield.ready): 1,
     }
     repaired = EndedRuns(loop_id="heal", status=RunStatus.completed, brought=RunYield.repaired, runs=1, seconds=20.0)

@@ -48,7 +48,7 @@ def lines(snapshot: Snapshot) -> str:
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "runs": (
         "number", "run_id", "loop_id", "subject", "status", "iteration", "held", "waiting_on", "waits_since",
-        "worker", "lease_until", "created_at", "updated_at", "reason", "detail",
+        "worker", "lease_until", "ended_at", "created_at", "updated_at", "reason", "detail",
     ),
     "facts": ("number", "fact", "subject_key", "run_id", "at"),
     "events": ("run_id", "seq", "at", "kind"),

@@ -35,6 +35,7 @@ from becket.kernel.contract.handoff import UNSETTLED
 from becket.kernel.contract.ready import REASONS
 from becket.kernel.contract.run import Run, RunStatus
 from becket.kernel.contract.store import AlertState, RunFilter
+from becket.kernel.store.quick import LOOKS_BACK
 
 MOST_COUNTED = 10_000
 
@@ -51,11 +52,12 @@ async def _take(state: StateFolder) -> Snapshot:
         await app.store.close()
 
 
-async def overview(app: App) -> Snapshot:
+async def overview(app: App, *, counting: bool = True) -> Snapshot:
     store = app.store
     now = await store.now()
     settings = app.config.model_dump(mode="json")
-    by_status = {status.value: count for status, count in (await store.count_runs((TRIES,))).items()}
+    found = await store.count_runs((TRIES,)) if counting else {}
+    by_status = {status.value: count for status, count in found.items()}
     handoffs = await store.handoffs(UNSETTLED)
     approvals = [item for item in await store.approvals(open_only=True) if item.expires_at > now]
     cursors = sorted((cursor.due_at, cursor.name) for cursor in await store.cursors("schedule:") if cursor.due_at)
@@ -121,7 +123,9 @@ async def _judged(app: App, now: MainNow, judges: list[Run]) -> MainNow:
 
 
 async def _last_green(app: App, branch: str) -> str:
-    runs = await app.store.list_runs(RunFilter(loop_id=JUDGES, statuses=(RunStatus.completed,), limit=MOST))
+    runs = await app.store.list_runs(
+        RunFilter(loop_id=JUDGES, statuses=(RunStatus.completed,), within=LOOKS_BACK, limit=MOST)
+    )
     found = (str(proven_by(run).get("sha", "")) for run in runs if run.subject.name.startswith(f"{branch}@"))
     return next(filter(None, found), "")
 

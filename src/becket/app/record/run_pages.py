@@ -14,7 +14,7 @@ from becket.kernel.contract.store import RunFilter
 PAGE = 50
 CHUNK = 200
 MOST_CHUNKS = 5
-WITHIN = 20_000
+WITHIN = 10_000
 """Where something is looked for, one page looks through so many runs; then it says where to go on."""
 
 
@@ -29,6 +29,11 @@ class RunsAsked:
     @property
     def filtered(self) -> bool:
         return bool(self.loop_id or self.word or self.text or self.since)
+
+    @property
+    def chunk(self) -> int:
+        """A word is more than what the journal has, so some of what it gives is left out."""
+        return CHUNK if self.word else PAGE + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ async def run_page(app: App, asked: RunsAsked) -> RunPage:
         found += [line for line in await lines_of(app, runs) if asked.word in (None, line.word)]
         if len(found) > PAGE:
             return RunPage(tuple(found[:PAGE]), found[PAGE - 1].run.run_id)
-        if len(runs) < CHUNK:
+        if len(runs) < asked.chunk:
             further = await _beyond(app, asked, before) if asked.filtered else ""
             return RunPage(tuple(found), further, bool(further))
         before = runs[-1].run_id
@@ -68,7 +73,7 @@ def _filter(asked: RunsAsked, before: str | None) -> RunFilter:
     statuses = asked.word.statuses if asked.word else ()
     return RunFilter(
         loop_id=asked.loop_id, statuses=statuses, text=asked.text or None, since=asked.since, before=before,
-        limit=CHUNK, within=WITHIN if asked.filtered else None,
+        limit=asked.chunk, within=WITHIN if asked.filtered else None,
     )  # fmt: skip
 
 

@@ -163,8 +163,11 @@ class Snapshot:
     unwritable: str = ""  # why the journal cannot be written now
 
 
-def take(state: StateFolder, now: float | None = None) -> Snapshot:
-    """The repository's snapshot. Raises UsageError or StoreUnavailable only where nothing can be said at all."""
+def take(state: StateFolder, now: float | None = None, *, counting: bool = True) -> Snapshot:
+    """The repository's snapshot; how many runs there are is counted only if wanted: that looks at all of them.
+
+    Raises UsageError or StoreUnavailable only where nothing can be said at all.
+    """
     settings, trouble = _settings(state)
     trouble = trouble or config_trouble(state)
     if isinstance(settings.get("database"), str):
@@ -180,7 +183,8 @@ def take(state: StateFolder, now: float | None = None) -> Snapshot:
         with quick_journal(state.database) as journal:
             if journal.has_tables(state.database) and (wrong := objection(kept, journal.mark())):
                 raise damaged(state.database, wrong)
-            return with_alarms(replace(_read(journal, base, state), main=read_main(journal, state, settings)), state)
+            main = read_main(journal, state, settings)
+            return with_alarms(replace(_read(journal, base, state, counting), main=main), state)
     except ValueError as error:
         raise damaged(state.database, f"a row cannot be read ({error})") from error
     except sqlite3.Error as error:
@@ -276,10 +280,10 @@ def _lacks(use: str) -> set[str]:
     return _LACKS.get(use, set())
 
 
-def _read(journal: QuickJournal, base: Snapshot, state: StateFolder) -> Snapshot:
+def _read(journal: QuickJournal, base: Snapshot, state: StateFolder, counting: bool = True) -> Snapshot:
     return replace(
         base,
-        counts=counted(journal.counts(but_of=TRIES), journal.handed()),
+        counts=counted(journal.counts(but_of=TRIES), journal.handed()) if counting else {},
         running=_runs(journal, "running", base.now, state),
         queued=_runs(journal, "queued", base.now, state),
         waiting=_runs(journal, "waiting", base.now, state),

@@ -34,6 +34,7 @@ class RunYield(StrEnum):
     accepted = "accepted"  # so is one that another run had left for a person
     green = "green"  # it was green, and that is proven
     ready = "ready"  # a proven repair is left for a person
+    unreleased = "unreleased"  # the branch is proven, and only the release of it failed
     nothing = "nothing"
 
 

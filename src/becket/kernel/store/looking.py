@@ -15,6 +15,7 @@ from becket.kernel.store.rows import plain, run_of, short_key
 from becket.kernel.store.tables import agent_calls, handoffs, links, runs, spending, steps
 from becket.kernel.store.tx import Tx
 
+_UNRELEASED = ("release_failed", "release_rolled_back")
 _NEWEST = sa.select(sa.func.coalesce(sa.func.max(runs.c.number), 0) + 1)
 
 
@@ -59,7 +60,8 @@ def _alike(where: RunFilter) -> list[sa.ColumnElement[bool]]:
 
 def newest_of_loops(tx: Tx, within: int = 2000) -> tuple[Run, ...]:
     oldest = int(tx.conn.execute(_NEWEST).scalar_one()) - within
-    newest = sa.select(sa.func.max(runs.c.number)).where(runs.c.number >= oldest).group_by(runs.c.loop_id)
+    loop = runs.c.loop_id.concat("")  # as in a list: by the index of loops it would look at all of them
+    newest = sa.select(sa.func.max(runs.c.number)).where(runs.c.number >= oldest).group_by(loop)
     numbers = list(tx.conn.execute(newest).scalars())
     query = sa.select(runs).where(runs.c.number.in_(numbers)).order_by(runs.c.number.desc())
     return tuple(run_of(row._mapping) for row in tx.all(query))
@@ -93,6 +95,7 @@ def _ended(tx: Tx, ended: tuple[sa.ColumnElement[bool], ...]) -> tuple[EndedRuns
         ((runs.c.status == "completed") & repairs, "repaired"),
         ((runs.c.status == "completed") & proves, "green"),
         (runs.c.reason.in_(REASONS), "ready"),
+        (runs.c.reason.in_(_UNRELEASED), "unreleased"),
         else_="nothing",
     )  # fmt: skip
     lasted = sa.func.sum(runs.c.ended_at - runs.c.created_at)

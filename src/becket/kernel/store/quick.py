@@ -12,8 +12,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from becket.kernel.store.damage import look_at_tables, own_mark, read_only
+from becket.kernel.store.keys import index_key
 from becket.kernel.store.mark import JournalMark
 
+LOOKS_BACK = 20_000
 Row = sqlite3.Row
 Rows = Sequence[sqlite3.Row]
 
@@ -52,10 +54,10 @@ class QuickJournal:
         return 0 if row is None else int(row[0])
 
     def of_status(self, status: str, most: int) -> Rows:
-        """Runs, the oldest first."""
+        """Open runs, the oldest first."""
         return self._all(
             "SELECT run_id, loop_id, subject, status, iteration, held, waiting_on, waits_since, worker, lease_until, "
-            "created_at, updated_at FROM runs WHERE status = ? ORDER BY number LIMIT ?",
+            "created_at, updated_at FROM runs WHERE ended_at IS NULL AND status = ? ORDER BY number LIMIT ?",
             status, most,
         )  # fmt: skip
 
@@ -162,25 +164,28 @@ class QuickJournal:
     def last_about(self, subject: str, loop_id: str) -> Row | None:
         """The newest run of a loop with this subject that said or will say something of it."""
         return self._one(
-            "SELECT run_id, loop_id, status, reason, worker, created_at FROM runs WHERE subject = ? AND loop_id = ? "
-            "AND status NOT IN ('cancelled', 'completed_dry_run') ORDER BY number DESC LIMIT 1",
-            subject, loop_id,
+            "SELECT run_id, loop_id, status, reason, worker, created_at FROM runs "
+            "WHERE subject_key = ? AND loop_id = ? AND status NOT IN ('cancelled', 'completed_dry_run') "
+            "ORDER BY number DESC LIMIT 1",
+            index_key(subject), loop_id,
         )  # fmt: skip
 
     def completed(self, loop_id: str, most: int) -> Rows:
+        """Among the newest runs of all. An index of the loop (hence the plus) holds too many of them."""
         return self._all(
-            "SELECT subject, detail FROM runs WHERE loop_id = ? AND status = 'completed' ORDER BY number DESC LIMIT ?",
-            loop_id, most,
+            "SELECT subject, detail FROM runs WHERE +loop_id = ? AND status = 'completed' "
+            "AND number > (SELECT MAX(number) FROM runs) - ? ORDER BY number DESC LIMIT ?",
+            loop_id, LOOKS_BACK, most,
         )  # fmt: skip
 
     def conditions_about(self, subject: str, loop_id: str, about: str) -> list[str]:
         """Of the steps whose conditions name it, of the runs that judged the subject, the newest first."""
         query = (
             "SELECT steps.conditions FROM steps JOIN runs ON runs.run_id = steps.run_id "
-            "WHERE runs.subject = ? AND runs.loop_id = ? AND runs.status NOT IN ('cancelled', 'completed_dry_run') "
+            "WHERE runs.subject_key = ? AND runs.loop_id = ? AND runs.status NOT IN ('cancelled', 'completed_dry_run') "
             "AND steps.conditions LIKE ? ORDER BY runs.number DESC, steps.number DESC"
         )
-        return [str(row[0]) for row in self._all(query, subject, loop_id, f"%{about}%")]
+        return [str(row[0]) for row in self._all(query, index_key(subject), loop_id, f"%{about}%")]
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
@@ -15,12 +14,11 @@ from becket.kernel.contract.handoff import Approval, Handoff
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import Run, Step, Subject
 from becket.kernel.contract.store import ArtifactRef
+from becket.kernel.store.keys import index_key
 from becket.kernel.store.tx import Row
 
 Values = Mapping[Any, Any]
 R = TypeVar("R", bound=Record)
-
-_LONGEST_KEY = 200
 
 
 def dumps(value: Json) -> str:
@@ -45,11 +43,8 @@ def maybe_plain(text: str | None) -> str | None:
 
 
 def short_key(text: str) -> str:
-    """A text of any length as an index key: Postgres refuses keys of more than a third of a page."""
-    clean = plain(text)
-    if len(clean) <= _LONGEST_KEY:
-        return clean
-    return f"{clean[:100]}~{hashlib.sha256(clean.encode()).hexdigest()}"
+    """A text of any length as an index key."""
+    return index_key(plain(text))
 
 
 def record_of(kind: type[R], row: Values, *json_columns: str, **others: Any) -> R:

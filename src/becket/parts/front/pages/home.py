@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from becket.app.record.agent_spend import BudgetLeft, budgets_left
 from becket.app.record.doing import doing
@@ -37,7 +38,7 @@ async def budgets_of_today(asked: Asked) -> tuple[BudgetLeft, ...]:
 
 
 async def snapshot_of(asked: Asked) -> Snapshot:
-    """As `becket status` has it."""
+    """As `becket status` has it, without the counts: they are of all the runs there are."""
     if asked.app.config.database:
-        return await overview(asked.app)
-    return await asyncio.to_thread(take, asked.app.state)
+        return await overview(asked.app, counting=False)
+    return await asyncio.to_thread(partial(take, asked.app.state, counting=False))
