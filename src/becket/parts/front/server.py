@@ -49,6 +49,7 @@ log = logging.getLogger("becket.front")
 
 STATIC = {"style.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LONGEST_SAID = 300
+Served = Callable[[Request], Awaitable[Response]]
 
 
 class Front:
@@ -63,7 +64,10 @@ class Front:
         self.tries = Tries(most=10, per=300.0)
         self.ingress = Ingress()
         static = [StarletteRoute(f"/static/{name}", _static(name), methods=["GET"]) for name in STATIC]
-        routes = [StarletteRoute(one.path, self._endpoint(one), methods=[one.method]) for one in ROUTES]
+        by_path: dict[str, dict[str, Served]] = {}
+        for one in ROUTES:
+            by_path.setdefault(one.path, {})[one.method] = self._endpoint(one)
+        routes = [StarletteRoute(path, _by_method(ways), methods=list(ways)) for path, ways in by_path.items()]
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
         self.asgi: ASGIApp = _Guarded(inner, self)
 
@@ -238,6 +242,13 @@ async def _no_route(request: Request, error: Exception) -> Response:
 async def _fault(request: Request, error: Exception) -> Response:
     log.error("%s %s", request.method, request.url.path, exc_info=error)
     return problem(500, "a fault in Becket; `front.log` in its state folder has more")
+
+
+def _by_method(ways: Mapping[str, Served]) -> Served:
+    async def endpoint(request: Request) -> Response:
+        return await ways["GET" if request.method == "HEAD" else request.method](request)
+
+    return endpoint
 
 
 def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
