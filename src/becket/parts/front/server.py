@@ -59,6 +59,7 @@ STATIC = {
 }
 LONGEST_SAID = 300
 BODY_WITHIN = 15.0
+Served = Callable[[Request], Awaitable[Response]]
 
 
 class Front:
@@ -77,7 +78,10 @@ class Front:
         self.ingress = Ingress()
         self._kept: dict[type, object] = {}
         static = [StarletteRoute(f"/static/{name}", _static(name), methods=["GET"]) for name in STATIC]
-        routes = [StarletteRoute(one.path, self._endpoint(one), methods=[one.method]) for one in ROUTES]
+        by_path: dict[str, dict[str, Served]] = {}
+        for one in ROUTES:
+            by_path.setdefault(one.path, {})[one.method] = self._endpoint(one)
+        routes = [StarletteRoute(path, _by_method(ways), methods=list(ways)) for path, ways in by_path.items()]
         for one in (*static, *routes):  # a HEAD would spend a link, and hold a stream open
             (one.methods or set()).discard("HEAD")
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
@@ -291,6 +295,13 @@ async def _no_route(request: Request, error: Exception) -> Response:
 async def _fault(request: Request, error: Exception) -> Response:
     log.error("%s %s", request.method, KEY.sub("bkt_***", request.scope["path"]), exc_info=error)
     return problem(500, "a fault in Becket; `front.log` in its state folder has more")
+
+
+def _by_method(ways: Mapping[str, Served]) -> Served:
+    async def endpoint(request: Request) -> Response:
+        return await ways[request.method](request)
+
+    return endpoint
 
 
 def _static(name: str) -> Callable[[Request], Awaitable[Response]]:

@@ -40,8 +40,9 @@ class Asking(Record):
     model_config = ConfigDict(strict=True)
 
 
-Words = Annotated[str, StringConstraints(max_length=2_000)]
-Short = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_WHOLE = r"^[^\x00]*$"
+Words = Annotated[str, StringConstraints(max_length=2_000, pattern=_WHOLE)]
+Short = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_WHOLE)]
 
 
 class Nothing(Asking):
@@ -116,7 +117,7 @@ class Remark(Asking):
 
 
 class Told(Asking):
-    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=r"\S")]
+    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 
 
 class Approve(Asking):
