@@ -133,6 +133,11 @@ async def accept(app: App, caller: Caller, name: str | None, note: str) -> tuple
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
     if not one.held:
         raise UsageError(elsewhere(one))
+    if await app.git.candidates().missing(one.sha):
+        raise UsageError(
+            f"the commit {one.sha[:12]} is not whole any more: something removed its objects; ask for a new repair: "
+            f"`becket runs retry {one.run.run_id}`"
+        )
     if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
         raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
     if one.handoff.state is not HandoffState.accepted:
