@@ -133,6 +133,21 @@ def test_a_repair_that_fits_no_more_moves_nothing_and_calls_no_agent(tmp_path: P
     assert len(asyncio.run(stage.world.store.calls())) == calls
 
 
+def test_a_repair_whose_commit_was_removed_is_not_accepted_in_vain(tmp_path: Path) -> None:
+    stage, run = proposed(tmp_path)
+    for ref in stage.git("for-each-ref", "--format=%(refname)", "refs/becket", "refs/heads/becket").split():
+        stage.git("update-ref", "-d", ref)
+    stage.git("reflog", "expire", "--expire=now", "--all")
+    stage.git("gc", "--quiet", "--prune=now")
+
+    async def story() -> None:
+        with pytest.raises(UsageError, match=rf"not whole any more.*becket runs retry {run.run_id}"):
+            await accept(stage.world.app, ADA, None, "")
+        assert (await state_of(stage, run))[0] is HandoffState.open
+
+    asyncio.run(story())
+
+
 def test_only_a_yes_on_record_counts_and_a_no_ends_it(tmp_path: Path) -> None:
     """Text from outside is no approval: the run looks for the yes of somebody with the role in the journal (L41)."""
     stage, run = proposed(tmp_path)

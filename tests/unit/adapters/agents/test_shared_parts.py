@@ -221,7 +221,7 @@ def test_a_long_silence_leaves_its_time_behind(tmp_path: Path) -> None:
     """L23: whoever reads the files after a crash of ours sees how long a silent program had been at work."""
     now, files = [0.0], CallFiles(tmp_path)
     watch = Watch(Limits(seconds=9), files, clock=lambda: now[0])
-    for now[0] in (0.5, 0.9, 1.5, 1.9, 600.0):
+    for now[0] in (0.5, 0.9, 1.5, 1.9, 600.0, 620.0):
         watch.tally(Usage())
     assert [json.loads(line) for line in files.events.read_text().splitlines()] == [{"at": 1.5}, {"at": 600.0}]
     assert last_usage(files) == Usage(seconds=600.0)

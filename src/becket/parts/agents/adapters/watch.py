@@ -19,8 +19,10 @@ _SAID_LIMIT = 4_000
 SAID_LOOKED_AT = 8 * _SAID_LIMIT
 """Letters of an agent's last words that are looked through; a key has fewer."""
 
-SIGN_OF_LIFE = 1.0
-"""Seconds of silence after which the time alone is written down, for whoever reads the file after a crash of ours."""
+SIGN_OF_LIFE, OF_ALL = 1.0, 0.05
+"""Seconds of silence, and the part of all its time, after which the time alone is written down, for whoever reads the
+file after a crash of ours.
+"""
 
 MOST_EVENTS, MOST_WRITTEN = 20_000, 16_000_000
 """Beyond so many, or so many characters of them, only the end is told."""
@@ -77,7 +79,7 @@ class Watch:
         """What the call has used so far: not what came on top."""
         self._usage = usage
         at = round(self.seconds, 3)
-        if not self._finished and at - self._written_at >= SIGN_OF_LIFE:
+        if not self._finished and at - self._written_at >= max(SIGN_OF_LIFE, OF_ALL * at):
             self._write(at, f'{{"at":{at}}}')
 
     def take(self, event: AgentEvent) -> None:
