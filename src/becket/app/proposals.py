@@ -177,7 +177,7 @@ async def accept(
     `seen` must still be so.
     """
     one = await find(app, name)
-    _can_be_taken(app, caller, one, ACCEPT)
+    await _can_be_taken(app, caller, one, ACCEPT)
     if seen is not None and seen != Seen(one.sha, one.head):
         raise UsageError(
             f"{one.target} was at {seen.head[:12]} when you looked, and is at {one.head[:12]} now: look at the repair "
@@ -198,7 +198,7 @@ async def changes(app: App, caller: Caller, name: str | None, comments: Sequence
     comments, what was recorded before goes on.
     """
     one = await find(app, name)
-    _can_be_taken(app, caller, one, CHANGES)
+    await _can_be_taken(app, caller, one, CHANGES)
     said = app.redactor.text(written(await lines(app, one), comments))
     if one.handoff.state is HandoffState.changing:
         if said not in ("", one.handoff.note):
@@ -217,13 +217,17 @@ async def lines(app: App, one: Proposal) -> Patch:
     return read_patch(await patch(app, one))
 
 
-def _can_be_taken(app: App, caller: Caller, one: Proposal, what: str) -> None:
+async def _can_be_taken(app: App, caller: Caller, one: Proposal, what: str) -> None:
     must_decide(caller)
     if not app.config.autonomy.allows(Autonomy.propose):
         raise UsageError(f"autonomy is observe, so Becket moves no branch; by hand: {by_hand(one)}")
     if not one.held:
         raise UsageError(elsewhere(one))
-<<<<<<< HEAD
+    if await app.git.candidates().missing(one.sha):
+        raise UsageError(
+            f"the commit {one.sha[:12]} is not whole any more: something removed its objects; ask for a new repair: "
+            f"`becket runs retry {one.run.run_id}`"
+        )
     if what not in app.loops.get(one.run.loop_id).spec.inputs:
         raise UsageError(f"the loop {one.run.loop_id} cannot do that with ready repairs; by hand: {by_hand(one)}")
 
@@ -232,20 +236,6 @@ async def _under_way(app: App, caller: Caller, one: Proposal, what: str) -> Star
     """The run that does it: started now, or found again."""
     started = await taken_by(app, one, what) or await _start(app, caller, one, what)
     if started.run is None or started.run.inputs.get(what) != one.run.run_id:
-=======
-    if await app.git.candidates().missing(one.sha):
-        raise UsageError(
-            f"the commit {one.sha[:12]} is not whole any more: something removed its objects; ask for a new repair: "
-            f"`becket runs retry {one.run.run_id}`"
-        )
-    if ACCEPT not in app.loops.get(one.run.loop_id).spec.inputs:
-        raise UsageError(f"the loop {one.run.loop_id} takes no ready repairs; by hand: {by_hand(one)}")
-    if one.handoff.state is not HandoffState.accepted:
-        said = app.redactor.text(note) or f"accepted {one.sha[:12]}"
-        await app.store.change_handoff(one.handoff.handoff_id, HandoffState.accepted, caller, said)
-    started = await _taken_by(app, one) or await _start(app, caller, one)
-    if started.run is None or started.run.inputs.get(ACCEPT) != one.run.run_id:
->>>>>>> 1b7c90b523330c396fe0f4686da69647489c2b38
         busy = started.run.run_id if started.run else started.dropped
         said = "your yes is" if what == ACCEPT else "your wish is"
         raise UsageError(
