@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # No deadline: what one example takes depends on who else is at work on the machine.
@@ -14,3 +17,11 @@ settings.register_profile(
     "becket", derandomize="BECKET_SEED" not in os.environ, database=None, print_blob=True, deadline=None
 )
 settings.load_profile("becket")
+
+
+@pytest.fixture(autouse=True)
+def _back_where_it_began() -> Iterator[None]:
+    """`becket -C` in a test's own process goes to a folder that is gone when the test has passed."""
+    here = Path.cwd()
+    yield
+    os.chdir(here)
