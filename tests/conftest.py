@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # No deadline: what one example takes depends on who else is at work on the machine.
@@ -17,7 +19,9 @@ settings.register_profile(
 settings.load_profile("becket")
 
 
-def pytest_runtest_setup() -> None:
-    """`becket -C` in the process of a test goes into that test's folder, which is removed when the test has passed."""
-    if not Path(os.curdir).exists():
-        os.chdir(Path(__file__).parent)
+@pytest.fixture(autouse=True)
+def _back_where_it_began() -> Iterator[None]:
+    """`becket -C` in a test's own process goes to a folder that is gone when the test has passed."""
+    here = Path.cwd()
+    yield
+    os.chdir(here)

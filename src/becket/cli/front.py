@@ -113,8 +113,15 @@ def _answer(call: CommandLine) -> int:
         raise UsageError(words.unknown_verb(call.verb, difflib.get_close_matches(call.verb, known, 1)))
     if call.folder is not None:
         _go_to(call.folder)
-    leave_path(os.environ, Path.cwd())
+    leave_path(os.environ, _here())
     return _perform(verb, call.rest)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(words.FOLDER_GONE) from None
 
 
 def _go_to(folder: str) -> None:

@@ -27,6 +27,7 @@ Every verb has --json. Exit codes: 0 done, 1 the thing failed, 2 usage or config
 # Errors
 
 INTERRUPTED = "becket: interrupted"
+FOLDER_GONE = "the folder that you are in is gone; go to one that is there, or name one: becket -C DIR VERB"
 NO_FOLDER_GIVEN = "-C needs a folder: becket -C DIR VERB"
 
 

@@ -160,6 +160,17 @@ def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path, capsys: pyt
     assert "No such file" in capsys.readouterr().err
 
 
+def test_a_folder_that_is_gone_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run(["status"]) == 2
+    assert "the folder that you are in is gone" in capsys.readouterr().err
+
+
 def test_a_wrong_option_is_a_usage_error_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "x", "--nope"]) == 2
     assert run(["runs", "nope"]) == 2

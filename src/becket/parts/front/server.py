@@ -82,8 +82,8 @@ class Front:
         for one in ROUTES:
             by_path.setdefault(one.path, {})[one.method] = self._endpoint(one)
         routes = [StarletteRoute(path, _by_method(ways), methods=list(ways)) for path, ways in by_path.items()]
-        for one in (*static, *routes):  # a HEAD would spend a link, and hold a stream open
-            (one.methods or set()).discard("HEAD")
+        for served in (*static, *routes):  # a HEAD would spend a link, and hold a stream open
+            (served.methods or set()).discard("HEAD")
         inner = Starlette(routes=[*static, *routes], exception_handlers={HTTPException: _no_route, Exception: _fault})
         inner.router.redirect_slashes = False
         self.asgi: ASGIApp = _Guarded(inner, self)
