@@ -148,7 +148,7 @@ def _answers(address: Address) -> bool:
 
 
 def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[str, tuple[float, float]]:
-    """The p95 of each page whose address can be told, and what it takes of a core, which a busy machine leaves as it is."""
+    """The p95 of each page whose address can be told, and how much of a core it takes, busy machine or not."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=120)
     took: dict[str, tuple[float, float]] = {}
     for route in PAGES:
@@ -297,8 +297,9 @@ def postgres(folder: Path) -> Iterator[str]:
     assert spec.submodule_search_locations is not None
     programs = folder / "programs"
     shutil.copytree(Path(spec.submodule_search_locations[0]) / "pginstall18", programs, symlinks=True)
-    data, run = folder / "data", {"check": True, "capture_output": True, "cwd": folder, **user}
-    subprocess.run([programs / "bin/initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"], **run)  # type: ignore[call-overload]
+    data, run = folder / "data", {"capture_output": True, "cwd": folder, **user}
+    made = [programs / "bin/initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"]
+    subprocess.run(made, check=True, **run)  # type: ignore[call-overload]
     flags = ["--listen_addresses=", f"--unix_socket_directories={folder}", "--fsync=off", "--max_connections=60"]
     server = subprocess.Popen(
         [programs / "bin/postgres", "-D", data, *flags], cwd=folder, stderr=subprocess.DEVNULL, **user
