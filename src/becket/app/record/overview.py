@@ -65,9 +65,9 @@ async def overview(app: App, *, counting: bool = True) -> Snapshot:
     snapshot = replace(
         outline(app.state, settings, now),
         counts=counted(by_status, len({item.run_id for item in handoffs})),
-        running=await _runs(app, RunStatus.running),
-        queued=await _runs(app, RunStatus.queued),
-        waiting=await _runs(app, RunStatus.waiting),
+        running=await _runs(app, RunStatus.running, now),
+        queued=await _runs(app, RunStatus.queued, now),
+        waiting=await _runs(app, RunStatus.waiting, now),
         handoffs=tuple(
             HandoffNow(
                 item.handoff_id, item.run_id, item.loop_id, item.subject, item.owner, item.reason, item.next_step,
@@ -137,12 +137,12 @@ def _spent(calls: tuple[AgentCall, ...]) -> SpentNow | None:
     return SpentNow(found.calls, found.open, found.seconds, found.tokens, found.usd, found.unpriced)
 
 
-async def _runs(app: App, status: RunStatus) -> tuple[RunNow, ...]:
+async def _runs(app: App, status: RunStatus, now: float) -> tuple[RunNow, ...]:
     runs = await app.store.list_runs(RunFilter(statuses=(status,), limit=MOST, oldest_first=True))
-    return tuple([await _run(app, run) for run in runs])
+    return tuple([await _run(app, run, now) for run in runs])
 
 
-async def _run(app: App, run: Run) -> RunNow:
+async def _run(app: App, run: Run, now: float) -> RunNow:
     """The Store port does not tell when a wait is over; the journal's own file does."""
     steps = await app.store.steps(run.run_id, run.iteration)
     last = steps[-1] if steps else None
@@ -151,7 +151,7 @@ async def _run(app: App, run: Run) -> RunNow:
         iteration=run.iteration, phase=last.phase.value if last else "", step=last.id if last else "",
         since=await _since(app, run), waits_for=run.waiting_on,
         quota=quota_of(await app.store.calls(run.run_id)) if QUOTA in run.waiting_on else None,
-        nobody_since=nobody_since(run.model_dump(), await app.store.now(), cared_for(app, run)),
+        nobody_since=nobody_since(run.model_dump(), now, cared_for(app, run)),
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class Feed:
         self._besides = besides
         self.version = 1
         self._listeners = 0
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._somebody = asyncio.Event()
 
     async def look(self) -> int:
@@ -36,9 +36,9 @@ class Feed:
 
     async def ring(self) -> None:
         """Something was written here: another process's writes are found by looking."""
-        async with self._changed:
-            self.version += 1
-            self._changed.notify_all()
+        self.version += 1
+        told, self._changed = self._changed, asyncio.Event()
+        told.set()
 
     async def keep(self) -> None:
         """Look, for as long as the process lives."""
@@ -71,7 +71,8 @@ class Feed:
 
     async def after(self, version: int, within: float) -> int:
         """The version once it is another, or as it is after so many seconds."""
-        async with self._changed:
+        if self.version == version:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait_for(lambda: self.version != version), within)
+                async with asyncio.timeout(within):
+                    await self._changed.wait()
         return self.version

@@ -104,10 +104,12 @@ class Mains:
         """As it is now, or why it cannot be shown."""
         who = asked.who
         key = (asked.path, tuple(sorted(asked.query.items())), who.role, who.name, asked.lang)
+        wanted = asked.front.feed.version
         async with self._busy.setdefault(key, asyncio.Lock()):
             version, now = asked.front.feed.version, time.monotonic()
             known = self._known.get(key)
-            if known is not None and known.version == version:
+            # Made while this one waited its turn: else each of many would wait for one of their own.
+            if known is not None and known.version >= wanted:
                 return known
             if known is not None and (rest := known.at + max(RENDERED_FOR, SHARE * known.took) - now) > 0:
                 await asyncio.sleep(rest)
