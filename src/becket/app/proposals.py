@@ -35,7 +35,7 @@ MAY = ("approver", "owner")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenProposal:
     """What a page showed: the repair, and where its branch was."""
 
     sha: str
@@ -171,14 +171,14 @@ async def patch(app: App, one: Proposal) -> bytes:
 
 
 async def accept(
-    app: App, caller: Caller, name: str | None, note: str, seen: Seen | None = None
+    app: App, caller: Caller, name: str | None, note: str, seen: SeenProposal | None = None
 ) -> tuple[Proposal, Started]:
     """Record the yes, and start the run that takes it to the branch; one that is under way is found again. What was
     `seen` must still be so.
     """
     one = await find(app, name)
     await _can_be_taken(app, caller, one, ACCEPT)
-    if seen is not None and seen != Seen(one.sha, one.head):
+    if seen is not None and seen != SeenProposal(one.sha, one.head):
         raise UsageError(
             f"{one.target} was at {seen.head[:12]} when you looked, and is at {one.head[:12]} now: look at the repair "
             "again, then decide; nothing was changed"

@@ -119,7 +119,7 @@ class Elements(HTMLParser):
         self.links += [value or "" for name, value in attrs if name == "href"]
 
     def check(self) -> None:
-        assert self.tags.count("script") == 1  # live.js
+        assert self.tags.count("script") == 2  # live.js and notify.js
         assert not {name for name in self.names if name.startswith("on") or name == "style"}
         assert not {"img", "iframe", "style", "object", "base"} & set(self.tags)
         assert len(self.ids) == len(set(self.ids))
@@ -175,7 +175,7 @@ def test_a_run_that_does_not_exist_is_a_page_that_says_so(mended: Made) -> None:
         for name in ("run_nobody", "run_", "%00", "..%2f..%2fetc", "x" * 200, "run_<script>"):
             for rest in ("", "/log?step=1/verify/cf", f"/receipts/{'a' * 64}"):
                 answer = await me.client.get(f"/runs/{name}{rest}")
-                assert answer.status_code == 404, (name, rest)
+                assert answer.status_code in (404, 422), (name, rest)
                 assert "<script>" not in answer.text
 
     looked_at(mended, look, "eve")
@@ -186,7 +186,7 @@ def test_only_what_a_run_refers_to_is_given_out(mended: Made) -> None:
         here, store = f"/runs/{mended.run.run_id}/artifacts", stage.world.store
         other, _ = stage.world.app.artifacts.put(b"of nobody")
         for digest in (other, "0" * 64, "..%2f..%2fjournal.db", "../../becket.yaml", "%2e%2e", "a" * 63 + "%00"):
-            assert (await me.client.get(f"{here}/{digest}")).status_code == 404, digest
+            assert (await me.client.get(f"{here}/{digest}")).status_code in (404, 422), digest
         ref = (await store.artifacts(mended.run.run_id))[0]
         answer = await me.get(f"{here}/{ref.digest}")
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"

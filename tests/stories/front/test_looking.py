@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -87,8 +88,8 @@ def test_the_first_page_says_who_is_asked_what_goes_on_and_what_would_move_it(tm
         assert f"/runs/{run.run_id}" in page
         route = next(one for one in PAGES if one.path == "/")
         live = await stage.front.mains.get(Asked(stage.front, Visitor("x", "viewer", "session", "d"), path="/"), route)
-        assert not isinstance(live, str)
-        assert live.html.strip() in page, "an open page shows the same"
+        told = json.loads(live.event.decode().partition("data: ")[2])
+        assert told["html"].strip() in page, "an open page shows the same"
         await stage.close()
 
     asyncio.run(story())

@@ -175,7 +175,7 @@ def linted(findings: Mapping[str, Sequence[Finding]]) -> Linted:
     return Linted(ok=not bad, checked=tuple(sorted(findings)), findings=bad)
 
 
-class StepLog(Record):
+class LogExcerpt(Record):
     """The end of what a step printed. `size` is of all of it, in bytes."""
 
     run_id: str
@@ -194,7 +194,7 @@ def logs_of(story_receipts: Sequence[StoredReceipt]) -> dict[str, str]:
     }
 
 
-async def step_log(app: App, run_id: str, step: str, most: int) -> StepLog:
+async def step_log(app: App, run_id: str, step: str, most: int) -> LogExcerpt:
     """Raises NotFound, with the steps that have one."""
     run = await app.store.get_run(run_id)
     logs = logs_of(await app.store.receipts(run.run_id))
@@ -205,4 +205,4 @@ async def step_log(app: App, run_id: str, step: str, most: int) -> StepLog:
     with path.open("rb") as file:
         file.seek(max(0, size - most))
         text = file.read(most).decode(errors="replace")
-    return StepLog(run_id=run.run_id, step=step, size=size, cut=size > most, text=text)
+    return LogExcerpt(run_id=run.run_id, step=step, size=size, cut=size > most, text=text)

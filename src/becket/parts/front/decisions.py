@@ -61,7 +61,7 @@ async def _change(asked: Asked, state: HandoffState, said: str) -> Go:
 
 
 async def accept(asked: Asked) -> Go:
-    seen = proposals.Seen(asked.form.get("sha", ""), asked.form.get("head", ""))
+    seen = proposals.SeenProposal(asked.form.get("sha", ""), asked.form.get("head", ""))
     run_id = await asked.run_id()
     one, started = await proposals.accept(asked.app, asked.caller(), run_id, _text(asked), seen)
     at_work = started.run.run_id if started.run else ""

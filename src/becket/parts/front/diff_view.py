@@ -25,25 +25,25 @@ _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class LineRemark:
     """What the guard says of a line, or of a file where `line` is 0."""
 
     tone: str
     text: str
 
 
-Remarks = Mapping[tuple[str, int], Sequence[Remark]]
+Remarks = Mapping[tuple[str, int], Sequence[LineRemark]]
 
 
 def remarks_of(guards: Sequence[GuardFacts], commit: str) -> Remarks:
-    found: dict[tuple[str, int], list[Remark]] = defaultdict(list)
+    found: dict[tuple[str, int], list[LineRemark]] = defaultdict(list)
     for guard in guards:
         if guard.candidate not in ("", commit):
             continue
         for one in guard.refusals:
-            found[one.path, one.line].append(Remark("bad", f"refused, {one.rule}: {one.message}"))
+            found[one.path, one.line].append(LineRemark("bad", f"refused, {one.rule}: {one.message}"))
         for finding in guard.findings:
-            found[finding.path, finding.line].append(Remark("unsure", f"{finding.kind}: {finding.message}"))
+            found[finding.path, finding.line].append(LineRemark("unsure", f"{finding.kind}: {finding.message}"))
     return {place: list(dict.fromkeys(remarks))[:5] for place, remarks in found.items()}
 
 
@@ -113,7 +113,7 @@ def _rows(path: str, lines: Sequence[DiffLine], painted: Sequence[str], remarks:
         old, new = old + (line.kind != "add"), new + (line.kind != "remove")
 
 
-def _remark(one: Remark) -> str:
+def _remark(one: LineRemark) -> str:
     return f'<span class="remark {one.tone}" role="note">guard: {brief(one.text)}</span>'
 
 

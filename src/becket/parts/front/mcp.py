@@ -33,7 +33,7 @@ from becket.kernel.contract.run import RunStatus
 from becket.kernel.contract.spec import Autonomy
 from becket.kernel.contract.store import RunFilter
 from becket.parts.agents.desk import say
-from becket.parts.front.api.asks import Asking, NewEventWanted, Nothing, Short, Told, Wrong, read_body
+from becket.parts.front.api.asks import AgentMessage, Asking, NewEventWanted, Nothing, Short, Wrong, read_body
 from becket.parts.front.api.serve import redacted
 
 log = logging.getLogger("becket.mcp")
@@ -73,7 +73,7 @@ class ToolStart(Asking):
     autonomy: Literal["observe", "propose", "merge"] = Field(default="merge", description="It goes no further.")
 
 
-class ToolTell(Told, ToolRun):
+class ToolTell(AgentMessage, ToolRun):
     pass
 
 

@@ -400,7 +400,7 @@ def _receipts(report: report_model.Report) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """One of a report. `body` is HTML."""
 
     name: str
@@ -408,11 +408,11 @@ class Section:
     body: str
 
 
-def sections_of(report: report_model.Report, but: Collection[str] = ()) -> Iterator[Section]:
+def sections_of(report: report_model.Report, but: Collection[str] = ()) -> Iterator[ReportSection]:
     """Those that have something to say, in order; `but` are made by somebody else."""
     for name, title, make in SECTIONS:
         if name not in but and (body := "\n".join(make(report))):
-            yield Section(name, title, body)
+            yield ReportSection(name, title, body)
 
 
 SECTIONS: tuple[tuple[str, str, Callable[[report_model.Report], Iterator[str]]], ...] = (

@@ -112,11 +112,11 @@ class Reason(Asking):
     reason: Words = ""
 
 
-class Remark(Asking):
+class Remarked(Asking):
     note: Words = ""
 
 
-class Told(Asking):
+class AgentMessage(Asking):
     text: Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 
 

@@ -25,7 +25,7 @@ class FieldTrouble(Record):
     why: str
 
 
-class Problem(Record):
+class ProblemDetails(Record):
     """RFC 9457. `errors` names the fields of a request that cannot be used."""
 
     type: str
@@ -72,13 +72,13 @@ def _schemas() -> tuple[Schemas, Document]:
         (f"{one.name} answer", "serialization", TypeAdapter(one.answers)) for one in OPERATIONS
     ]
     wanted += [(f"{one.name} ask", "validation", TypeAdapter(one.asks)) for one in OPERATIONS if one.method != "GET"]
-    wanted += [("problem", "serialization", TypeAdapter(Problem))]
+    wanted += [("problem", "serialization", TypeAdapter(ProblemDetails))]
     schemas, shared = TypeAdapter.json_schemas(wanted, ref_template=_REFS)
     return schemas, shared.get("$defs", {})
 
 
 def _problem() -> Document:
-    return {"content": {"application/problem+json": {"schema": {"$ref": _REFS.format(model="Problem")}}}}
+    return {"content": {"application/problem+json": {"schema": {"$ref": _REFS.format(model="ProblemDetails")}}}}
 
 
 def _operation(one: Operation, schemas: Schemas) -> Document:

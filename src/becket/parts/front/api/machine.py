@@ -17,7 +17,7 @@ from becket.kernel.contract.run import Run
 from becket.kernel.contract.store import Control
 from becket.kernel.contract.tables import Transaction
 from becket.parts.front.accounts import keys, revoke
-from becket.parts.front.api.asks import AuditWanted, NewEventWanted, Nothing, OneLoop, Remark, SpendWanted
+from becket.parts.front.api.asks import AuditWanted, NewEventWanted, Nothing, OneLoop, Remarked, SpendWanted
 from becket.parts.front.asked import Asked
 from becket.parts.front.pages.home import snapshot_of
 from becket.parts.front.tables import AUDIT
@@ -36,7 +36,7 @@ class StartShown(Record):
     dropped: str
 
 
-class EventPosted(Record):
+class PostedEvent(Record):
     event_id: str
     runs: tuple[Run, ...]
     starts: tuple[StartShown, ...]
@@ -101,18 +101,18 @@ async def list_controls(asked: Asked, given: Nothing) -> tuple[Control, ...]:
     return await asked.app.store.controls()
 
 
-async def pause(asked: Asked, given: Remark) -> tuple[Control, ...]:
+async def pause(asked: Asked, given: Remarked) -> tuple[Control, ...]:
     """One loop where the path names it, else all of them."""
     return await desk.pause(asked.app, asked.caller(), asked.params.get("loop"), True, given.note)
 
 
-async def resume(asked: Asked, given: Remark) -> tuple[Control, ...]:
+async def resume(asked: Asked, given: Remarked) -> tuple[Control, ...]:
     return await desk.pause(asked.app, asked.caller(), asked.params.get("loop"), False, given.note)
 
 
-async def post_event(asked: Asked, given: NewEventWanted) -> EventPosted:
+async def post_event(asked: Asked, given: NewEventWanted) -> PostedEvent:
     event_id, started = await desk.post_event(asked.app, asked.caller(), given.name, given.data, given.event_id)
-    return EventPosted(
+    return PostedEvent(
         event_id=event_id, runs=tuple(one.run for one in started if one.run is not None),
         starts=tuple(StartShown(created=one.created, dropped=one.dropped) for one in started),
     )  # fmt: skip

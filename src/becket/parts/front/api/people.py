@@ -14,7 +14,7 @@ from becket.app.record.shown import (
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import UNSETTLED, Approval, Handoff, HandoffState
 from becket.kernel.contract.run import Started
-from becket.parts.front.api.asks import Accept, Approve, Decline, Nothing, OfRun, Remark
+from becket.parts.front.api.asks import Accept, Approve, Decline, Nothing, OfRun, Remarked
 from becket.parts.front.asked import Asked
 
 
@@ -33,11 +33,11 @@ async def approve(asked: Asked, given: Approve) -> Approval:
     return await desk.decide(asked.app, asked.caller(), asked.params["approval"], True, given.about, given.note)
 
 
-async def deny(asked: Asked, given: Remark) -> Approval:
+async def deny(asked: Asked, given: Remarked) -> Approval:
     return await desk.decide(asked.app, asked.caller(), asked.params["approval"], False, None, given.note)
 
 
-async def revoke_approval(asked: Asked, given: Remark) -> Approval:
+async def revoke_approval(asked: Asked, given: Remarked) -> Approval:
     return await desk.revoke(asked.app, asked.caller(), asked.params["approval"], given.note)
 
 
@@ -52,15 +52,15 @@ async def show_handoff(asked: Asked, given: Nothing) -> Handoff:
     return await asked.app.store.get_handoff(asked.params["handoff"])
 
 
-async def take_handoff(asked: Asked, given: Remark) -> Handoff:
+async def take_handoff(asked: Asked, given: Remarked) -> Handoff:
     return await _change(asked, HandoffState.taken, given)
 
 
-async def settle_handoff(asked: Asked, given: Remark) -> Handoff:
+async def settle_handoff(asked: Asked, given: Remarked) -> Handoff:
     return await _change(asked, HandoffState.done, given)
 
 
-async def _change(asked: Asked, state: HandoffState, given: Remark) -> Handoff:
+async def _change(asked: Asked, state: HandoffState, given: Remarked) -> Handoff:
     return await desk.change_handoff(asked.app, asked.caller(), asked.params["handoff"], state, given.note)
 
 

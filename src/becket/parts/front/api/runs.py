@@ -5,7 +5,7 @@ from __future__ import annotations
 from becket.app import desk
 from becket.app.record.report.collect import read_report
 from becket.app.record.report.model import Report
-from becket.app.record.shown import StepLog, WholeRun, step_log, whole_run
+from becket.app.record.shown import LogExcerpt, WholeRun, step_log, whole_run
 from becket.app.record.story import read_story
 from becket.app.record.verify import verified
 from becket.kernel.contract.base import Record
@@ -15,6 +15,7 @@ from becket.kernel.contract.run import Run, RunStatus, Started, Step
 from becket.kernel.contract.store import RunFilter
 from becket.parts.agents import desk as agents
 from becket.parts.front.api.asks import (
+    AgentMessage,
     EventsWanted,
     LogWanted,
     NewRunWanted,
@@ -22,7 +23,6 @@ from becket.parts.front.api.asks import (
     Reason,
     RunsWanted,
     StepsWanted,
-    Told,
     VerifyWanted,
 )
 from becket.parts.front.asked import Asked
@@ -84,7 +84,7 @@ async def list_receipts(asked: Asked, given: Nothing) -> tuple[StoredReceipt, ..
     return await asked.app.store.receipts(await asked.run_id())
 
 
-async def read_log(asked: Asked, given: LogWanted) -> StepLog:
+async def read_log(asked: Asked, given: LogWanted) -> LogExcerpt:
     return await step_log(asked.app, asked.params["run"], asked.params["step"], given.bytes)
 
 
@@ -119,5 +119,5 @@ async def migrate_run(asked: Asked, given: Nothing) -> Run:
     return await desk.migrate(asked.app, asked.caller(), asked.params["run"])
 
 
-async def tell_agent(asked: Asked, given: Told) -> agents.MessageDelivery:
+async def tell_agent(asked: Asked, given: AgentMessage) -> agents.MessageDelivery:
     return await agents.say(asked.app, asked.caller(), asked.params["run"], given.text)

@@ -24,7 +24,7 @@ STATES = (EventKind.approval_decided, EventKind.handoff_changed)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldLine:
     """One line of what happened: by whom, with which role, by which way in."""
 
     seq: int
@@ -60,15 +60,15 @@ async def handoff(asked: Asked) -> Page:
     return Page("handoff.html", data)
 
 
-async def _told(asked: Asked, run: Run, about: str) -> Iterator[Told]:
+async def _told(asked: Asked, run: Run, about: str) -> Iterator[ToldLine]:
     events = await asked.app.store.events(run.run_id, max(0, run.event_count - LAST_EVENTS), LAST_EVENTS)
     mine = [one for one in events if about in (one.data.get("approval_id"), one.data.get("handoff_id"))]
     return (_line(one) for one in mine if one.kind in WORDS or one.kind in STATES)
 
 
-def _line(event: Event) -> Told:
+def _line(event: Event) -> ToldLine:
     said = {name: str(event.data.get(name) or "") for name in ("state", "by", "role", "via", "note")}
-    return Told(
+    return ToldLine(
         event.seq, event.at, WORDS.get(event.kind) or said["state"], said["by"], said["role"],
         said["via"].replace("_", " "), said["note"],
     )  # fmt: skip

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from becket.app.record.conversation import Conversation, kept_conversations, open_conversations
 from becket.app.record.output_now import PrintedLine, last_output
 from becket.app.record.report.collect import report_from
-from becket.app.record.report.html import Section, head_of, sections_of, tone_of
+from becket.app.record.report.html import ReportSection, head_of, sections_of, tone_of
 from becket.app.record.report.model import Report
 from becket.app.record.report.plain import is_proven
 from becket.app.record.run_timeline import Timeline, timeline_of
@@ -43,13 +43,13 @@ _DIGEST = re.compile(r"<code>([0-9a-f]{12})</code>")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RunView:
     """A run as its journal had it at one moment: made once for all who look."""
 
     word: str
     tone: str
     head: Markup
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
     timeline: Timeline
     conversations: tuple[Conversation, ...]
     calls: tuple[AgentCall, ...]
@@ -59,7 +59,7 @@ class Seen:
     handoffs: tuple[Handoff, ...]
 
 
-_SEEN: WeakKeyDictionary[Front, OrderedDict[tuple[object, ...], Seen]] = WeakKeyDictionary()
+_SEEN: WeakKeyDictionary[Front, OrderedDict[tuple[object, ...], RunView]] = WeakKeyDictionary()
 
 
 async def run(asked: Asked) -> Page:
@@ -74,7 +74,7 @@ async def run(asked: Asked) -> Page:
     return Page("run.html", data)
 
 
-async def _seen(asked: Asked, run: Run) -> Seen:
+async def _seen(asked: Asked, run: Run) -> RunView:
     """What is immutable as long as nothing is written to the run's chain."""
     known = _SEEN.setdefault(asked.front, OrderedDict())
     watched = holder(asked.app.state.daemon_lock) is not None  # what is next depends on it
@@ -90,11 +90,11 @@ async def _seen(asked: Asked, run: Run) -> Seen:
     return known[key]
 
 
-def _made(story: Story, report: Report, talks: tuple[Conversation, ...]) -> Seen:
+def _made(story: Story, report: Report, talks: tuple[Conversation, ...]) -> RunView:
     word = state_word(story, report)
     tone = {"proven": "good", "failed": "bad", "waits for you": "unsure", "handed over": "unsure"}.get(word, "plain")
     stands = pill(word, f"{tone} working" if word == "working" else tone)
-    return Seen(
+    return RunView(
         word=word, tone=tone_of(report), head=Markup("".join(head_of(report, stands))),  # noqa: S704  # escaped there
         sections=tuple(_sections(story, report)), timeline=timeline_of(story), conversations=talks,
         calls=tuple(call for call in story.calls if call.end is None), receipts=story.receipts[-MOST_RECEIPTS:],
@@ -116,18 +116,18 @@ def state_word(story: Story, report: Report) -> str:
     return words.get(run.status, "proven" if is_proven(report) else "done")
 
 
-def _sections(story: Story, report: Report) -> Iterator[Section]:
+def _sections(story: Story, report: Report) -> Iterator[ReportSection]:
     found = {one.name: one for one in sections_of(report, OWN)}
     if changed := "\n".join(part for one in report.changes for part in change_html(one, report.guards)):
-        found["change"] = Section("change", TITLES["change"], changed)
+        found["change"] = ReportSection("change", TITLES["change"], changed)
     if story.receipts:
-        found["receipts"] = Section("receipts", TITLES["receipts"], "")
-    found["story"] = Section("story", TITLES["story"], "")
+        found["receipts"] = ReportSection("receipts", TITLES["receipts"], "")
+    found["story"] = ReportSection("story", TITLES["story"], "")
     links = dict(_links(story))
     order = ("people", "story", *ORDER) if story.run.status not in ENDED else ORDER
     for name in dict.fromkeys(order):
         if (one := found.get(name)) is not None:
-            yield Section(name, one.title, _bounded(story.run, _linked(one.body, links)))
+            yield ReportSection(name, one.title, _bounded(story.run, _linked(one.body, links)))
 
 
 def _links(story: Story) -> Iterator[tuple[str, str]]:
@@ -155,7 +155,7 @@ def _bounded(run: Run, body: str) -> Markup:
     return Markup(body)  # noqa: S704  # made of the elements of reports, which escape
 
 
-def _now(asked: Asked, run: Run, seen: Seen) -> tuple[PrintedLine | None, tuple[Conversation, ...]]:
+def _now(asked: Asked, run: Run, seen: RunView) -> tuple[PrintedLine | None, tuple[Conversation, ...]]:
     """What no journal tells: the last line that was printed, and what agents are saying."""
     if run.status is not RunStatus.running:
         return None, ()

@@ -23,7 +23,7 @@ BUSY = "another run is being verified; ask again in a moment"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifyResult:
     """`head` is the end of the chain as it was then. `bad` are the first checks that failed."""
 
     at: float
@@ -33,11 +33,11 @@ class Verdict:
     bad: tuple[Checked, ...]
 
 
-_VERDICTS: WeakKeyDictionary[Front, dict[str, Verdict]] = WeakKeyDictionary()
+_VERDICTS: WeakKeyDictionary[Front, dict[str, VerifyResult]] = WeakKeyDictionary()
 _BUSY: WeakKeyDictionary[Front, asyncio.Lock] = WeakKeyDictionary()
 
 
-def verdict_of(asked: Asked, run: Run) -> Verdict | None:
+def verdict_of(asked: Asked, run: Run) -> VerifyResult | None:
     """The last one; none where the run went on since."""
     found = _VERDICTS.get(asked.front, {}).get(run.run_id)
     return found if found is not None and found.head == run.head else None
@@ -68,7 +68,7 @@ async def verify(asked: Asked) -> Go:
     known = _VERDICTS.setdefault(asked.front, {})
     bad = tuple(one for one in found.checks if not one.ok)
     known.pop(run_id, None)
-    known[run_id] = Verdict(at, found.head, len(found.checks), len(bad), bad[:MOST_SHOWN])
+    known[run_id] = VerifyResult(at, found.head, len(found.checks), len(bad), bad[:MOST_SHOWN])
     while len(known) > MOST_KEPT:
         del known[next(iter(known))]
     await asked.front.feed.ring()
