@@ -134,7 +134,7 @@ def test_a_question_is_answered_by_clicking_and_by_one_of_two(full: WebHouse, co
     second = bob.page(urlsplit(first.url).path)
     first.get_by_role("button", name="Approve").first.click()
     first.wait_for_load_state()
-    wait_for(lambda: [run for run in full.runs("ask", "completed") if run["subject"] == "question/tea"])
+    wait_for(lambda: [run for run in full.runs("ask", "completed") if run["subject"]["name"] == "question/tea"])
     second.locator(
         "#main", has_text=re.compile("approved|answered", re.IGNORECASE)
     ).wait_for()  # it is told without loading again

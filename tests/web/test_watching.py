@@ -33,7 +33,7 @@ def test_a_repair_is_watched_to_green_without_loading_again(merging: WebHouse, c
     mark(page)
     broken = merging.bug()
     shows(page, broken[:7])
-    found = wait_for(lambda: [one for one in merging.runs("heal") if broken in one["subject"]])[0]
+    found = wait_for(lambda: [one for one in merging.runs("heal") if broken in one["subject"]["name"]])[0]
     run = visit.page(f"/runs/{found['run_id']}")
     mark(run)
     run.screenshot(path=shots / "watching.png", full_page=True)
