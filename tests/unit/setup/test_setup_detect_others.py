@@ -217,6 +217,13 @@ def test_the_key_holds_all_that_an_install_reads(look: Look) -> None:
     )  # fmt: skip
 
 
+def test_a_package_below_may_stand_on_the_one_above_it(look: Look) -> None:
+    above = {"name": "a", "scripts": {"test": "mocha"}, "devDependencies": {"mocha": "1"}}
+    below = {"name": "bench", "scripts": {"test": "mocha"}, "devDependencies": {"a": "file:../"}}
+    detected = look({"package.json": json.dumps(above), "bench/package.json": json.dumps(below)})
+    assert not [name for found in detected.ecosystems if found.setup for name in found.setup.key if ".." in name]
+
+
 def test_a_projects_own_install_scripts_are_left_out_and_said(look: Look) -> None:
     """They need the sources, which a set-up does not have."""
     manifest = {"dependencies": {"c": "1"}, "scripts": {"test": "mocha", "prepare": "tsc", "postinstall": "node x.js"}}

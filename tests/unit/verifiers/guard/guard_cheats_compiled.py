@@ -166,6 +166,15 @@ RUSTY = (
         ),
     ),
     cheat(
+        "rust: example made to panic",
+        "test-changed",
+        replace(
+            RS,
+            "/// ```\n/// assert_eq!(calc::add(1, 2), 3);",
+            "/// ```should_panic\n/// assert_eq!(calc::add(1, 2), 3);",
+        ),
+    ),
+    cheat(
         "rust: example changed",
         "test-changed",
         replace(RS, "/// assert_eq!(calc::add(1, 2), 3);", "/// assert_eq!(calc::add(1, 2), -1);"),

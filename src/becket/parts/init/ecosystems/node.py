@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -286,7 +287,8 @@ def _local_modules(package: _Package) -> list[str]:
     texts = (str(wanted) for wanted in _wanted_modules(package).values())
     places = [match[1].strip("/") for text in texts if (match := re.match(r"(?:file|link):(?:\./)?([^/].*)", text))]
     files = [name for place in places for name in (place, f"{place}/package.json") if package.folder.has(name)]
-    return [package.folder.below(name) for name in files]
+    found = (posixpath.normpath(package.folder.below(name)) for name in files)
+    return [name for name in found if name != "." and not name.startswith("..")]  # `file:../` is the package above
 
 
 def _modern_yarn(folder: Folder) -> bool:

@@ -29,7 +29,7 @@ _TYPES = frozenset(
     {"struct_item", "enum_item", "trait_item", "impl_item", "type_item", "union_item", "macro_definition"}
 )
 _FENCE = re.compile(r"^\s*(?:```|~~~)(?P<info>[^`]*)$")
-_RUST_INFO = frozenset({"", "rust", "should_panic", "edition2015", "edition2018", "edition2021", "edition2024"})
+_RUST_INFO = frozenset({"should_panic", "edition2015", "edition2018", "edition2021", "edition2024"})
 _DOC = re.compile(r"^\s*(?://[/!]|/\*[*!])")
 _DOC_LEAD = re.compile(r"^\s*(?://[/!]|/\*[*!]|\*/|\*(?!/))? ?")
 _ITEM = re.compile(r"\b(?:fn|struct|enum|trait|mod|type|const|static|macro_rules!)\s+(\w+)")
@@ -217,15 +217,16 @@ def _documents(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _fenced(text: Sequence[str]) -> Iterator[tuple[int, str]]:
     inside: list[str] | None = None
-    start, runs = 0, False
+    start, runs, how = 0, False, ""
     for number, line in enumerate(text):
         fence = _FENCE.match(line)
         if inside is None and fence:
-            words = re.split(r"[,\s]+", fence["info"].strip())
-            inside, start, runs = [], number, all(word in _RUST_INFO for word in words)
+            words = set(re.split(r"[,\s]+", fence["info"].strip())) - {"", "rust"}
+            inside, start, runs = [], number, words <= _RUST_INFO
+            how = " ".join(sorted(words))  # `should_panic` turns what an example says into its opposite
         elif inside is not None and fence and not fence["info"].strip():
             if runs:
-                yield start, "\n".join(line.strip() for line in inside if line.strip())
+                yield start, "\n".join([how, *(line.strip() for line in inside if line.strip())])
             inside = None
         elif inside is not None:
             inside.append(line)
