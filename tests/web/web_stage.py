@@ -16,18 +16,18 @@ version: 1
 branch: main
 autonomy: AUTONOMY
 gates:
-  fast: [{name: check, run: "grep -q return.1 value.py"}]
+  fast: [{name: check, run: "grep -q number.+.1 value.py"}]
   slow: [{name: whole, run: "test -s value.py"}]
 test_side: ["tests/**"]
 sandbox: {use: none, without: [files, processes, network]}
 agents:
-  fixer: {driver: command, run: "echo I will mend it; sed -i s/return.0/return.1/ value.py", network: none}
+  fixer: {driver: command, run: "echo I will mend it; sed -i s/-/+/ value.py", network: none}
 services:
   bell: {start: "exec sleep 1000", port: 1, health: {url: /health}}
 web: {enabled: true}
 """
-GOOD = "def value():\n    return 1\n"
-BUG = "def value():\n    return 0  # NUMBER\n"
+GOOD = "def after(number):\n    return number + 1\n"
+BUG = "def after(number):\n    return number - 1  # NUMBER\n"
 AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
   .filter((one) => ["serious", "critical"].includes(one.impact))
   .map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 150)).join("; ")}`)"""
