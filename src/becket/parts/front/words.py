@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 
+from becket.parts.front import chinese
+
 LANGUAGES = {"en": "English", "zh": "中文"}
 CHOSEN = "becket_lang"
 
@@ -30,16 +32,4 @@ def speaker(lang: str) -> Callable[..., str]:
     return say
 
 
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "zh": {
-        "Log in": "登录",
-        "Log out": "退出",
-        "Name": "用户名",
-        "Password": "密码",
-        "Now": "现在",
-        "Runs": "运行",
-        "Loops": "循环",
-        "Services": "服务",
-        "Spend": "花费",
-    }
-}
+WORDS: Mapping[str, Mapping[str, str]] = {"zh": chinese.WORDS}
