@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ sandbox: {use: none, without: [files, processes, network]}
 agents:
   fixer: {driver: command, run: "echo I will mend it; sed -i s/-/+/ value.py", network: none}
 services:
-  bell: {start: "exec sleep 1000", port: 1, health: {url: /health}}
+  bell: {start: "exec PYTHON -m http.server $PORT --bind 127.0.0.1", port: 1, health: {url: /value.py}}
 web: {enabled: true}
 """
 GOOD = "def after(number):\n    return number + 1\n"
@@ -36,7 +37,7 @@ AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).vi
 class WebHouse(Stage):
     def __init__(self, folder: Path, autonomy: str) -> None:
         super().__init__(folder / "repo")
-        self.write("becket.yaml", CONFIG.replace("AUTONOMY", autonomy))
+        self.write("becket.yaml", CONFIG.replace("AUTONOMY", autonomy).replace("PYTHON", sys.executable))
         self.write("value.py", GOOD)
         self.write(".becket/loops/ask.yaml", ASK)
         self.write(".becket/loops/fail.yaml", FAIL)
