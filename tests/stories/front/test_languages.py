@@ -10,7 +10,7 @@ from string import Formatter
 
 import pytest
 
-from becket.parts.front.words import LANGUAGES, WORDS
+from becket.parts.front.words import LANGUAGES, WORDS, speaker
 from front_stage import make_front
 
 TEXTS = re.compile(r'_\(\s*"((?:[^"\\]|\\.)*)"')
@@ -33,6 +33,12 @@ def test_a_text_is_given_the_same_values_in_every_language(lang: str) -> None:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
     assert [text for text, said in WORDS[lang].items() if fields(text) != fields(said)] == []
+
+
+def test_one_of_something_is_said_as_one() -> None:
+    assert speaker("en")("{count} failing tests", count=1) == "1 failing test"
+    assert speaker("en")("{count} failing tests", count=2) == "2 failing tests"
+    assert speaker("zh")("{count} failing tests", count=1) == "1 个失败的测试"
 
 
 def test_a_browser_gets_the_language_that_it_asks_for(tmp_path: Path) -> None:

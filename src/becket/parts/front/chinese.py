@@ -363,6 +363,7 @@ WORDS: Mapping[str, str] = {
     "{count} failing tests": "{count} 个失败的测试",
     "{count} iterations": "{count} 轮",
     "{count} iterations between the first and the last ones are not shown here.": "中间的 {count} 轮没有显示。",
+    "{count} receipts": "{count} 份凭证",
     "{count} times": "{count} 次",
     "{count} untold": "{count} 个未告知",
     "{failed} of {checks} checks failed": "{checks} 项检查中有 {failed} 项失败",

@@ -18,10 +18,11 @@ from becket.app.record.report.html import ReportSection, head_of, sections_of, t
 from becket.app.record.report.model import Report
 from becket.app.record.report.plain import is_proven
 from becket.app.record.run_timeline import Timeline, timeline_of
+from becket.app.record.state_word import StateWord, word_of
 from becket.app.record.story import Story, read_outline
 from becket.app.state import holder
 from becket.kernel.contract.calls import AgentCall
-from becket.kernel.contract.handoff import Approval, ApprovalState, Handoff
+from becket.kernel.contract.handoff import Approval, Handoff
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.parts.front.asked import Asked
@@ -91,29 +92,20 @@ async def _seen(asked: Asked, run: Run) -> RunView:
 
 
 def _made(story: Story, report: Report, talks: tuple[Conversation, ...]) -> RunView:
-    word = state_word(story, report)
-    tone = {"proven": "good", "failed": "bad", "waits for you": "unsure", "handed over": "unsure"}.get(word, "plain")
-    stands = pill(word, f"{tone} working" if word == "working" else tone)
+    word = _word(story, report)
+    stands = pill(word.value, word.tone)
     return RunView(
-        word=word, tone=tone_of(report), head=Markup("".join(head_of(report, stands))),  # noqa: S704  # escaped there
+        word=word.value, tone=tone_of(report), head=Markup("".join(head_of(report, stands))),  # noqa: S704  # escaped there
         sections=tuple(_sections(story, report)), timeline=timeline_of(story), conversations=talks,
         calls=tuple(call for call in story.calls if call.end is None), receipts=story.receipts[-MOST_RECEIPTS:],
         more_receipts=max(len(story.receipts) - MOST_RECEIPTS, 0), approvals=story.approvals, handoffs=story.handoffs,
     )  # fmt: skip
 
 
-def state_word(story: Story, report: Report) -> str:
-    """One of a few words that cannot be confused."""
+def _word(story: Story, report: Report) -> StateWord:
     run = story.run
-    words = {
-        RunStatus.queued: "waits for the machine", RunStatus.running: "working",
-        RunStatus.ready_for_handoff: "handed over", RunStatus.failed: "failed", RunStatus.cancelled: "cancelled",
-    }  # fmt: skip
-    if run.status not in ENDED and (run.held or any(one.state is ApprovalState.asked for one in story.approvals)):
-        return "waits for you" if run.status is not RunStatus.running else "working"
-    if run.status is RunStatus.waiting:
-        return "waits for the machine"
-    return words.get(run.status, "proven" if is_proven(report) else "done")
+    settled = bool(story.handoffs) and all(one.state not in UNSETTLED for one in story.handoffs)
+    return word_of(run.status, run.waiting_on, held=run.held, proven=is_proven(report), settled=settled)
 
 
 def _sections(story: Story, report: Report) -> Iterator[ReportSection]:
