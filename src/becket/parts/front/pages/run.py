@@ -22,7 +22,7 @@ from becket.app.record.state_word import StateWord, word_of
 from becket.app.record.story import Story, read_outline
 from becket.app.state import holder
 from becket.kernel.contract.calls import AgentCall
-from becket.kernel.contract.handoff import Approval, Handoff
+from becket.kernel.contract.handoff import UNSETTLED, Approval, Handoff
 from becket.kernel.contract.receipt import StoredReceipt
 from becket.kernel.contract.run import ENDED, Run, RunStatus
 from becket.parts.front.asked import Asked
