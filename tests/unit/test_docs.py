@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import re
 import shlex
 import subprocess
@@ -22,7 +24,7 @@ from becket.kernel.contract.config import Names
 from becket.kernel.contract.loop import LoadedLoop
 from becket.kernel.spec.lint import lint_text
 from becket.kernel.spec.load import load_spec
-from becket.testing.world import World
+from becket.testing.world import World, commit_all, make_repository
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -157,9 +159,63 @@ def test_there_are_commands_to_check() -> None:
     assert len({line.split()[0] for _, line in commands()}) >= 12
 
 
+PLUGIN = DOCS / "howto" / "python-plugin.md"
+PLAYED = """\
+import sys
+from pathlib import Path
+from test_my_becket import *
+test_a_large_checkout_is_handed_to_a_person(Path(sys.argv[1]))
+"""
+
+
+def test_the_files_of_the_part_in_the_manual_are_a_part(tmp_path: Path) -> None:
+    """Saved as their first lines say, and found as an installed package is, by what stands beside it on the path."""
+    files = {
+        block.text.splitlines()[0].removeprefix("# "): block.text for block in blocks("python") if block.page == PLUGIN
+    }
+    loop = re.search(r'LOOP = """\n(.*?)"""', files["test_my_becket.py"], re.DOTALL)
+    points = next(block.text for block in blocks("toml") if block.page == PLUGIN)
+    entry = points.partition('[project.entry-points."becket.parts"]')[2].split("[")[0].replace('"', "")
+    assert loop is not None
+    files |= {
+        "my_becket/__init__.py": "",
+        "my_becket/loop.yaml": loop[1],
+        "my_becket-0.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: my-becket\nVersion: 0.1\n",
+        "my_becket-0.1.dist-info/entry_points.txt": f"[becket.parts]{entry}",
+    }
+    for name, text in files.items():
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(text, encoding="utf-8")
+    make_repository(tmp_path / "repo")
+    (tmp_path / "repo" / "becket.yaml").write_text(
+        "version: 1\ntree: {most: 77}\ngates: {fast: [{name: unit, run: 'true'}]}\n"
+    )
+    commit_all(tmp_path / "repo", "A repository")
+
+    def becket(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "becket.cli", "-C", str(tmp_path / "repo"), *words], capture_output=True, text=True,
+            check=False, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        )  # fmt: skip
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        return done.stdout
+
+    assert "my-becket 0.1" in becket("parts", "list")
+    assert becket("weigh").strip() == "77"
+    assert "at most 77 bytes" in becket("doctor")
+    becket("loops", "lint")
+    run = json.loads(becket("run", "diet", "--json"))["run"]["run_id"]
+    assert "the checkout had" in becket("runs", "report", run)
+    done = subprocess.run(
+        [sys.executable, "-c", PLAYED, str(tmp_path / "world")],
+        capture_output=True, text=True, check=False, cwd=tmp_path / "site",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def python_examples() -> Iterator[Any]:
     """The Python blocks of a page are one program; each of its tests is a test here."""
-    for page in sorted({block.page for block in blocks("python")}):
+    for page in sorted({block.page for block in blocks("python")} - {PLUGIN}):
         program = "\n\n".join(block.text for block in blocks("python") if block.page == page)
         for name in re.findall(r"^def (test_\w+)", program, re.MULTILINE):
             yield pytest.param(page, program, name, id=f"{page.stem}-{name}")
