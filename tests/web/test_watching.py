@@ -79,3 +79,24 @@ def test_what_somebody_typed_and_holds_stays_while_the_page_changes(merging: Web
     shows(page, "barley")
     assert typed.input_value() == "somebody types this"
     assert page.evaluate("document.activeElement.tagName") == "INPUT"
+
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_page_that_nobody_sees_lets_go_and_catches_up(merging: WebHouse, comes: Any) -> None:
+    """A browser has six connections for all tabs of a site."""
+    visit = comes(merging)
+    pages = [visit.page("/runs") for _ in range(6)]
+    for page in pages:
+        page.evaluate(HIDE, True)
+    pages[0].wait_for_timeout(5500)
+    seventh = visit.page("/runs")
+    merging.becket("run", "ask", "--with", "topic=rice", "--no-follow")
+    shows(seventh, "rice")
+    assert "rice" not in pages[0].locator("#main").inner_text()
+    pages[0].evaluate(HIDE, False)
+    shows(pages[0], "rice")

@@ -7,8 +7,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import sqlalchemy as sa
+
 from becket.kernel.contract.errors import BecketError
 from becket.kernel.contract.store import Store
+from becket.kernel.contract.tables import TableStore, Transaction
 
 log = logging.getLogger("becket.front")
 
@@ -17,12 +20,21 @@ BESIDES_EVERY = 2.0
 """What the journal does not tell: the output of a step at work, services, who is alive."""
 
 
+def written_so_far(tx: Transaction) -> str:
+    """Moves with every write to the server, also with those to other databases."""
+    return str(tx.conn.execute(sa.text("SELECT pg_current_wal_insert_lsn()")).scalar())
+
+
 class Feed:
     """`version` grows with every change. Nothing is looked at while nobody listens."""
 
-    def __init__(self, store: Store, besides: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, store: Store, besides: Callable[[], Awaitable[None]], tables: TableStore | None = None) -> None:
+        """`tables` where the journal is on Postgres, whose `version_changed` cannot tell."""
         self._store = store
         self._besides = besides
+        self._tables = tables
+        self._mark = ""
+        self._sure = False  # a mark moves a moment before what moved it can be read: it is looked at once more
         self.version = 1
         self._listeners = 0
         self._changed = asyncio.Event()
@@ -30,9 +42,16 @@ class Feed:
 
     async def look(self) -> int:
         """The version as of now."""
-        if await self._store.version_changed():
+        if await self._is_new():
             await self.ring()
         return self.version
+
+    async def _is_new(self) -> bool:
+        if self._tables is None:
+            return await self._store.version_changed()
+        mark, before, sure = await self._tables.read(written_so_far), self._mark, self._sure
+        self._mark, self._sure = mark, mark == before
+        return not (self._sure and sure)
 
     async def ring(self) -> None:
         """Something was written here: another process's writes are found by looking."""

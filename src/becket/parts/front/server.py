@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from becket.app.compose import App
 from becket.app.parts import load
 from becket.kernel.contract.errors import BecketError, NotFound, StoreUnavailable, UsageError
+from becket.kernel.contract.tables import TableStore
 from becket.parts.front.accounts import KEY, Visitor, note
 from becket.parts.front.asked import Asked
 from becket.parts.front.feed import Feed
@@ -69,7 +70,7 @@ class Front:
         self.app = app
         self.address = address
         self.present = Present(app)
-        self.feed = Feed(app.store, self.present.look)
+        self.feed = Feed(app.store, self.present.look, app.port(TableStore) if app.config.database else None)
         self.renderer = Renderer(self.clean)
         self.mains = Mains(secrets.token_hex(16))
         self.checks = asyncio.Semaphore(1)

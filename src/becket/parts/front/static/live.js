@@ -84,5 +84,21 @@
     const again = () => fetch(location.href, { redirect: "manual" })
       .then((answer) => answer.type === "opaqueredirect" ? location.reload() : open(), open);
     open();
+
+    // A browser has six connections for all tabs of a site: those that nobody sees let go of theirs, and catch up when
+    // they are seen again. Where the visitor wants to be told of news, one of them goes on listening.
+    let release;
+    const rest = () => {
+      if (!document.hidden) return;
+      const told = window.Notification && Notification.permission === "granted" && navigator.locks;
+      if (!told) source.close();
+      else navigator.locks.request("becket-listens", { ifAvailable: true }, (lock) =>
+        lock ? new Promise((done) => { release = done; }) : source.close());
+    };
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) { setTimeout(rest, 5000); return; }
+      if (release) { release(); release = undefined; }
+      if (source.readyState === EventSource.CLOSED) open();
+    });
   }
 })();
