@@ -35,7 +35,9 @@ from .registry import CONFIG, OTHERS, REGISTRY
 from .test_config import WHOLE
 from .test_schema import config_schema, fits, spec_schema
 
-ENV = {"USER": "ada", "BECKET_DATABASE": "postgresql://db.example/becket"}
+ENV = {
+    "USER": "ada", "BECKET_DATABASE": "postgresql://db.example/becket", "CI_HOOK_SECRET": "a-secret-of-a-hook",
+}  # fmt: skip
 LOOP_CONFIG = load_config(
     "version: 1\ngates: {fast: [{name: unit, run: make}]}\nagents: {fixer: {driver: claude}}\n", "becket.yaml", {}
 )
