@@ -10,7 +10,7 @@ import typer
 
 from becket.cli import words
 from becket.cli.output import columns, emit, note, say, show_patch
-from becket.cli.plain import clock, line, safe, short
+from becket.cli.plain import clock, line, safe, short, visible
 from becket.cli.shape import AsJson, Note, NoWait, group, in_app, me
 
 if TYPE_CHECKING:
@@ -68,13 +68,20 @@ def show(
     asked, now = in_app(read, tolerant=True)
     item = asked.approval
     if as_json:
-        change = {"base": asked.base, "candidate": asked.candidate, "diff": asked.diff.decode(errors="replace")}
+        change = {
+            "base": asked.base,
+            "candidate": asked.candidate,
+            "diff": asked.diff.decode(errors="replace"),
+            "text": asked.text,
+        }
         emit({**item.model_dump(mode="json"), **change})
         return
     if question := safe(item.question).strip():
         say(question)
     if asked.diff:
         show_patch(asked.diff)
+    elif asked.text.strip() and asked.text.strip() not in item.question:
+        say(f"{words.ASKED_TEXT}\n{visible(asked.text).rstrip()}")
     about = {"about": short(item.bound_to), "role": item.role, "until": clock(item.expires_at, now)}
     state = words.STILL_ASKED if item.state == "asked" else item.state.value
     say(words.ASKED_ABOUT.format(approval_id=item.approval_id, run_id=item.run_id, state=state, **about))

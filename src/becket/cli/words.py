@@ -220,6 +220,7 @@ PROBE_NOT_MADE = "{agent}: no call was made"
 
 NO_APPROVALS = "Nothing waits for a decision."
 NO_HANDOFFS = "No handoff is open."
+ASKED_TEXT = "It is about this text:"
 ASKED_ABOUT = "{approval_id} of {run_id} is {state}; for {role}, about {about}, until {until}."
 STILL_ASKED = "to be decided"
 DECIDE_IT = "Next: becket approve {approval_id}   or   becket deny {approval_id}"

@@ -17,16 +17,21 @@ class Question:
     base: str = ""
     candidate: str = ""  # whose change is asked about; empty where the question is about something else
     diff: bytes = b""
+    text: str = ""  # what was asked about, where a step or the run itself has it in so many words
 
 
 async def read_question(app: App, name: str | None) -> Question:
     """By the beginning of its own or its run's id; without a name, the only open one."""
     approval = await _find(app, name)
-    for step in reversed(await app.store.steps(approval.run_id)):
+    steps = await app.store.steps(approval.run_id)
+    for step in reversed(steps):
         base, candidate = _change_of(step, approval.bound_to)
         if candidate:
             return Question(approval, base, candidate, await app.git.candidates().patch(base, candidate))
-    return Question(approval)
+    run = await app.store.get_run(approval.run_id)
+    known = [*(step.outputs for step in reversed(steps)), run.inputs, run.subject.fields]
+    texts = (value for found in known for value in found.values() if isinstance(value, str))
+    return Question(approval, text=next((one for one in texts if digest_of(one) == approval.bound_to), ""))
 
 
 async def _find(app: App, name: str | None) -> Approval:

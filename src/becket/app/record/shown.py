@@ -86,17 +86,18 @@ async def proposed_change(app: App, name: str) -> ProposedChange:
 
 
 class QuestionShown(Approval):
-    """With the change that it is about; empty where it is about something else."""
+    """With the change that it is about, or the text; empty where it is about something else."""
 
     base: str
     candidate: str
     diff: str
+    text: str
 
 
 async def question_shown(app: App, name: str) -> QuestionShown:
     asked = await read_question(app, name)
     diff = asked.diff.decode(errors="replace")
-    return QuestionShown(**dict(asked.approval), base=asked.base, candidate=asked.candidate, diff=diff)
+    return QuestionShown(**dict(asked.approval), base=asked.base, candidate=asked.candidate, diff=diff, text=asked.text)
 
 
 class LoopShown(Record):

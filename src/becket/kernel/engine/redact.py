@@ -342,6 +342,7 @@ _RULES = (  # each looks at one line at a time
     _rule("api-key", "k_live_ k_test_ whsec_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,}"),
     _rule("api-key", "npm_ pypi- hf_", r"npm_[A-Za-z0-9]{36,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}"),
     _rule("sendgrid", "sg.", r"(?<![\w.])SG\.[\w-]{16,32}\.[\w-]{32,64}(?![\w-])"),
+    _rule("becket", "bkt_", r"bkt_[A-Za-z0-9_-]{43}"),
     _rule("digitalocean", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[0-9a-f]{32,}"),
     _rule("age", "age-secret-key-1", r"(?i:AGE-SECRET-KEY-1[02-9ac-hj-np-z]{58})"),
     _rule("telegram", ":aa", r"(?<![0-9])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),

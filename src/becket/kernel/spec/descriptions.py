@@ -147,7 +147,6 @@ _CONFIG = {
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",
         "forge": "Reserved.",
-        "web": "Reserved.",
         "knowledge": "Reserved.",
         "flaky": "Reserved.",
         "evolve": "Reserved.",

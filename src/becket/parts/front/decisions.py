@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from becket.app import desk, proposals
+from becket.app.proposals import Proposal
 from becket.app.record.patch import LONGEST_COMMENT, Comment, place_of
 from becket.kernel.contract.errors import UsageError
 from becket.kernel.contract.handoff import HandoffState
@@ -77,7 +78,13 @@ async def decline(asked: Asked) -> Go:
 
 
 async def comment(asked: Asked) -> Go:
-    """Keep one; it is sent with the others."""
+    """Keep one; it is sent with the others. A note that stands beside it is still there afterwards."""
+    one, place = await _kept(asked)
+    note = f"?note={quote(_text(asked))}" if _text(asked) else ""
+    return Go(f"/proposals/{one.run.run_id}{note}", f"Kept, about {place}; it is sent with your other comments.")
+
+
+async def _kept(asked: Asked) -> tuple[Proposal, str]:
     text = asked.app.redactor.text(_text(asked, "text", LONGEST_COMMENT))
     path, line = _place(asked.form.get("at", ""))
     one = await proposals.standing(asked.app, await asked.run_id())
@@ -86,9 +93,7 @@ async def comment(asked: Asked) -> Go:
     if (await proposals.lines(asked.app, one)).line(path, line) is None:
         raise UsageError("the change has no such line; look at it again")
     await asked.tables.write(add_comment, one.run.run_id, one.sha, path, line, text, asked.who.name)
-    return Go(
-        f"/proposals/{one.run.run_id}", f"Kept, about {place_of(path, line)}; it is sent with your other comments."
-    )
+    return one, place_of(path, line)
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -106,10 +111,15 @@ async def uncomment(asked: Asked) -> Go:
 
 
 async def changes(asked: Asked) -> Go:
-    """What was written about lines, and a note about the whole. Sent twice, it is the same wish."""
+    """What was written about lines, kept or still open, and a note about the whole. Sent twice, it is the same wish."""
     run_id = await asked.run_id()
+    if asked.form.get("text", "").strip():
+        await _kept(asked)
     mine = await asked.tables.read(unsent, run_id, asked.who.name)
     said = [Comment(text=_text(asked)), *(Comment(path=one.path, line=one.line, text=one.text) for one in mine)]
+    known = await proposals.standing(asked.app, run_id)
+    if not any(each.text for each in said) and known.handoff.state is not HandoffState.changing:
+        raise UsageError("say what shall be otherwise: write a note, or open a line of the diff by its number")
     one, started = await proposals.changes(asked.app, asked.caller(), run_id, said)
     at_work = started.run.run_id if started.run else ""
     await asked.tables.write(mark_sent, [each.number for each in mine], at_work)

@@ -28,6 +28,8 @@ MOST_KEPT = 8_000_000
 """Bytes of pages that are kept for the next who looks."""
 MOST_PAGES = 40
 """Of one login: nobody shall take the places of all others."""
+LONGEST_PATH = 4_000
+MOST_SHOWN = 500
 LONGEST = 4 * 3600.0
 """Then the browser comes again by itself, and is asked again who it is."""
 
@@ -36,6 +38,8 @@ _PATHS = [(compile_path(route.path)[0], route) for route in PAGES]
 
 async def live(asked: Asked) -> Response:
     """`path` is the page that is open, with its query; `seen` is the digest of what it shows."""
+    if len(asked.query.get("path", "")) > LONGEST_PATH:
+        raise NotFound("there is no such page")
     path, _, words = asked.query.get("path", "").partition("?")
     route, params = _route(path)
     if not asked.who.may(route.needs or "viewer"):
@@ -116,9 +120,13 @@ class Mains:
                 version, now = asked.front.feed.version, time.monotonic()
             digest, event = await self._made(asked, route)
             ended = time.monotonic()
+            made = _Shown(version, ended, ended - now, digest, event)
             self._known.pop(key, None)  # the last to be made is the last to be forgotten
-            self._known[key] = made = _Shown(version, ended, ended - now, digest, event)
-            self._forget()
+            if digest:
+                self._known[key] = made
+                self._forget()
+            else:
+                self._busy.pop(key, None)
             return made
 
     async def _made(self, asked: Asked, route: Route) -> tuple[str, bytes]:
@@ -131,10 +139,8 @@ class Mains:
         return digest, _event("main", digest, {"html": main.html, "title": main.title})
 
     def _forget(self) -> None:
-        kept = 0
-        for key in reversed(list(self._known)):
-            kept += len(self._known[key].event)
-            if kept > MOST_KEPT:
-                del self._known[key]
+        kept = sum(len(one.event) for one in self._known.values())
+        while self._known and (kept > MOST_KEPT or len(self._known) > MOST_SHOWN):
+            kept -= len(self._known.pop(next(iter(self._known))).event)
         if len(self._busy) > 2 * len(self._known) + 100:
             self._busy = {key: lock for key, lock in self._busy.items() if key in self._known or lock.locked()}

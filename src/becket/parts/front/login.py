@@ -36,7 +36,9 @@ async def _fits(asked: Asked, hashed: str | None, password: str) -> bool:
         return await asyncio.to_thread(is_password, hashed, password)
 
 
-async def ask(asked: Asked) -> Page:
+async def ask(asked: Asked) -> Response | Page:
+    if asked.visitor is not None:
+        return RedirectResponse(own_path(asked.query.get("next", "/")), 303)
     return Page("login.html", {"next": own_path(asked.query.get("next", "/")), "wrong": ""})
 
 

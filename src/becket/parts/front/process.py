@@ -115,17 +115,22 @@ def _allow_connections() -> None:
 
 
 class PatientHttp(H11Protocol):
-    """Ends a connection on which no whole request comes: uvicorn waits for its first words for ever."""
+    """Ends a connection on which no whole request comes, or nobody reads: uvicorn waits for both for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio has it
         super().connection_made(transport)
         self._look = self.loop.call_later(REQUEST_WITHIN, self._look_again, None)
+        self._unread = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._look.cancel()
         super().connection_lost(exc)
 
     def _look_again(self, last: object) -> None:
+        unread, self._unread = self._unread, self.transport.get_write_buffer_size()
+        if unread and unread == self._unread:  # somebody who does not read what they asked for
+            self.transport.abort()
+            return
         waits = self.cycle is None or self.cycle.response_complete
         if waits and last is (self.cycle or self):
             self.transport.close()

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -156,8 +157,16 @@ async def bearer_of(app: App, request: Request) -> Visitor | None:
 
 def check_site(headers: Mapping[str, str]) -> None:
     """Browsers tell where a request began."""
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if not is_own(headers):
         raise Refused(403, "this was sent by another site")
+
+
+def is_own(headers: Mapping[str, str]) -> bool:
+    """To a plain-HTTP name they tell only the origin; what tells neither is no browser."""
+    if site := headers.get("sec-fetch-site"):
+        return site in ("same-origin", "none")
+    told = headers.get("origin") or headers.get("referer") or ""
+    return not told or urlsplit(told).netloc.lower() == headers.get("host", "").lower()
 
 
 def check_form(visitor: Visitor, headers: Mapping[str, str], form: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from becket.kernel.contract.base import Duration, KeyProblem, Record
-from becket.kernel.contract.config import Config
+from becket.kernel.contract.config import Config, unshared
 from becket.kernel.contract.spec import EventName, Name, Text
 
 SHORTEST_SECRET = 16
@@ -49,6 +49,11 @@ class WebConfig(Record):
                 except ValueError:
                     fix = "write it like 127.0.0.1 or ::1"
                     raise KeyProblem(f"`{key}` has {one[:60]!r}, which is no address", key, fix=fix) from None
+        return self
+
+    @model_validator(mode="after")
+    def _sign_for_one_hook(self) -> WebConfig:
+        unshared(self.hooks, "hooks", "secret")
         return self
 
     @property

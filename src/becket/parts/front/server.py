@@ -44,6 +44,7 @@ from becket.parts.front.safety import (
     check_text,
     cookie_name,
     is_https,
+    is_own,
     visitor_of,
 )
 from becket.parts.front.section import WebConfig
@@ -220,7 +221,7 @@ def problem(status: int, why: str, **more: Any) -> Response:
 def _query(request: Request) -> dict[str, str]:
     """What was said after a change is shown to whoever made it, and not because another site's link says so."""
     query = dict(request.query_params)
-    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+    if not is_own(request.headers):
         query.pop("said", None)
     return query
 

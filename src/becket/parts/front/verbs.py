@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from becket.cli.shape import AsJson, end, group, in_app, me
 from becket.kernel.contract.base import Duration
 from becket.kernel.contract.errors import UsageError
 from becket.parts.front.accounts import PAGE_ROLES, USER_NAME, PageRole
+
+if TYPE_CHECKING:
+    from becket.app.compose import App
 
 Role = Annotated[str, typer.Option("--role", help="viewer, member, approver or owner.")]
 Expires = Annotated[str, typer.Option("--expires", help="After how long it ends: 12h, 30d.")]
@@ -26,7 +29,6 @@ def open_page(
     as_json: AsJson = False,
 ) -> None:
     """Open the page, logged in."""
-    from becket.app.compose import App
     from becket.kernel.contract.tables import TableStore
     from becket.parts.front.accounts import LINK_LASTS, make_key
     from becket.parts.front.kept import living_address
@@ -94,7 +96,14 @@ def add_user(
         raise UsageError(f"{name[:60]!r} is no name of a user; write it like ada or ada.l")
     password = _password()
     hashed = accounts.hash_password(password)
-    in_app(lambda app: app.port(TableStore).write(accounts.add_user, name, _role(role), hashed))
+
+    async def add(app: App) -> None:
+        wanted, own = _role(role), me(app).role
+        if PAGE_ROLES.index(wanted) > PAGE_ROLES.index(own):
+            raise UsageError(f"you are {own}, and nobody whom you add can be more than that")
+        await app.port(TableStore).write(accounts.add_user, name, wanted, hashed)
+
+    in_app(add)
     if as_json:
         emit({"name": name, "role": role})
     else:
@@ -105,6 +114,11 @@ def _password() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _must_own(app: App) -> None:
+    if (own := me(app).role) != "owner":
+        raise UsageError(f"you are {own}; an owner takes keys and accounts away")
 
 
 def _role(text: str) -> PageRole:
@@ -136,7 +150,11 @@ def remove_user(name: Annotated[str, typer.Argument()], as_json: AsJson = False)
     from becket.kernel.contract.tables import TableStore
     from becket.parts.front import accounts
 
-    in_app(lambda app: app.port(TableStore).write(accounts.remove_user, name))
+    async def remove(app: App) -> None:
+        _must_own(app)
+        await app.port(TableStore).write(accounts.remove_user, name)
+
+    in_app(remove)
     if as_json:
         emit({"removed": name})
     else:
@@ -156,7 +174,6 @@ def new_token(
     """Make a token, which is shown once."""
     from pydantic import TypeAdapter, ValidationError
 
-    from becket.app.compose import App
     from becket.kernel.contract.tables import TableStore
     from becket.parts.front import accounts
 
@@ -209,7 +226,11 @@ def revoke_token(
     from becket.kernel.contract.tables import TableStore
     from becket.parts.front import accounts
 
-    in_app(lambda app: app.port(TableStore).write(accounts.revoke, token_id))
+    async def revoke(app: App) -> None:
+        _must_own(app)
+        await app.port(TableStore).write(accounts.revoke, token_id)
+
+    in_app(revoke)
     if as_json:
         emit({"revoked": token_id})
     else:

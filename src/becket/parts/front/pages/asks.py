@@ -43,7 +43,9 @@ async def approval(asked: Asked) -> Page:
     run = await app.store.get_run(item.run_id)
     data = {
         "item": item, "run": run, "candidate": found.candidate, "patch": read_patch(found.diff) if found.diff else None,
+        "text": found.text if found.text.strip() not in item.question else "",
         "history": tuple(await _told(asked, run, item.approval_id)),
+        "shown_apart": not found.candidate and not found.text,
     }  # fmt: skip
     return Page("approval.html", data)
 

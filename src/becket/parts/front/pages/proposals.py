@@ -32,6 +32,7 @@ async def proposal(asked: Asked) -> Page:
         "one": one, "item": one.handoff, "patch": patch, "belief": belief, "is_open": is_open,
         "is_changing": is_changing, "at_work": at_work.run.run_id if at_work and at_work.run else "",
         "comments": await asked.tables.read(comments, one.run.run_id), "at": asked.query.get("comment", "")[:500],
+        "note": asked.query.get("note", "")[:2000],
         "may_decide": asked.who.may("approver"), "elsewhere": "" if one.held else elsewhere(one),
         "by_hand": by_hand(one),
     }  # fmt: skip
