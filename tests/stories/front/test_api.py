@@ -204,6 +204,16 @@ BODIES = JSON | st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(
 CHANGES = sorted(name for name, one in BY_NAME.items() if one.method != "GET" and name not in OF_SERVICES)
 
 
+def test_a_number_of_hundreds_of_digits_is_refused(stage: ApiStage) -> None:
+    async def story() -> None:
+        body = b'{"name": "ci.failed", "data": {"x": 1' + b"0" * 400 + b"}}"
+        kind = {"content-type": "application/json"}
+        answer = await stage.clients["owner"].post(f"{BELOW}/events", content=body, headers=kind)
+        assert answer.status_code == 422
+
+    asyncio.run(story())
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(CHANGES), body=BODIES | st.binary(max_size=60))
 def test_no_body_is_a_fault(stage: ApiStage, name: str, body: Any) -> None:

@@ -104,6 +104,19 @@ def test_a_yes_on_the_page_names_who_with_which_role_and_that_it_was_the_page(tm
     asyncio.run(story())
 
 
+def test_a_question_shows_the_text_that_a_yes_is_bound_to(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage, _, approval = await asking(tmp_path)
+        member = await stage.person("member")
+        assert "exactly this</pre>" in (await member.get(f"/asks/approvals/{approval}")).text
+        assert (await (await stage.token("viewer")).get(f"/api/v1/approvals/{approval}")).json()[
+            "text"
+        ] == "exactly this"
+        await stage.close()
+
+    asyncio.run(story())
+
+
 def test_a_stale_page_and_the_second_of_two_get_words_and_change_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         stage, run, approval = await asking(tmp_path)
@@ -293,7 +306,9 @@ def test_comments_on_lines_become_part_of_the_next_brief(tmp_path: Path) -> None
         assert "a slip" not in (await ada.get(page)).text
         assert (await ada.post(f"{page}/comment", {"at": "calc.py:99", "text": "nowhere"})).status_code == 409
         assert (await bob.post(f"{page}/changes")).status_code == 409
-        asked = await ada.post(f"{page}/changes", {"note": "shorter, please"})
+        kept = await ada.post(f"{page}/comment", {"at": "calc.py:3", "text": "one more", "note": "half a note"})
+        assert "half a note</textarea>" in (await ada.client.get(kept.headers["location"])).text
+        asked = await ada.post(f"{page}/changes", {"note": "shorter, please", "at": "calc.py:3", "text": "still open"})
         assert asked.status_code == 303
         assert (await bob.post(f"{page}/changes", {"note": "me too"})).status_code == 409
         assert "Accept</button>" not in (await bob.get(page)).text
@@ -302,6 +317,7 @@ def test_comments_on_lines_become_part_of_the_next_brief(tmp_path: Path) -> None
         await stage.world.settle()
         assert "shorter, please" in agent.briefs[-1]
         assert "no sum <script>" in agent.briefs[-1]
+        assert "still open" in agent.briefs[-1]
         assert SECRET not in agent.briefs[-1]
         (second,) = await all_open(stage.world.app)
         assert second.run.inputs["changes"] == run.run_id

@@ -44,7 +44,7 @@ def test_one_of_something_is_said_as_one() -> None:
 def test_a_browser_gets_the_language_that_it_asks_for(tmp_path: Path) -> None:
     async def story() -> None:
         stage = make_front(tmp_path)
-        me = await stage.person("viewer")
+        me = await stage.person("member")
         page = await me.client.get("/", headers={"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"})
         assert 'lang="zh-Hans"' in page.text
         assert "需要我做什么" in page.text

@@ -78,7 +78,9 @@ def test_the_first_page_says_who_is_asked_what_goes_on_and_what_would_move_it(tm
         (approval,) = await stage.world.store.approvals()
         assert f'href="/asks/approvals/{approval.approval_id}"' in page
         said = text_of(page)
-        first, second, third = (said.index(name) for name in ("What is asked of me", "What is going on", "How are we"))
+        first, second, third = (
+            said.index(name) for name in ("What is asked of others", "What is going on", "How are we")
+        )
         assert first < said.index("The loop plain fails") < said.index("needs approver") < second
         assert second < said.index("plain is paused by ada (away)") < said.index("waits for you") < third
         assert "A person moves it." in said

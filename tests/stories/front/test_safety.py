@@ -16,6 +16,7 @@ from becket.kernel.contract.tables import TableStore
 from becket.parts.front.accounts import (
     PAGE_ROLES,
     PageRole,
+    Visitor,
     add_user,
     csrf_of,
     digest_of,
@@ -23,8 +24,9 @@ from becket.parts.front.accounts import (
     remove_user,
     revoke,
 )
+from becket.parts.front.asked import Asked
 from becket.parts.front.live import MOST_PAGES
-from becket.parts.front.routes import ROUTES, Route
+from becket.parts.front.routes import PAGES, ROUTES, Route
 from becket.parts.front.safety import HEADERS, cookie_name
 from becket.parts.front.tables import USERS
 from front_stage import NOT_CHECKED, FrontStage, make_front
@@ -382,3 +384,35 @@ def test_wrong_links_from_elsewhere_do_not_keep_a_right_one_out(tmp_path: Path) 
         assert sorted(answer.status for answer in both) == [303, 429]
 
     story(tmp_path, told)
+
+
+def test_a_page_that_is_not_there_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = make_front(tmp_path)
+        me = await stage.person("viewer")
+        assert (await me.client.get("/live", params={"path": f"/runs/{'x' * 5_000}"})).status_code == 404
+        visitor = Visitor("x", "viewer", "session", "d")
+        route = next(one for one in PAGES if one.path == "/runs/{run}")
+        for number in range(20):
+            asked = Asked(stage.front, visitor, path=f"/runs/{number}", params={"run": f"run_{number}"})
+            assert not (await stage.front.mains.get(asked, route)).digest
+        assert not stage.front.mains._known
+        assert not stage.front.mains._busy
+        await stage.close()
+
+    asyncio.run(story())
+
+
+def test_a_form_is_known_by_its_origin_where_a_browser_tells_no_more(tmp_path: Path) -> None:
+    """To a name without TLS browsers send no Sec-Fetch-Site."""
+
+    async def story() -> None:
+        stage = make_front(tmp_path)
+        for origin, status in (("http://evil.example", 403), (stage.front.address.url, 409), ("null", 403)):
+            me = await stage.person("owner", f"o{status}{len(origin)}")
+            me.client.headers["origin"] = origin
+            answer = await me.post("/loops/nobody/pause")
+            assert answer.status_code == status or (status == 409 and answer.status_code in (303, 404, 409)), origin
+        await stage.close()
+
+    asyncio.run(story())

@@ -29,7 +29,9 @@ async def read_question(app: App, name: str | None) -> Question:
         if candidate:
             return Question(approval, base, candidate, await app.git.candidates().patch(base, candidate))
     run = await app.store.get_run(approval.run_id)
-    known = [*(step.outputs for step in reversed(steps)), run.inputs, run.subject.fields]
+    spec = app.loops.parse(await app.store.spec_text(run.spec_digest))
+    written = (action.with_ for phase in spec.phases.values() for action in phase.actions)
+    known = [*(step.outputs for step in reversed(steps)), run.inputs, run.subject.fields, *written]
     texts = (value for found in known for value in found.values() if isinstance(value, str))
     return Question(approval, text=next((one for one in texts if digest_of(one) == approval.bound_to), ""))
 
