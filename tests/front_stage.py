@@ -42,8 +42,10 @@ class FrontStage:
     _clients: list[httpx.AsyncClient] = field(default_factory=list)
 
     def client(self, **headers: str) -> httpx.AsyncClient:
+        """As a browser asks; a program with a token asks by the number."""
+        base = self.front.address.url if "authorization" in headers else self.front.address.page
         transport = httpx.ASGITransport(app=self.front.asgi, raise_app_exceptions=False)
-        made = httpx.AsyncClient(transport=transport, base_url=self.front.address.url, headers=headers)
+        made = httpx.AsyncClient(transport=transport, base_url=base, headers=headers)
         self._clients.append(made)
         return made
 

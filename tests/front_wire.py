@@ -68,7 +68,9 @@ def begin(
     """Begin a request. `target` is percent-encoded, as uvicorn gets it."""
     wire, chunks = Wire(), list(body)
     path, _, query = target.partition("?")
-    host = () if any(name == "host" for name, _ in headers) else (("host", f"127.0.0.1:{front.address.port}"),)
+    told = {name for name, _ in headers}
+    base = front.address.url if "authorization" in told else front.address.page
+    host = () if "host" in told else (("host", base.removeprefix("http://")),)
     scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "scheme": "http",
         "method": method, "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(),

@@ -7,16 +7,18 @@ import http.client
 import os
 import signal
 import socket
+import stat
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from cli_stage import Stage, wait_for
 
 from becket.app.state import StateFolder, holder
-from becket.parts.front.kept import Address, front_of, living_address, read_address
+from becket.parts.front.kept import LOOPBACK, Address, front_of, living_address, read_address
 
 ON = "version: 1\nbranch: main\nautonomy: propose\nweb: {enabled: true}\n"
 LIMITS = {"BECKET_WATCHDOG_EVERY": "0.2", "BECKET_DEAF_AFTER": "4", "BECKET_START_WITHIN": "90"}
@@ -78,6 +80,19 @@ def answers(address: Address) -> bool:
         return False
 
 
+def named(address: Address, path: str = "/") -> urllib.request.Request:
+    """As a browser asks, which finds the name by itself."""
+    return urllib.request.Request(address.url + path, headers={"Host": urlsplit(address.page).netloc})
+
+
+def is_here(host: str) -> bool:
+    try:
+        with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
+            return True
+    except OSError:
+        return False
+
+
 def gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
@@ -88,16 +103,22 @@ def gone(pid: int) -> bool:
 def test_a_page_comes_up_with_the_daemon_and_ends_with_it(house: House) -> None:
     first = house.up()
     link = house.json("open", "--print")["url"]
-    assert link.startswith(f"{first.url}/enter/bkt_")
+    assert link.startswith(f"{first.page}/enter/bkt_")
+    assert first.name not in house.becket("up", "--detach").out
+    assert stat.S_IMODE((house.paths.folder / "front.json").stat().st_mode) == 0o600
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    assert b"What is asked of me" in browser.open(link, timeout=30).read()
+    enter = urlsplit(link).path
+    with pytest.raises(urllib.error.HTTPError, match="403"):  # and it is not spent
+        browser.open(first.url + enter, timeout=30)
+    assert b"What is asked of me" in browser.open(named(first, enter), timeout=30).read()
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(link, timeout=30)
+        urllib.request.urlopen(named(first, enter), timeout=30)
+    assert b"What is asked of me" not in browser.open(first.url, timeout=30).read()
 
     os.kill(first.pid, signal.SIGKILL)
     second = house.served(first.pid)
-    assert (second.host, second.port) == (first.host, first.port)
-    assert b"What is asked of me" in browser.open(second.url, timeout=30).read()
+    assert (second.url, second.page) == (first.url, first.page)
+    assert b"What is asked of me" in browser.open(named(second), timeout=30).read()
 
     known = house.processes()
     assert len(known) == 3
@@ -123,12 +144,14 @@ def test_an_address_that_others_reach_needs_users(house: House) -> None:
     assert "nobody has an account: `becket user add NAME` first" in said
 
 
-def test_a_port_that_somebody_has_is_told(house: House) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+@pytest.mark.parametrize("host", [host for host in LOOPBACK if is_here(host)])
+def test_a_port_that_somebody_has_is_told(house: House, host: str) -> None:
+    """At either address: a browser looks for the page's name at both."""
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as taken:
         port = taken.getsockname()[1]
         house.write("becket.yaml", ON.replace("enabled: true", f"enabled: true, port: {port}"))
         said = house.becket("front", code=2).err
-        assert f"127.0.0.1:{port}: Address already in use" in said
+        assert f"{host}:{port}: Address already in use" in said
         assert "web.port" in said
 
 
@@ -142,6 +165,7 @@ def test_a_page_whose_port_was_taken_meanwhile_goes_to_another(house: House) -> 
         second = read_address(house.paths)
         assert second is not None
         assert second.port != first.port
+        assert second.name != first.name
 
 
 @pytest.mark.slow

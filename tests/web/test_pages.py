@@ -97,7 +97,7 @@ def test_everybody_can_read_every_page(
 
 def test_the_login_can_be_read_too(full: WebHouse, browser: Any, axe: str, shots: Any) -> None:
     page = browser.new_context().new_page()
-    page.goto(f"{full.served().url}/login")
+    page.goto(f"{full.served().page}/login")
     page.screenshot(path=shots / "login-light.png")
     assert not findings(page, axe)
     page.context.close()

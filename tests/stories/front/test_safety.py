@@ -20,11 +20,13 @@ from becket.parts.front.accounts import (
     add_user,
     csrf_of,
     digest_of,
+    hash_password,
     make_key,
     remove_user,
     revoke,
 )
 from becket.parts.front.asked import Asked
+from becket.parts.front.kept import Address
 from becket.parts.front.live import MOST_PAGES
 from becket.parts.front.routes import PAGES, ROUTES, Route
 from becket.parts.front.safety import HEADERS, cookie_name
@@ -260,6 +262,63 @@ def test_only_names_of_ours_are_answered(tmp_path: Path) -> None:
     story(tmp_path, told)
 
 
+def numbers(port: int) -> tuple[str, ...]:
+    return (f"127.0.0.1:{port}", f"LOCALHOST:{port}", f"[::1]:{port}")
+
+
+def test_by_a_number_a_session_is_nobodys_and_none_begins(tmp_path: Path) -> None:
+    async def told(keys: Keys) -> None:
+        stage, front = keys.stage, keys.stage.front
+        await keys.tables.write(add_user, "ada", "owner", hash_password("a long enough one"))
+        mine = carried(stage, await keys.made("session", "owner"), "cookie")
+        link = await keys.tables.write(secret_of("link"))
+        for host in [("host", number) for number in numbers(front.address.port)]:
+            for route in GUARDED:
+                refused(route, await sent(stage, route, [host, *mine]), 401)
+            token = [host, *carried(stage, await keys.made("token", "owner"), "bearer")]
+            assert (await ask(front, "GET", "/api/v1/status", token)).status == 200
+            asked = await ask(front, "GET", "/login", [host])
+            typed = await ask(front, "POST", "/login", [host, FORM], [b"name=ada&password=a+long+enough+one"])
+            entered = await ask(front, "GET", f"/enter/{link}", [host])
+            assert [one.status for one in (asked, typed, entered)] == [200, 403, 403]
+            for answer in (asked, typed, entered):
+                assert "<code>becket open</code>" in answer.text
+                assert "password" not in answer.text
+                assert not answer.header("set-cookie")
+        assert (await ask(front, "GET", "/", mine)).status == 200
+        assert (await ask(front, "GET", f"/enter/{link}")).status == 303
+
+    story(tmp_path, told)
+
+
+def test_nobody_is_told_the_name_of_the_page_who_is_not_logged_in(tmp_path: Path) -> None:
+    async def told(keys: Keys) -> None:
+        stage, front = keys.stage, keys.stage.front
+        names = (*numbers(front.address.port), f"evil.localhost:{front.address.port}", "evil.example")
+        mine = carried(stage, await keys.made("session", "owner"), "cookie")
+        answers = []
+        for host in [("host", name) for name in names]:
+            for headers in ([host], [host, *mine]):
+                answers += [await sent(stage, route, headers) for route in ROUTES]
+                answers += [await ask(front, "GET", path, headers) for path in ("/static/live.js", "/nothing", "//x")]
+        for answer in answers:
+            assert front.address.name not in f"{answer.headers} {answer.text}"
+        assert re.fullmatch(r"becket-[0-9a-f]{16}\.localhost", front.address.name)
+
+    story(tmp_path, told)
+
+
+def test_a_name_of_the_configuration_keeps_sessions_too(tmp_path: Path) -> None:
+    async def told(keys: Keys) -> None:
+        keys.stage.world.write("becket.yaml", "version: 1\nweb: {names: [Becket.example.org]}\n")
+        mine = carried(keys.stage, await keys.made("session", "owner"), "cookie")
+        assert (await ask(keys.stage.front, "GET", "/", [("host", "becket.example.org"), *mine])).status == 200
+
+    for host in ("192.0.2.7", "2001:db8::7"):  # where others reach it, they know its address
+        assert Address(host, 8437).page == Address(host, 8437).url
+    story(tmp_path, told)
+
+
 def test_every_answer_carries_the_headers_and_no_cookie_is_bare(tmp_path: Path) -> None:
     async def told(keys: Keys) -> None:
         stage, front = keys.stage, keys.stage.front
@@ -408,7 +467,7 @@ def test_a_form_is_known_by_its_origin_where_a_browser_tells_no_more(tmp_path: P
 
     async def story() -> None:
         stage = make_front(tmp_path)
-        for origin, status in (("http://evil.example", 403), (stage.front.address.url, 409), ("null", 403)):
+        for origin, status in (("http://evil.example", 403), (stage.front.address.page, 409), ("null", 403)):
             me = await stage.person("owner", f"o{status}{len(origin)}")
             me.client.headers["origin"] = origin
             answer = await me.post("/loops/nobody/pause")

@@ -21,7 +21,9 @@ RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`params` are of the path, `query` and `form` what was sent. `address` is whose."""
+    """`params` are of the path, `query` and `form` what was sent. `address` is whose.
+    `named`: by a name of the page, under which alone sessions count.
+    """
 
     front: Front
     visitor: Visitor | None
@@ -33,6 +35,7 @@ class Asked:
     body: bytes = b""
     address: str = ""
     https: bool = False
+    named: bool = False
     lang: str = "en"
 
     @property

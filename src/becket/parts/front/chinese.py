@@ -132,6 +132,9 @@ WORDS: Mapping[str, str] = {
     "Nobody watches it: the watchdog is not up.": "没有谁看守它：看门狗没有运行。",
     "Not all of the log was searched: only the first {count} bytes.": "没有搜索整个日志：只搜索了前 {count} 字节。",
     "Nothing is at work, and nothing waits.": "没有正在进行的，也没有等待的。",
+    "Nobody comes in by this address. Type this on the machine; it opens the page:": (
+        "不能从这个地址登录。请在本机上输入以下命令，它会打开页面："
+    ),
     "Nothing to complain about.": "没有发现问题。",
     "Nothing was printed yet.": "还没有输出。",
     "Nothing was printed.": "没有输出。",

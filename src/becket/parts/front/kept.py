@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from becket.app.keeper import Keeper, forget_restarts, read_restarts
 from becket.app.launch import end_holder
@@ -22,16 +23,29 @@ def front_of(state: StateFolder) -> KeptProcess:
     )
 
 
+LOOPBACK = ("127.0.0.1", "::1")
+"""Where browsers look for whatever ends in `.localhost`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where it listens. The port is kept in a file, so that the next start finds the same one."""
+    """Where it listens. Port and name are kept in a file, so that the next start has the same ones."""
 
     host: str
     port: int
     pid: int = 0
+    name: str = field(default_factory=lambda: f"becket-{secrets.token_hex(8)}.localhost")
+
+    @property
+    def page(self) -> str:
+        """For browsers. They do not keep cookies apart by port: at a number, whatever else listens on this machine
+        would be handed the session. Nobody is told the name who is not logged in.
+        """
+        return f"http://{self.name}:{self.port}" if self.host in LOOPBACK else self.url
 
     @property
     def url(self) -> str:
+        """For programs."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
@@ -45,6 +59,8 @@ def read_address(state: StateFolder) -> Address | None:
 
 def write_address(state: StateFolder, address: Address) -> None:
     new = state.folder / "front.json.new"
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
     new.write_text(json.dumps(asdict(address)))
     new.replace(state.folder / "front.json")
 
@@ -56,7 +72,7 @@ def living_address(state: StateFolder) -> Address | None:
 
 
 def greeting(state: StateFolder, within: float) -> tuple[str, ...]:
-    """Where the page is. A start takes it a moment."""
+    """How to come to the page. A start takes it a moment."""
     if not read_config(state).section(WebConfig).enabled:
         return ()
     ends = time.monotonic() + within
@@ -66,7 +82,7 @@ def greeting(state: StateFolder, within: float) -> tuple[str, ...]:
         time.sleep(0.1)
     if address is None:
         return ("The page is not up yet: `becket open` opens it.",)
-    return (f"The page is at {address.url}: `becket open` opens it, logged in.",)
+    return (f"`becket open` opens the page, logged in. The API is at {address.url}.",)
 
 
 class KeptFront:

@@ -36,13 +36,22 @@ async def _fits(asked: Asked, hashed: str | None, password: str) -> bool:
         return await asyncio.to_thread(is_password, hashed, password)
 
 
+def _by_number(status: int) -> Page:
+    """No session begins here, and no link is spent. The name is not told: anybody may ask."""
+    return Page("login.html", {"next": "/", "wrong": "number"}, status)
+
+
 async def ask(asked: Asked) -> Response | Page:
+    if not asked.named:
+        return _by_number(200)
     if asked.visitor is not None:
         return RedirectResponse(own_path(asked.query.get("next", "/")), 303)
     return Page("login.html", {"next": own_path(asked.query.get("next", "/")), "wrong": ""})
 
 
 async def log_in(asked: Asked) -> Response | Page:
+    if not asked.named:
+        return _by_number(403)
     name, password = asked.form.get("name", "")[:80], asked.form.get("password", "")[:500]
     asked.front.tries.check(f"from {asked.address}", f"as {name}")
     found = await asked.tables.read(find_user, name)
@@ -60,6 +69,8 @@ async def log_in(asked: Asked) -> Response | Page:
 
 async def enter_by_link(asked: Asked) -> Response | Page:
     """Spends it: a link opens one session, once."""
+    if not asked.named:
+        return _by_number(403)
     link = asked.params["link"][:200]
     known = await asked.tables.read(find_key, link, "link")  # a flood of wrong ones writes nothing
     secret = await asked.tables.write(enter, link, asked.front.config.session) if known else None

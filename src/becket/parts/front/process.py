@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import resource
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -22,7 +24,7 @@ from becket.app.state import Lock, StateFolder
 from becket.kernel.contract.errors import BecketError, UsageError
 from becket.kernel.contract.tables import TableStore
 from becket.parts.front.accounts import users
-from becket.parts.front.kept import Address, front_of, read_address, write_address
+from becket.parts.front.kept import LOOPBACK, Address, front_of, read_address, write_address
 from becket.parts.front.section import WebConfig
 from becket.parts.front.server import Front
 
@@ -68,8 +70,10 @@ async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
             f"web.host is {config.host}, which others reach, and nobody has an account: `becket user add NAME` first"
         )
     listening = _listen(state, config)
-    host, port = listening.getsockname()[:2]
-    front = Front(app, Address(host, port, os.getpid()))
+    host, port = listening[0].getsockname()[:2]
+    last = read_address(state)
+    known = last if last and last.port == port else Address(host, port)  # who has the old port learns the old name
+    front = Front(app, replace(known, host=host, pid=os.getpid()))
     server = uvicorn.Server(
         uvicorn.Config(
             front.asgi, log_config=None, access_log=False, server_header=False, date_header=False, proxy_headers=False,
@@ -84,7 +88,7 @@ async def _serve(state: StateFolder, lock: Lock, kept: bool) -> None:
     log.info("front %d listens at %s", os.getpid(), front.address.url)
     pulse.begin()
     try:
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=listening)
     finally:
         for task in beside:
             task.cancel()
@@ -139,21 +143,38 @@ class PatientHttp(H11Protocol):
             self._look = self.loop.call_later(REQUEST_WITHIN, self._look_again, seen)
 
 
-def _listen(state: StateFolder, config: WebConfig) -> socket.socket:
-    """At the port of the last time where it is free, so that addresses that people kept stay good."""
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+def _listen(state: StateFolder, config: WebConfig) -> list[socket.socket]:
+    """At the port of the last time where it is free, so that addresses that people kept stay good.
+
+    At both loopback addresses: browsers try both for a name, and nobody else shall answer to it at this port.
+    """
+    hosts = sorted(LOOPBACK, key=lambda host: host != config.host) if config.host in LOOPBACK else [config.host]
     for port in _ports(state, config):
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening: list[socket.socket] = []
         try:
-            listening.bind((config.host, port))
-            listening.listen(256)
+            for host in hosts:
+                listening.append(_bound(host, listening[0].getsockname()[1] if listening else port))
         except OSError as error:
-            listening.close()
-            said = f"{config.host}:{port}: {error.strerror}"
+            if listening and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                return listening
+            for one in listening:
+                one.close()
+            said = f"{host}:{port}: {error.strerror}"
             continue
         return listening
     raise UsageError(f"nothing can be served at {said}; set another `web.port` or `web.host` in becket.yaml")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(256)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _ports(state: StateFolder, config: WebConfig) -> Iterator[int]:

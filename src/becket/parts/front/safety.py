@@ -61,10 +61,22 @@ def check_host(request: Request, address: Address, config: WebConfig) -> None:
 
 
 def names_of(address: Address, config: WebConfig) -> Collection[str]:
-    own = {address.url.removeprefix("http://"), *(f"{name}:{address.port}" for name in OWN_NAMES)}
-    if address.port == 80:  # which browsers leave out
-        own |= {name.removesuffix(":80") for name in own}
-    return own | {name.lower() for name in config.names}
+    own = (address.url.removeprefix("http://"), *(f"{name}:{address.port}" for name in OWN_NAMES))
+    return {*_written(address, *own), *page_names(address, config)}
+
+
+def page_names(address: Address, config: WebConfig) -> Collection[str]:
+    """Under which sessions count."""
+    return {*_written(address, address.page.removeprefix("http://")), *(name.lower() for name in config.names)}
+
+
+def _written(address: Address, *names: str) -> Collection[str]:
+    """Browsers leave port 80 out."""
+    return {*names, *(name.removesuffix(":80") for name in names)} if address.port == 80 else names
+
+
+def is_named(request: Request, address: Address, config: WebConfig) -> bool:
+    return request.headers.get("host", "").lower() in page_names(address, config)
 
 
 def address_of(request: Request, config: WebConfig) -> str:

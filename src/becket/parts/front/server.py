@@ -44,6 +44,7 @@ from becket.parts.front.safety import (
     check_text,
     cookie_name,
     is_https,
+    is_named,
     is_own,
     visitor_of,
 )
@@ -108,11 +109,11 @@ class Front:
             asked = Asked(
                 self, None, path=request.scope["path"], params=request.path_params, query=_query(request),
                 headers=request.headers, address=address_of(request, self.config), lang=language(request),
-                https=is_https(request, self.config),
+                https=is_https(request, self.config), named=is_named(request, self.address, self.config),
             )  # fmt: skip
             try:
                 check_text(*asked.params.values(), *asked.query.values())
-                asked = replace(asked, visitor=await self._known(route, request))
+                asked = replace(asked, visitor=await self._known(route, request, asked.named))
                 asked = await self._let_in(route, request, asked)
                 answer = await load(route.target)(asked)
                 if route.kind == "form":
@@ -128,10 +129,10 @@ class Front:
 
         return endpoint
 
-    async def _known(self, route: Route, request: Request) -> Visitor | None:
-        """Who it is."""
+    async def _known(self, route: Route, request: Request, named: bool) -> Visitor | None:
+        """Who it is. A session sent to a number may be one that another server there was handed."""
         visitor = await bearer_of(self.app, request) if route.kind == "api" else None
-        if visitor is None and route.kind != "hook":  # the page's own scripts ask the API by the session
+        if visitor is None and named and route.kind != "hook":  # the page's own scripts ask the API by the session
             visitor = await visitor_of(self.app, request, cookie_name(self.address))
         return visitor
 

@@ -41,7 +41,7 @@ def open_page(
                 raise UsageError(NOT_UP)
             raise UsageError(STARTING if app.state.wanted.exists() else DOWN)
         secret = await app.port(TableStore).write(make_key, "link", "", LINK_LASTS)
-        return f"{address.url}/enter/{secret}"
+        return f"{address.page}/enter/{secret}"
 
     url = in_app(link)
     if as_json:
