@@ -25,6 +25,7 @@ MAY_BE_INSTALLED = re.compile(
         | testing/(?:(?:__init__|agent|clock|crashes|effects|loopback|people|ports|receiver|world)\.py | model/.+\.py)
         | parts/(?:\w+/)+(?:loop\.yaml | README\.md | prompts/\w+\.md) | parts/agents/skills/[\w-]+/SKILL\.md
         | parts/agents/adapters/prices\.yaml | kernel/store/migrations/(?:script\.py\.mako | README\.md)
+        | parts/front/(?:templates/\w+\.html | static/\w+\.(?:css|js|svg))
         | app/record/report/page\.css | parts/guard/reading/classes/tables/\w+\.toml
     ) | becket-[\w.]+\.dist-info/(?:METADATA | WHEEL | RECORD | entry_points\.txt | licenses/LICENSE)""",
     re.VERBOSE,
