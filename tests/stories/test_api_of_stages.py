@@ -26,7 +26,7 @@ def test_a_service_is_started_looked_at_started_anew_and_stopped(
     async def story(stage: ServiceStage) -> None:
         app = App.open(stage.state)
         front = FrontStage(World(tmp_path / "unused"), Front(app, Address("127.0.0.1", PORT)))
-        secret = await app.port(TableStore).write(make_key, "token", "", 3600.0, "member", "a test")
+        secret = await app.port(TableStore).write(make_key, "token", "", 3600.0, "approver", "a test")
         client = front.client(authorization=f"Bearer {secret}")
         async with stage.supervised():
             for verb in ("start", "restart", "stop"):

@@ -147,6 +147,7 @@ _CONFIG = {
         "database": "A Postgres URL; without it, SQLite in the state folder.",
         "chat": "Reserved.",
         "forge": "Reserved.",
+        "web": "Pages, an API and signed events: who reaches them, and where.",
         "knowledge": "Reserved.",
         "flaky": "Reserved.",
         "evolve": "Reserved.",
