@@ -150,6 +150,7 @@ def _answers(address: Address) -> bool:
 def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[str, tuple[float, float]]:
     """The p95 of each page whose address can be told, and how much of a core it takes, busy machine or not."""
     connection = http.client.HTTPConnection(address.host, address.port, timeout=120)
+    host = address.page.removeprefix("http://")
     took: dict[str, tuple[float, float]] = {}
     for route in PAGES:
         path = route.path.replace("{run}", run_id).replace("{loop}", "bench")
@@ -159,7 +160,7 @@ def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[s
         for number in range(rounds + 2):
             used = cpu(address) if number == 2 else used
             begin = time.perf_counter()
-            connection.request("GET", path, headers={"cookie": cookie})
+            connection.request("GET", path, headers={"cookie": cookie, "host": host})
             answer = connection.getresponse()
             answer.read()
             if number >= 2:
@@ -168,6 +169,7 @@ def ask_pages(address: Address, cookie: str, run_id: str, rounds: int) -> dict[s
             took[path] = p95(times), (cpu(address) - used) / len(times)
         else:
             print(f"{path}: {answer.status}", file=sys.stderr)
+    assert {"/", "/runs", f"/runs/{run_id}"} <= took.keys(), "the pages that matter were not shown"
     return took
 
 
@@ -207,7 +209,7 @@ class Crowd:
 
     async def _listen(self, number: int) -> None:
         reader, writer = await asyncio.open_connection(self.address.host, self.address.port, limit=1 << 22)
-        host = f"{self.address.host}:{self.address.port}"
+        host = self.address.page.removeprefix("http://")
         cookie = self.cookie.split(", ")[number // 20]  # of twenty pages each
         writer.write(f"GET /live?path=/ HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n".encode())
         with contextlib.closing(writer):
