@@ -1,4 +1,4 @@
-"""What is decided on the page is decided as everywhere else: bound, by somebody with a name and a role, once."""
+"""L41: what is decided on the page is decided as everywhere else: bound, by somebody with a name and a role, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers wrote is text on every page, and what is secret is on none."""
+"""L24, L25: what strangers wrote is text on every page, and what is secret is on none."""
 
 from __future__ import annotations
 

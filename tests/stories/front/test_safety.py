@@ -1,4 +1,4 @@
-"""Who may ask for what, made from the table of routes: a route that nobody thought of here is tried as well."""
+"""L38: who may ask for what, made from the table of routes: a route that nobody thought of here is tried as well."""
 
 from __future__ import annotations
 

@@ -210,6 +210,9 @@ SEEDED: dict[str, tuple[dict[str, Any], str, Level, str, str]] = {
     ),
     "missing file": (config(base=CONFIG.replace("make test", "./gone")), "tools", ERROR, "./gone", "chmod +x gone"),
     "no shell": (config(base=CONFIG.replace('"make test"', "\"echo 'x\"")), "tools", ERROR, "quotation", "quotes"),
+    "a page that others reach without TLS": (
+        config("web: {enabled: true, host: 0.0.0.0}\n"), "web", WARN, "others reach", "reverse proxy",
+    ),
     "a command to notify by that is not there": (
         config("notify: {command: 'frob \"$BECKET_TITLE\"'}\n"), "notify", ERROR, "frob, which notify", "frob",
     ),
