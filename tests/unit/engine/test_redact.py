@@ -75,6 +75,7 @@ AWS_SECRET = "wJa1rXUtn/FEMI+K7MDENGbPxRf" + "iCYzEXAMPLEKE"
     [
         ("sendgrid", "SG." + "a1B2c3D4e5F6g7H8i9J0kL." + "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3i2H1g0FeD"),
         ("digitalocean", "dop_v1_" + "0123456789abcdef" * 4),
+        ("becket", "bkt_" + "aB3_-" * 8 + "xY9"),
         ("age", "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE"),
         ("telegram", "123456789:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw9"[:35]),
     ],
